@@ -1,0 +1,311 @@
+"""Errors are an interface: a stable id, one sentence, the place, what to do.
+
+Everything a person reads about bad input passes through a `Problem`. Nothing here imports more
+than the standard library, because PID 1 uses it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning"]
+
+
+class ErrorKind(NamedTuple):
+    """What an id means for ever: a title, and the advice ``pairun doc ID`` prints."""
+
+    title: str
+    advice: str
+
+
+CATALOGUE: dict[str, ErrorKind] = {}
+
+
+class Source:
+    """One text that was read: where it came from and which layer it belongs to.
+
+    Attributes:
+        file: the name people know the text by (a path, ``-``, ``config annotation``).
+        layer: ``built-in``, ``cluster``, ``plugin``, ``engine`` or ``job``.
+        text: the decoded text, or empty when it could not be decoded.
+    """
+
+    __slots__ = ("_hidden", "_lines", "file", "layer", "text")
+
+    def __init__(self, file: str, layer: str, text: str) -> None:
+        self.file = file
+        self.layer = layer
+        self.text = text
+        self._lines: list[str] | None = None
+        self._hidden: set[int] | None = None
+
+    def line(self, number: int) -> str:
+        """The text of line ``number`` (from 1), or empty where there is none or it is secret."""
+        if self._lines is None:
+            self._lines = self.text.split("\n")
+        if not 1 <= number <= len(self._lines) or number in self._secret_lines():
+            return ""
+        return self._lines[number - 1].rstrip("\r")
+
+    def hide(self, first: int, last: int) -> None:
+        """Keep the lines ``first`` to ``last`` (from 1, inclusive) out of every excerpt."""
+        self._secret_lines().update(range(first, last + 1))
+
+    def _secret_lines(self) -> set[int]:
+        # A job's secrets must not be shown even when the text does not parse, so the block is
+        # found by shape: a `secrets` key in column 0 up to the next word in column 0, or, in
+        # JSON, everything from the key on.
+        if self._hidden is None:
+            self._hidden = set()
+            inside = False
+            for number, line in enumerate(self.text.split("\n"), 1):
+                if re.match(r"""\s*[{,]?\s*"secrets"\s*:""", line):
+                    self._hidden.update(range(number, self.text.count("\n") + 2))
+                    break
+                if re.match(r"""["']?secrets["']?\s*:""", line):
+                    inside = True
+                elif inside and re.match(r"[\w\"']", line):
+                    inside = False
+                if inside:
+                    self._hidden.add(number)
+        return self._hidden
+
+
+class Place(NamedTuple):
+    """A position in a `Source`; line and column count from 1."""
+
+    source: Source
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.source.file}:{self.line}:{self.column}"
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong, or will surprise.
+
+    Attributes:
+        id: the stable id, a key of `CATALOGUE`.
+        message: one sentence.
+        place: where, if anywhere.
+        hint: what to do.
+        severity: a warning never changes an exit code.
+        also: further places that matter (the policy's line, the first of two definitions).
+    """
+
+    id: str
+    message: str
+    place: Place | None = None
+    hint: str | None = None
+    severity: Severity = "error"
+    also: tuple[tuple[str, Place], ...] = ()
+
+
+class PairunError(Exception):
+    """Input that cannot be used: carries every problem found, never only the first."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(p.message for p in problems))
+        self.problems = problems
+
+
+class Problems:
+    """Collects problems, so that a reader sees all of them at once."""
+
+    def __init__(self) -> None:
+        self._found: list[Problem] = []
+
+    def error(
+        self,
+        id: str,  # noqa: A002 - the word users know it by
+        message: str,
+        place: Place | None = None,
+        hint: str | None = None,
+        also: Iterable[tuple[str, Place]] = (),
+    ) -> None:
+        """Record an error."""
+        self._found.append(Problem(id, message, place, hint, "error", tuple(also)))
+
+    def warning(
+        self,
+        id: str,  # noqa: A002
+        message: str,
+        place: Place | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Record a warning."""
+        self._found.append(Problem(id, message, place, hint, "warning"))
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Take over problems that were found elsewhere."""
+        self._found.extend(problems)
+
+    def __iter__(self) -> Iterator[Problem]:
+        """Every problem once, in the order of the places."""
+        seen: set[object] = set()
+        for p in sorted(self._found, key=_reading_order):
+            key = (p.id, p.message, str(p.place))
+            if key not in seen:
+                seen.add(key)
+                yield p
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    @property
+    def errors(self) -> list[Problem]:
+        """The problems that stop the work."""
+        return [p for p in self if p.severity == "error"]
+
+    def raise_errors(self) -> None:
+        """Raise `PairunError` with every error found so far, if there is one."""
+        if errors := self.errors:
+            raise PairunError(*errors)
+
+
+def _reading_order(p: Problem) -> tuple[str, int, int]:
+    return (p.place.source.file, p.place.line, p.place.column) if p.place else ("", 0, 0)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that ``word`` was probably meant to be, if one is close."""
+    from difflib import get_close_matches
+
+    folded = {k.lower().replace("-", "_"): k for k in known}
+    # camelCase is the commonest slip of people who come from job files
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
+    close = get_close_matches(plain, folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint that names the nearest known word, or lists the known ones when they are few."""
+    words = list(known)
+    if near := nearest(word, words):
+        return f"did you mean '{near}'?"
+    return f"known here: {', '.join(sorted(words))}" if 0 < len(words) <= 12 else None
+
+
+def render(p: Problem, *, color: bool = False) -> str:
+    """The text a person reads, at most five short lines per place.
+
+    Args:
+        p: the problem.
+        color: use ANSI colours.
+    """
+    red, yellow, blue, bold, off = (
+        ("\033[31m", "\033[33m", "\033[34m", "\033[1m", "\033[0m") if color else ("",) * 5
+    )
+    tint = red if p.severity == "error" else yellow
+    out = [f"{tint}{p.severity}[{p.id}]{off}: {bold}{p.message}{off}"]
+    if p.place:
+        out += _excerpt(p.place, "", blue, tint, off)
+    for label, place in p.also:
+        out += _excerpt(place, label, blue, blue, off)
+    if p.hint:
+        out.append(f"  {blue}help{off}: {p.hint}")
+    return "\n".join(out)
+
+
+def _excerpt(place: Place, label: str, blue: str, tint: str, off: str) -> list[str]:
+    what = f" {label}" if label else ""
+    head = f"  {blue}-->{off} {place} ({place.source.layer}){what}"
+    text = place.source.line(place.line)
+    if not text.strip():
+        return [head]
+    # A long line is shown around the caret.
+    start = max(0, place.column - 60) if len(text) > 90 else 0
+    shown = text[start : start + 90].replace("\t", " ")
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    caret = " " * (place.column - 1 - start) + "^"
+    return [head, f"   {blue}|{off} {shown}", f"   {blue}|{off} {tint}{caret}{off}"]
+
+
+def _kinds(*rows: tuple[str, str, str]) -> None:
+    for id_, title, advice in rows:
+        CATALOGUE[id_] = ErrorKind(title, advice)
+
+
+_kinds(
+    # 1xx: text
+    ("PR101", "not YAML", "Correct the text at the caret; indentation and quotes are the usual causes."),
+    ("PR102", "not UTF-8", "Save the file as UTF-8."),
+    ("PR103", "too large", "No text that pairun reads may be larger than 4 MiB."),
+    ("PR104", "nested too deeply", "Nothing that pairun reads needs more than 64 levels."),
+    ("PR105", "aliases expand to too much", "Write the repeated part out, or use fewer aliases."),
+    ("PR106", "a key is given twice", "Keep one of the two; the second would silently win."),
+    ("PR107", "not a plain value", "Only text, numbers, true, false, null, lists and mappings are read."),
+    ("PR108", "cannot be read", "Check the path and its permissions."),
+    ("PR109", "empty or not a mapping", "The document must be one mapping of keys to values."),
+    # 2xx: playbooks
+    ("PR201", "unknown keyword", "See `pairun doc keywords` for all of them."),
+    ("PR202", "unknown module", "See `pairun doc` for the modules of the content roots in use."),
+    ("PR203", "not exactly one module", "A task uses one module; write two tasks."),
+    ("PR204", "a value of the wrong kind", "See `pairun doc KEYWORD` or `pairun doc MODULE`."),
+    ("PR205", "missing", "Add what is named."),
+    ("PR206", "an id used twice", "Ids are unique over both phases; give one of the tasks another id."),
+    ("PR207", "a combination without effect", "Remove one of the two, or add what gives it an effect."),
+    ("PR208", "a task after user_command", "user_command is the last task of its phase; use on_exit."),
+    ("PR209", "a keyword of another tool", "Use the pairun keyword that is named."),
+    ("PR210", "not a duration", "Durations carry a unit: 500ms, 10s, 5m, 1h30m."),
+    ("PR211", "a file mode that is not quoted", "Write the mode as text, '0644': YAML reads 0644 as a number."),
+    ("PR212", "not allowed in this phase", "See the module's phases in `pairun doc MODULE`."),
+    ("PR213", "a name that is taken", "A module or plugin may not bear a keyword's name."),
+    # 3xx: templates
+    ("PR301", "not defined", "See what is defined in docs/playbooks.md, or add `| default(...)`."),
+    ("PR302", "not a valid expression", "Correct the expression at the caret."),
+    ("PR303", "statements are not allowed here", "A job's layer may use {{ … }} only."),
+    ("PR304", "an expression that costs too much", "Expressions are for small decisions; compute in a task."),
+    ("PR305", "an expression failed", "The values do not fit the expression."),
+    # 4xx: layers and policy
+    ("PR401", "no such task", "Patches name a task by the id that `pairun --dry-run` prints."),
+    ("PR402", "not permitted by the cluster's policy", "Ask for what the policy allows, or ask the operator."),
+    ("PR403", "the task is locked", "No layer above may touch a locked task."),
+    ("PR404", "not a patch", "An entry is one of patch, disable, before, after, append."),
+    ("PR405", "two definitions of one task id in a layer", "Give one of them another id."),
+    ("PR406", "policy does not make sense", "See docs/policy.md."),
+    # 5xx: job protocol
+    ("PR501", "not a job of protocol v2", "See docs/jobs.md."),
+    ("PR502", "unknown key", "Keys of the job protocol are fixed; remove it or correct it."),
+    ("PR503", "a value of the wrong kind", "Correct the value."),
+    ("PR504", "missing", "Add what is named."),
+    ("PR505", "no such prerequisite", "Name one that the job's prerequisites list has."),
+    ("PR506", "prerequisites require each other in a circle", "Break the circle."),
+    ("PR507", "two roles become one name", "Rename one: a role's Pod name keeps letters and digits only."),
+    ("PR508", "a name used twice", "Names of prerequisites are unique per type."),
+    ("PR509", "no such role", "Name one of the job's roles."),
+    ("PR510", "a template tag that cannot be resolved", "Define what the tag names, or correct it."),
+    ("PR511", "unknown plugin", "See `pairun doc` for the plugins of the content roots in use."),
+    ("PR512", "plugin parameters that do not fit", "See `pairun doc PLUGIN`."),
+    ("PR513", "callbacks beside preCommands or postCommands", "Use the one or the other."),
+    ("PR514", "unknown callback event", "See docs/jobs.md for the events."),
+    ("PR515", "no such deployment", "Name one that the job's deployments list has."),
+    # 6xx: content roots and modules
+    ("PR601", "not a content root", "A content root is a folder with modules, playbooks or plugin_specs."),
+    ("PR602", "a module that cannot be loaded", "Correct the module's file."),
+    ("PR603", "a module with unusable arguments class", "See docs/modules.md for what a module consists of."),
+    ("PR604", "unknown argument", "See `pairun doc MODULE`."),
+    ("PR605", "an argument of the wrong kind", "See `pairun doc MODULE`."),
+    ("PR606", "an argument is missing", "See `pairun doc MODULE`."),
+    # 7xx: while running
+    ("PR701", "the work directory cannot be used", "Give another one with --workdir, or correct its permissions."),
+    ("PR702", "the plan cannot be used", "Run the init phase of the same pairun version again."),
+    ("PR703", "a module is not the one that was planned", "Run the init phase again."),
+    ("PR704", "the phase's inputs are missing", "pairun init runs in a Pod; on a laptop use pairun run."),
+    # 8xx: command line
+    ("PR801", "wrong usage", "See `pairun --help`."),
+    # 9xx: warnings
+    ("PR901", "a role's raw name differs from its Pod name", "Variables are exported under both names."),
+    ("PR902", "taskRetryCount has no effect", "It only counts when extras.gangAllocation is false."),
+    ("PR903", "a variable may be unset", "The user command runs with nounset; use ${NAME:-}."),
+    ("PR904", "a tag stays as it is", "Nothing defines what the tag names; the text reaches the shell."),
+    ("PR905", "a secret too short to redact", "Values under 4 bytes are not masked in logs."),
+    ("PR906", "image text that the old runtime refused", "pairun accepts it; the old runtime ended with 254."),
+    ("PR907", "an event nobody raises", "The callback never runs."),
+    ("PR908", "not part of this version yet", "The task says so when it runs, and does nothing."),
+    ("PR909", "secrets in JSON are stored unmasked", "Submit the job as YAML: OpenPAI masks only that form."),
+    ("PR910", "a task without a time limit", "Give it a timeout or a deadline."),
+)

@@ -1,0 +1,1 @@
+"""A plan becomes events and an outcome: attempts, retry, deadline, exit handlers, journal."""

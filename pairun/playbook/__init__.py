@@ -1,0 +1,1 @@
+"""Text to plan: read with positions, validate, layer, patch, check policy, template."""

@@ -1,0 +1,534 @@
+"""YAML and JSON text to a tree in which every key and value knows its place.
+
+The text is read as a stream of events (libyaml's, through PyYAML's C parser) by one loop without
+recursion, so that depth, size and aliases are bounded before anything is built. Playbooks are
+YAML 1.2 core plus ``<<``; job files follow js-yaml 3's default schema, because OpenPAI's REST
+server reads them with it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import yaml
+from yaml.cyaml import CParser
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+)
+
+from pairun.errors import PairunError, Place, Problem, Problems, Source
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 64
+MAX_ALIASED_NODES = 10_000
+
+Dialect = Literal["core", "js"]
+Scalar = str | int | float | bool | None
+
+
+class Timestamp(str):
+    """A date in a job file: text that prints as JavaScript prints a Date (in UTC)."""
+
+    __slots__ = ()
+
+
+class Node:
+    """A value and where it was written.
+
+    Attributes:
+        value: a scalar, a list of nodes, or a dict from text to node.
+        place: where the value stands.
+        key: where its key stands, for a mapping's entry.
+        overrides: the node of a lower layer that this one took the place of.
+    """
+
+    __slots__ = ("key", "overrides", "place", "value")
+
+    def __init__(
+        self,
+        value: Any,  # noqa: ANN401 - a tree of plain data
+        place: Place,
+        key: Place | None = None,
+        overrides: Node | None = None,
+    ) -> None:
+        self.value = value
+        self.place = place
+        self.key = key
+        self.overrides = overrides
+
+    def get(self, key: str) -> Node | None:
+        """The entry of a mapping, or None."""
+        return self.value.get(key) if isinstance(self.value, dict) else None
+
+    def items(self) -> Iterator[tuple[str, Node]]:
+        """The entries of a mapping; none of anything else."""
+        return iter(self.value.items()) if isinstance(self.value, dict) else iter(())
+
+    def elements(self) -> list[Node]:
+        """The elements of a list; none of anything else."""
+        return self.value if isinstance(self.value, list) else []
+
+    def plain(self) -> Any:  # noqa: ANN401
+        """The same tree without places."""
+        if isinstance(self.value, dict):
+            return {k: v.plain() for k, v in self.value.items()}
+        if isinstance(self.value, list):
+            return [v.plain() for v in self.value]
+        return self.value
+
+    def at(self, path: tuple[str | int, ...]) -> Node | None:
+        """The node at a path of keys and indices, or None."""
+        node: Node | None = self
+        for step in path:
+            if node is None:
+                return None
+            if isinstance(step, int):
+                elements = node.elements()
+                node = elements[step] if step < len(elements) else None
+            else:
+                node = node.get(step)
+        return node
+
+    def __repr__(self) -> str:
+        return f"Node({self.plain()!r} at {self.place})"
+
+
+def node_of(value: Any, place: Place) -> Node:  # noqa: ANN401
+    """A tree made of plain data, every node at one place."""
+    if isinstance(value, dict):
+        return Node({str(k): node_of(v, place) for k, v in value.items()}, place, place)
+    if isinstance(value, list | tuple):
+        return Node([node_of(v, place) for v in value], place)
+    return Node(value, place)
+
+
+def read_file(path: str, layer: str, dialect: Dialect = "core") -> Node:
+    """Read one document from a file (``-``: standard input).
+
+    Raises:
+        PairunError: the file cannot be read, is not UTF-8, not YAML, or exceeds a bound.
+    """
+    return read_text(decode(load_bytes(path), path, layer), dialect)
+
+
+def load_bytes(path: str) -> bytes:
+    """The bytes of a file (``-``: standard input), bounded.
+
+    Raises:
+        PairunError: it cannot be opened or read.
+    """
+    try:
+        if path == "-":
+            import sys
+
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        with open(path, "rb") as f:
+            return f.read(MAX_BYTES + 1)
+    except OSError as e:
+        raise PairunError(
+            Problem("PR108", f"{path} cannot be read: {e.strerror}")
+        ) from e
+
+
+def decode(data: bytes, file: str, layer: str) -> Source:
+    """Decode a text that must be UTF-8 (a byte order mark is allowed).
+
+    Raises:
+        PairunError: too large, or not UTF-8.
+    """
+    source = Source(file, layer, data[:MAX_BYTES].decode("utf-8", "replace"))
+    if len(data) > MAX_BYTES:
+        raise PairunError(Problem("PR103", f"{file} is larger than 4 MiB", Place(source, 1, 1)))
+    try:
+        return Source(file, layer, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as e:
+        before = data[: e.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        raise PairunError(
+            Problem(
+                "PR102",
+                f"{file} is not UTF-8: byte 0x{data[e.start]:02x}",
+                Place(source, line, column),
+                "save the file as UTF-8",
+            )
+        ) from e
+
+
+def read_text(source: Source, dialect: Dialect = "core") -> Node:
+    """Read the one document of a text.
+
+    Raises:
+        PairunError: not YAML (only the first such error is known), or bounds and duplicate keys
+            (all of them).
+    """
+    reader = _Reader(source, dialect)
+    try:
+        return reader.document()
+    except yaml.YAMLError as e:
+        raise PairunError(_not_yaml(e, source)) from e
+
+
+def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
+    hint = None
+    if isinstance(e, yaml.MarkedYAMLError):
+        mark = e.problem_mark or e.context_mark
+        what = e.problem or e.context or "not YAML"
+        place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
+        if "\t" in source.line(place.line)[: place.column]:
+            hint = "indent with spaces, not with tabs"
+        elif "mapping values are not allowed" in what:
+            hint = "quote the text if it holds ': ', or put the key on its own line"
+        elif "alias" in what:
+            hint = "an alias (*name) needs an anchor (&name) before it"
+        elif source.line(place.line)[place.column - 1 : place.column] in {"@", "`", "%", "*", "&"}:
+            hint = "quote text that begins with a character YAML uses itself"
+    else:
+        what = getattr(e, "reason", None) or "a character that YAML does not allow"
+        before = source.text[: getattr(e, "position", 0) or 0]
+        place = Place(source, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    return Problem("PR101", f"{source.file} is not YAML: {what}", place, hint)
+
+
+class _Parser(CParser):
+    """libyaml's event stream; the events keep what was written, tags are ours to resolve."""
+
+
+class _Reader:
+    """Builds nodes from events: one loop, an explicit stack."""
+
+    def __init__(self, source: Source, dialect: Dialect) -> None:
+        self._source = source
+        self._dialect = dialect
+        self._resolve = _RESOLVE[dialect]
+        self._parser = _Parser(source.text)
+        self._anchors: dict[str, Node] = {}
+        self._sizes: dict[int, int] = {}
+        self._aliased = 0
+        self._problems = Problems()
+
+    def document(self) -> Node:
+        root: Node | None = None
+        stack: list[_Open] = []
+        documents = 0
+        while self._parser.check_event():
+            event = self._parser.get_event()
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise PairunError(
+                        Problem(
+                            "PR109",
+                            f"{self._source.file} holds more than one document",
+                            self._place(event),
+                            "remove what follows the '---'",
+                        )
+                    )
+                continue
+            node: Node | None = None
+            if isinstance(event, ScalarEvent):
+                node = Node(self._scalar(event), self._place(event))
+                self._anchor(event, node)
+            elif isinstance(event, AliasEvent):
+                node = self._alias(event)
+            elif isinstance(event, MappingStartEvent | SequenceStartEvent):
+                self._check_depth(stack, event)
+                made = Node({} if isinstance(event, MappingStartEvent) else [], self._place(event))
+                self._check_tag(event)
+                self._anchor(event, made)
+                stack.append(_Open(made))
+                continue
+            elif isinstance(event, CollectionEndEvent):
+                closed = stack.pop()
+                self._merge(closed)
+                node = closed.node
+            if node is None:
+                continue
+            if stack:
+                self._add(stack[-1], node)
+            else:
+                root = node
+        self._problems.raise_errors()
+        return root or Node(None, Place(self._source, 1, 1))
+
+    def _place(self, event: Event) -> Place:
+        mark = event.start_mark
+        return Place(self._source, mark.line + 1, mark.column + 1)
+
+    def _check_depth(self, stack: list[_Open], event: Event) -> None:
+        if len(stack) >= MAX_DEPTH:
+            raise PairunError(
+                Problem(
+                    "PR104",
+                    f"{self._source.file} is nested more than {MAX_DEPTH} levels deep",
+                    self._place(event),
+                )
+            )
+
+    def _anchor(self, event: Event, node: Node) -> None:
+        if event.anchor:
+            self._anchors[event.anchor] = node
+
+    def _alias(self, event: AliasEvent) -> Node:
+        target = self._anchors.get(event.anchor)
+        if target is None:
+            raise PairunError(
+                Problem(
+                    "PR101",
+                    f"{self._source.file} is not YAML: nothing is anchored as '{event.anchor}'",
+                    self._place(event),
+                    "an alias (*name) needs an anchor (&name) before it",
+                )
+            )
+        self._aliased += self._size(target)
+        if self._aliased > MAX_ALIASED_NODES:
+            raise PairunError(
+                Problem(
+                    "PR105",
+                    f"the aliases of {self._source.file} expand to more than "
+                    f"{MAX_ALIASED_NODES} values",
+                    self._place(event),
+                )
+            )
+        return Node(target.value, target.place)
+
+    def _size(self, node: Node) -> int:
+        # What an anchor expands to is known once its collection is closed, and kept; a node
+        # is never shared before that.
+        known = self._sizes.get(id(node.value)) if isinstance(node.value, dict | list) else 1
+        if known is None:
+            children = node.value.values() if isinstance(node.value, dict) else node.value
+            known = 1 + sum(self._size(c) for c in children)
+            self._sizes[id(node.value)] = known
+        return known
+
+    def _add(self, parent: _Open, node: Node) -> None:
+        container = parent.node.value
+        if isinstance(container, list):
+            container.append(node)
+            return
+        if parent.key is None:
+            parent.key = node
+            return
+        key, parent.key = parent.key, None
+        if isinstance(key.value, dict | list):
+            self._problems.error("PR107", "a key must be text", key.place)
+            return
+        name = key.value if type(key.value) is str else js_text(key.value)
+        node.key = key.place
+        if name == "<<" and key.value == "<<":
+            parent.merges.append(node)
+        elif name in container:
+            first = container[name].key or container[name].place
+            self._problems.error(
+                "PR106",
+                f"the key '{name}' is given twice",
+                key.place,
+                also=[("first given here", first)],
+            )
+        else:
+            container[name] = node
+
+    def _merge(self, closed: _Open) -> None:
+        for merge in closed.merges:
+            for source in merge.value if isinstance(merge.value, list) else [merge]:
+                if not isinstance(source.value, dict):
+                    self._problems.error(
+                        "PR107", "'<<' takes a mapping or a list of mappings", merge.place
+                    )
+                    continue
+                for name, node in source.items():
+                    closed.node.value.setdefault(name, node)
+
+    def _check_tag(self, event: Event) -> None:
+        plain = {None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
+        if event.tag not in plain:
+            self._problems.error(
+                "PR107", f"the tag {_short(event.tag)} is not supported", self._place(event)
+            )
+
+    def _scalar(self, event: ScalarEvent) -> Scalar:
+        text: str = event.value
+        if event.tag is None or event.tag == "!":
+            plain = event.implicit[0] and event.style is None
+            return self._resolve(text) if plain else text
+        kind = _short(event.tag)
+        if kind == "!!str":
+            return text
+        value = self._resolve(text)
+        wanted = {"!!int": int, "!!float": (int, float), "!!bool": bool, "!!null": type(None)}
+        if kind == "!!timestamp" and isinstance(value, Timestamp):
+            return value
+        if kind in wanted and isinstance(value, wanted[kind]):  # type: ignore[arg-type]
+            return float(value) if kind == "!!float" and isinstance(value, int) else value
+        self._problems.error(
+            "PR107",
+            f"'{text[:40]}' is not a {kind}" if kind in wanted else f"the tag {kind} is not supported",
+            self._place(event),
+        )
+        return text
+
+
+class _Open:
+    """A collection that is being read."""
+
+    __slots__ = ("key", "merges", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.key: Node | None = None
+        self.merges: list[Node] = []
+
+
+def _short(tag: str) -> str:
+    return tag.replace("tag:yaml.org,2002:", "!!")
+
+
+# --- scalars -----------------------------------------------------------------------------------
+
+_CORE_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_CORE_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+    **{s + w: float(s + "inf") for s in ("", "+", "-") for w in (".inf", ".Inf", ".INF")},
+}
+
+
+def resolve_core(text: str) -> Scalar:
+    """A plain scalar by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2)."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "0123456789+-.":
+        return text
+    if _CORE_INT.fullmatch(text):
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        return int(text, base) if len(text) < 400 else text  # noqa: PLR2004 - nobody's number
+    return float(text) if _CORE_FLOAT.fullmatch(text) else text
+
+
+_JS_DECIMAL = re.compile(r"[-+]?[1-9][0-9_]*|[-+]?0")
+_JS_SEXAGESIMAL = re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+")
+_JS_FLOAT = re.compile(
+    r"[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
+)
+_JS_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_JS_TIME = re.compile(
+    r"(\d{4})-(\d\d?)-(\d\d?)(?:[Tt]|[ \t]+)(\d\d?):(\d\d):(\d\d)(?:\.(\d*))?"
+    r"(?:[ \t]*(?:Z|([-+])(\d\d?)(?::(\d\d))?))?"
+)
+
+
+def resolve_js(text: str) -> Scalar:
+    """A plain scalar as js-yaml 3's default schema reads it (its ``lib/js-yaml/type``).
+
+    That is neither YAML 1.1 nor 1.2: ``yes`` and ``on`` are text, but ``012`` is ten, ``1:30``
+    ninety, ``1_000`` a number and ``2020-01-02`` a date.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "0123456789+-.":
+        return text
+    if (number := _js_integer(text)) is not None:
+        return number
+    if not text.endswith("_") and _JS_FLOAT.fullmatch(text):
+        return _js_float(text.replace("_", ""))
+    return _js_timestamp(text)
+
+
+def _js_integer(text: str) -> int | None:
+    digits = text.lstrip("+-") if text[0] in "+-" else text
+    sign = -1 if text[0] == "-" else 1
+    if len(text) - len(digits) > 1 or text.endswith("_") or len(text) > 400:  # noqa: PLR2004
+        return None
+    for prefix, pattern, base in (("0b", "[01_]+", 2), ("0x", "[0-9a-fA-F_]+", 16), ("0", "[0-7_]+", 8)):
+        rest = digits[len(prefix) :]
+        if digits.startswith(prefix) and re.fullmatch(pattern, rest) and rest.strip("_"):
+            return sign * int(rest.replace("_", ""), base)
+    if _JS_DECIMAL.fullmatch(text):
+        return int(text.replace("_", ""))
+    if _JS_SEXAGESIMAL.fullmatch(text):
+        value = 0
+        for part in digits.replace("_", "").split(":"):
+            value = value * 60 + int(part)
+        return sign * value
+    return None
+
+
+def _js_float(text: str) -> Scalar:
+    if ":" in text:
+        value = 0.0
+        for part in text.lstrip("+-").split(":"):
+            value = value * 60 + float(part)
+        return -value if text[0] == "-" else value
+    return float(text) if text.strip("+-.") else text
+
+
+def _js_timestamp(text: str) -> Scalar:
+    try:
+        if m := _JS_DATE.fullmatch(text):
+            when = datetime.datetime(*map(int, m.groups()), tzinfo=datetime.UTC)  # type: ignore[arg-type,misc]
+        elif m := _JS_TIME.fullmatch(text):
+            year, month, day, hour, minute, second = (int(m[i]) for i in range(1, 7))
+            when = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.UTC)
+            if m[8]:
+                offset = datetime.timedelta(hours=int(m[9]), minutes=int(m[10] or 0))
+                when += offset if m[8] == "-" else -offset
+        else:
+            return text
+    except ValueError:  # the 32nd of a month: js-yaml counts on, nobody means it
+        return text
+    return Timestamp(when.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)"))
+
+
+_RESOLVE = {"core": resolve_core, "js": resolve_js}
+
+
+def js_text(value: Scalar) -> str:
+    """A scalar as JavaScript's ``String()`` prints it (ECMA-262, Number::toString)."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        if abs(value) <= 2**53:
+            return str(value)
+        value = float(value) if abs(value) < 10**308 else float("inf") * (1 if value > 0 else -1)
+    if value != value:  # noqa: PLR0124 - NaN is the only such value
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    digits, _, exponent = f"{abs(value):e}".partition("e") if value else ("0", "", "0")
+    shortest = repr(abs(value))
+    mantissa, _, power = shortest.partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0") or "0"
+    point = len(whole.lstrip("0")) if whole.strip("0") else -len(fraction) + len(fraction.lstrip("0"))
+    point += int(power or 0)
+    digits = digits.rstrip("0") or "0"
+    sign = "-" if value < 0 else ""
+    if digits == "0":
+        return "0"
+    if len(digits) <= point <= 21:
+        return sign + digits + "0" * (point - len(digits))
+    if 0 < point <= 21:
+        return sign + digits[:point] + "." + digits[point:]
+    if -6 < point <= 0:
+        return sign + "0." + "0" * -point + digits
+    mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return f"{sign}{mantissa}e{'+' if point > 0 else '-'}{abs(point - 1)}"

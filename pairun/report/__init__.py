@@ -1,0 +1,1 @@
+"""Renderers of reviews and of the journal."""
