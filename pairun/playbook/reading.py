@@ -213,6 +213,7 @@ class _Reader:
         self._parser = _Parser(source.text)
         self._anchors: dict[str, Node] = {}
         self._sizes: dict[int, int] = {}
+        self._open: set[int] = set()
         self._aliased = 0
         self._problems = Problems()
 
@@ -246,9 +247,11 @@ class _Reader:
                 self._check_tag(event)
                 self._anchor(event, made)
                 stack.append(_Open(made))
+                self._open.add(id(made.value))
                 continue
             elif isinstance(event, CollectionEndEvent):
                 closed = stack.pop()
+                self._open.discard(id(closed.node.value))
                 self._merge(closed)
                 node = closed.node
             if node is None:
@@ -280,13 +283,14 @@ class _Reader:
 
     def _alias(self, event: AliasEvent) -> Node:
         target = self._anchors.get(event.anchor)
-        if target is None:
+        if target is None or id(target.value) in self._open:
+            what = "contains itself" if target else "is not anchored"
             raise PairunError(
                 Problem(
                     "PR101",
-                    f"{self._source.file} is not YAML: nothing is anchored as '{event.anchor}'",
+                    f"{self._source.file} is not YAML: '{event.anchor}' {what}",
                     self._place(event),
-                    "an alias (*name) needs an anchor (&name) before it",
+                    "an alias (*name) needs an anchor (&name) that ended before it",
                 )
             )
         self._aliased += self._size(target)
@@ -359,7 +363,7 @@ class _Reader:
     def _scalar(self, event: ScalarEvent) -> Scalar:
         text: str = event.value
         if event.tag is None or event.tag == "!":
-            plain = event.implicit[0] and event.style is None
+            plain = event.implicit[0] and not event.style
             return self._resolve(text) if plain else text
         kind = _short(event.tag)
         if kind == "!!str":

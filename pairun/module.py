@@ -1,0 +1,632 @@
+"""All that a module's author imports.
+
+A module is one file with one class: a frozen attrs class of typed, documented arguments. A *state*
+module has ``probe`` (reads the world), ``plan`` (a pure comparison) and ``apply`` (changes the
+world); a *check* module has only ``check``. Every effect goes through the `Context`, which is where
+deadlines, redaction, the journal and test fakes live.
+
+Example::
+
+    from pairun.module import Context, StateModule, Verdict, arg, define, no_change, will_change
+
+    @define
+    class MakeDir(StateModule):
+        \"\"\"Make sure that a directory exists.\"\"\"
+
+        example = "make_dir: {path: /tmp/x}"
+
+        path: str = arg("The directory.")
+
+        def probe(self, ctx: Context) -> bool:
+            return ctx.stat(self.path) is not None
+
+        def plan(self, state: bool) -> Verdict:
+            return no_change("it exists") if state else will_change("make it")
+
+        def apply(self, ctx: Context) -> None:
+            ctx.make_dir(self.path)
+"""
+
+from __future__ import annotations
+
+import abc
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, NewType, TypeVar, Union, dataclass_transform
+
+import attrs
+
+FailureKind = Literal["transient", "timeout", "conflict", "permanent", "internal"]
+Fault = Literal["user", "platform", "unknown"]
+Phase = Literal["init", "runtime"]
+
+FAILURE_KINDS: tuple[FailureKind, ...] = typing.get_args(FailureKind)
+
+Duration = NewType("Duration", float)
+"""Seconds; written in YAML with a unit (``500ms``, ``10s``, ``1h30m``)."""
+
+Mode = NewType("Mode", int)
+"""File permission bits; written in YAML as quoted octal text (``'0644'``)."""
+
+
+class Secret:
+    """A text that is shown nowhere; `reveal` is the one way to it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text itself, for the one place that needs it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "******"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+def reveal(value: str | Secret) -> str:
+    """The text of a value that may be secret."""
+    return value.reveal() if isinstance(value, Secret) else value
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+class Failure(Exception):
+    """A failure that a module foresaw. Raise one of the subclasses.
+
+    Args:
+        message: one sentence.
+        fault: whose it is.
+        hint: what to do about it.
+        retry_after_s: seconds the other side asked us to wait; wins over the computed delay.
+    """
+
+    kind: ClassVar[FailureKind] = "internal"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: Fault = "unknown",
+        hint: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fault: Fault = fault
+        self.hint = hint
+        self.retry_after_s = retry_after_s
+
+
+class Transient(Failure):
+    """May heal by itself: a broken network, 429, 5xx."""
+
+    kind = "transient"
+
+
+class TimedOut(Failure):
+    """Took longer than it may."""
+
+    kind = "timeout"
+
+
+class Conflict(Failure):
+    """Taken here, free elsewhere: a port, a lock."""
+
+    kind = "conflict"
+
+
+class Permanent(Failure):
+    """Will not heal: 401, 403, 404, bad input."""
+
+    kind = "permanent"
+
+
+class Skip(Exception):  # noqa: N818 - it is not an error
+    """There is nothing to do here, for a reason that people should read."""
+
+    def __init__(self, because: str) -> None:
+        super().__init__(because)
+        self.because = because
+
+
+class UnknownUntilRun(Exception):  # noqa: N818 - it is not an error
+    """A review asked for something that only the run can tell."""
+
+    def __init__(self, because: str) -> None:
+        super().__init__(because)
+        self.because = because
+
+
+# --- verdicts and results ----------------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """What a task would do: ``no_change``, ``will_change``, ``unknown`` or ``check``."""
+
+    kind: Literal["no_change", "will_change", "unknown", "check"]
+    because: str
+    before: str | None = None
+    after: str | None = None
+
+
+def no_change(because: str) -> Verdict:
+    """Everything is as asked."""
+    return Verdict("no_change", because)
+
+
+def will_change(what: str, before: str | None = None, after: str | None = None) -> Verdict:
+    """Something will be changed: what, and optionally from what to what."""
+    return Verdict("will_change", what, before, after)
+
+
+def unknown(because: str) -> Verdict:
+    """Only the run can tell."""
+    return Verdict("unknown", because)
+
+
+@attrs.frozen(kw_only=True)
+class Result:
+    """What a module hands on.
+
+    Attributes:
+        values: what ``results.<id>.values`` holds for later tasks; plain data.
+        environment: variables for every later task and the user's command; None removes one.
+        message: one line for people.
+    """
+
+    values: Mapping[str, Any] = attrs.Factory(dict)
+    environment: Mapping[str, str | None] = attrs.Factory(dict)
+    message: str = ""
+
+
+class FileStat(NamedTuple):
+    """What `Context.stat` tells; a symbolic link is not followed."""
+
+    kind: Literal["file", "directory", "link", "other"]
+    mode: int
+    size: int
+    uid: int
+    gid: int
+
+
+class Completed(NamedTuple):
+    """A command that ended: ``code`` is its exit status, or -n when signal n ended it."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Context(abc.ABC):
+    """A module's only way to the world.
+
+    Attributes:
+        env: the environment of the task: the process's, what earlier tasks exported, and the
+            task's own ``environment``.
+        pai_dir: the shared volume, ``/usr/local/pai`` in a Pod.
+    """
+
+    env: Mapping[str, str]
+    pai_dir: str
+
+    # reading: allowed in `probe` and `check`
+
+    @abc.abstractmethod
+    def stat(self, path: str) -> FileStat | None:
+        """What stands at a path, or None."""
+
+    @abc.abstractmethod
+    def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
+        """A file's content, or None where there is none."""
+
+    @abc.abstractmethod
+    def list_dir(self, path: str) -> list[str] | None:
+        """The sorted names in a directory, or None where there is none."""
+
+    @abc.abstractmethod
+    def which(self, program: str) -> str | None:
+        """The path of a program in the task's ``PATH``, or None."""
+
+    @abc.abstractmethod
+    def query(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Completed:
+        """Run a command that changes nothing, and take its output."""
+
+    @abc.abstractmethod
+    def port_taken(self, port: int) -> str | None:
+        """Who or what holds a TCP or UDP port of this host, in words; None when it is free."""
+
+    @abc.abstractmethod
+    def remaining_s(self) -> float | None:
+        """Seconds until this attempt is stopped, or None when nothing bounds it."""
+
+    @abc.abstractmethod
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    # changing: allowed in `apply` only (and `sleep` in `check`)
+
+    @abc.abstractmethod
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str | Secret] | None = None,
+        cwd: str | None = None,
+        capture: bool = False,
+        pass_fds: Sequence[int] = (),
+    ) -> Completed:
+        """Run a command; its output goes to the task's unless ``capture``. Never raises for a
+        non-zero status.
+
+        Raises:
+            Permanent: the program does not exist or cannot be executed.
+        """
+
+    @abc.abstractmethod
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Replace a file atomically: a reader sees the old or the new content, never half."""
+
+    @abc.abstractmethod
+    def make_dir(self, path: str, mode: int = 0o755) -> None:
+        """Make a directory and its parents; one that exists is left as it is."""
+
+    @abc.abstractmethod
+    def rename(self, source: str, target: str) -> None:
+        """Move a path within one file system, atomically, replacing what is there."""
+
+    @abc.abstractmethod
+    def remove(self, path: str) -> None:
+        """Remove a path and all below it; never crosses a mount point, follows no link."""
+
+    @abc.abstractmethod
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+    @abc.abstractmethod
+    def log(self, line: str) -> None:
+        """Say one line to the person who reads the logs."""
+
+
+# --- the classes -------------------------------------------------------------------------------
+
+
+class Module:
+    """Common to both kinds; see `StateModule` and `CheckModule`.
+
+    Attributes:
+        phases: where the module may run.
+        privileges: what it needs, in words.
+        example: a task's module entry in YAML, as ``pairun doc`` prints it and a test runs it.
+    """
+
+    phases: ClassVar[tuple[Phase, ...]] = ("init", "runtime")
+    privileges: ClassVar[str] = "none"
+    example: ClassVar[str] = ""
+
+    def require(self) -> Iterator[str]:
+        """Yield a sentence for every combination of arguments that cannot work."""
+        yield from ()
+
+
+class StateModule(Module):
+    """Brings the world into a state; a second run must find nothing to do.
+
+    Attributes:
+        verify: after `apply`, probe and plan once more and require "no change". A module that
+            has verified its content while writing, or cannot promise (a plain command), says no.
+    """
+
+    verify: ClassVar[bool] = True
+
+    def probe(self, ctx: Context) -> Any:  # noqa: ANN401 - the module's own state
+        """Read the world; change nothing."""
+        raise NotImplementedError
+
+    def plan(self, state: Any) -> Verdict:  # noqa: ANN401
+        """Compare: pure, no context, no clock."""
+        raise NotImplementedError
+
+    def apply(self, ctx: Context) -> Result | None:
+        """Change the world."""
+        raise NotImplementedError
+
+
+class CheckModule(Module):
+    """Looks, waits or asks, and changes nothing that a later task could see."""
+
+    def check(self, ctx: Context) -> Result | None:
+        """Return when all is well; raise a `Failure` when not."""
+        raise NotImplementedError
+
+
+_T = TypeVar("_T")
+_REQUIRED: Any = attrs.NOTHING
+
+
+def arg(
+    doc: str,
+    *,
+    default: Any = _REQUIRED,  # noqa: ANN401 - of the field's own type
+    factory: Callable[[], Any] | None = None,
+) -> Any:  # noqa: ANN401 - stands for the field's type
+    """An argument of a module: one line of documentation, and a default unless it is required."""
+    metadata = {"doc": doc}
+    if factory is not None:
+        return attrs.field(factory=factory, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(arg, attrs.field))
+def define(cls: type[_T]) -> type[_T]:
+    """Make a class of annotated `arg` fields a frozen, keyword-only record."""
+    return attrs.frozen(kw_only=True, slots=False)(cls)
+
+
+# --- arguments: one description, from which everything else comes ---------------------------------
+
+
+class Argument(NamedTuple):
+    """One argument of a module."""
+
+    name: str
+    type: Any
+    doc: str
+    required: bool
+    default: Any
+
+
+class ArgumentProblem(NamedTuple):
+    """An argument that does not fit: its path below the module's key, an error id, a sentence."""
+
+    path: tuple[str | int, ...]
+    id: str
+    message: str
+    hint: str | None = None
+
+
+def arguments(cls: type[Module]) -> list[Argument]:
+    """The arguments of a module class, in order of definition."""
+    hints = typing.get_type_hints(cls)
+    out = []
+    for field in attrs.fields(cls):  # type: ignore[arg-type]
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = default.factory()  # type: ignore[union-attr]
+        out.append(
+            Argument(
+                field.name,
+                hints[field.name],
+                field.metadata.get("doc", ""),
+                default is attrs.NOTHING,
+                None if default is attrs.NOTHING else default,
+            )
+        )
+    return out
+
+
+def parse_duration(text: str) -> Duration | None:
+    """Seconds of a duration with units (``500ms``, ``10s``, ``1h30m``, ``2d``), or None."""
+    units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
+    if not parts or "".join(n + u for n, u in parts) != text:
+        return None
+    return Duration(sum(float(n) * units[u] for n, u in parts))
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as people write it: ``250ms``, ``2.5s``, ``1h30m``."""
+    if seconds < 1:
+        return f"{seconds * 1000:.3g}ms" if seconds else "0s"
+    if seconds < 60:  # noqa: PLR2004
+        return f"{seconds:.3g}s"
+    out, rest = "", round(seconds)
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        out += f"{count}{unit}" if count else ""
+    return out
+
+
+def type_name(kind: Any) -> str:  # noqa: ANN401 - a type expression
+    """A type in the words of a YAML author."""
+    names = {
+        str: "text", int: "integer", float: "number", bool: "true or false", Duration: "duration",
+        Mode: "file mode", Secret: "secret text", type(None): "null", Any: "anything",
+    }  # fmt: skip
+    if kind in names:
+        return names[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        # text that may be secret is text to an author
+        return " or ".join(type_name(a) for a in args if not (a is Secret and str in args))
+    if origin is Literal:
+        return " | ".join(str(a) for a in args)
+    if origin is list:
+        return f"list of {type_name(args[0])}"
+    return f"mapping to {type_name(args[1])}"
+
+
+def schema_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type expression
+    """The JSON Schema of an argument's type. An expression is allowed in place of any value."""
+    plain: dict[Any, dict[str, Any]] = {
+        str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"},
+        bool: {"type": "boolean"}, Duration: {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|[dhms]))+$"},
+        Mode: {"type": "string", "pattern": "^0?[0-7]{3,4}$"}, Secret: {"type": "string"},
+        type(None): {"type": "null"}, Any: {},
+    }  # fmt: skip
+    if kind in plain:
+        return plain[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        options = [schema_of(a) for a in args if not (a is Secret and str in args)]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin is list:
+        return {"type": "array", "items": schema_of(args[0])}
+    return {"type": "object", "additionalProperties": schema_of(args[1])}
+
+
+def arguments_schema(cls: type[Module]) -> dict[str, Any]:
+    """The JSON Schema of a module's arguments, for validators and editors."""
+    expression = {"type": "string", "pattern": r"\{\{"}
+    properties: dict[str, Any] = {}
+    for a in arguments(cls):
+        schema = schema_of(a.type)
+        properties[a.name] = (
+            {**schema, "description": a.doc}
+            if schema.get("type") == "string" and "pattern" not in schema
+            else {"anyOf": [schema, expression], "description": a.doc}
+        )
+    return {
+        "type": "object",
+        "description": (cls.__doc__ or "").split("\n", 1)[0],
+        "properties": properties,
+        "required": [a.name for a in arguments(cls) if a.required],
+        "additionalProperties": False,
+    }
+
+
+def build(
+    cls: type[Module], values: Mapping[str, Any], pending: frozenset[str] = frozenset()
+) -> tuple[Module | None, list[ArgumentProblem]]:
+    """Make a module from plain data.
+
+    Args:
+        cls: the module's class.
+        values: the arguments; secrets as `Secret`.
+        pending: arguments whose values only the run can tell; they are not looked at.
+
+    Returns:
+        The module and no problems, or None and every problem (None and no problem when
+        arguments are pending).
+    """
+    known = {a.name: a for a in arguments(cls)}
+    problems: list[ArgumentProblem] = []
+    built: dict[str, Any] = {}
+    for name in values:
+        if name not in known:
+            from pairun.errors import did_you_mean
+
+            problems.append(
+                ArgumentProblem(
+                    (name,), "PR604", f"there is no argument '{name}'", did_you_mean(name, known)
+                )
+            )
+    for name, a in known.items():
+        if name in pending:
+            continue
+        if name not in values:
+            if a.required:
+                problems.append(
+                    ArgumentProblem((), "PR606", f"the argument '{name}' is missing", a.doc)
+                )
+            continue
+        # null returns to the default, as in every layer
+        if values[name] is None and not a.required:
+            continue
+        converted = list(_convert(values[name], a.type, (name,)))
+        problems += [p for p in converted if isinstance(p, ArgumentProblem)]
+        built[name] = converted[-1] if converted else None
+    if problems or pending:
+        return None, problems
+    made = cls(**built)
+    problems = [ArgumentProblem((), "PR605", sentence) for sentence in made.require()]
+    return (None, problems) if problems else (made, [])
+
+
+def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any]:  # noqa: ANN401, C901, PLR0911, PLR0912
+    """Yield the problems of a value, then, if there are none, the value in its Python type."""
+    name = ".".join(map(str, path))
+
+    def wrong(hint: str | None = None, id_: str = "PR605") -> ArgumentProblem:
+        shown = "a secret" if isinstance(value, Secret) else _shown(value)
+        return ArgumentProblem(path, id_, f"'{name}' must be {type_name(kind)}, not {shown}", hint)
+
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        yield value
+    elif origin in (Union, types.UnionType):
+        found: list[Any] = []
+        for option in args:
+            found = list(_convert(value, option, path))
+            if found and not isinstance(found[-1], ArgumentProblem):
+                yield found[-1]
+                return
+        real = [a for a in args if a is not type(None) and not (a is Secret and str in args)]
+        yield from _convert(value, real[0], path) if len(real) == 1 else [wrong()]
+    elif kind is Secret and isinstance(value, str | Secret):
+        yield value if isinstance(value, Secret) else Secret(value)
+    elif isinstance(value, Secret):
+        yield wrong("a secret would show here; see `pairun doc` for the arguments that take one")
+    elif kind is Duration:
+        if isinstance(value, str) and (seconds := parse_duration(value)) is not None:
+            yield seconds
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield wrong(f"durations carry a unit: did you mean '{value}s'?", "PR210")
+        else:
+            yield wrong("durations carry a unit: 500ms, 10s, 5m, 1h30m", "PR210")
+    elif kind is Mode:
+        if isinstance(value, str) and re.fullmatch("0?[0-7]{3,4}", value):
+            yield Mode(int(value, 8))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield wrong("quote it ('0644'): YAML reads an unquoted mode as a number", "PR211")
+        else:
+            yield wrong("octal text, for example '0644'", "PR211")
+    elif origin is Literal:
+        if value in args and type(value) in {type(a) for a in args}:
+            yield value
+        else:
+            from pairun.errors import did_you_mean
+
+            yield wrong(did_you_mean(str(value), [str(a) for a in args]))
+    elif origin is list:
+        if not isinstance(value, list | tuple):
+            yield wrong()
+            return
+        items = [list(_convert(v, args[0], (*path, i))) for i, v in enumerate(value)]
+        yield from (p for item in items for p in item if isinstance(p, ArgumentProblem))
+        if all(not isinstance(item[-1], ArgumentProblem) for item in items):
+            yield [item[-1] for item in items]
+    elif origin is dict:
+        if not isinstance(value, Mapping):
+            yield wrong()
+            return
+        entries = {k: list(_convert(v, args[1], (*path, k))) for k, v in value.items()}
+        yield from (p for e in entries.values() for p in e if isinstance(p, ArgumentProblem))
+        if all(not isinstance(e[-1], ArgumentProblem) for e in entries.values()):
+            yield {k: e[-1] for k, e in entries.items()}
+    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+    elif kind is str and isinstance(value, int | float) and not isinstance(value, bool):
+        yield wrong(f"quote it: '{value}'")
+    elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        yield value
+    else:
+        yield wrong()
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    return repr(text if len(text) <= 40 else text[:37] + "...") if isinstance(value, str) else text  # noqa: PLR2004

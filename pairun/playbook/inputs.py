@@ -1,0 +1,32 @@
+"""What a job contributes to its playbooks, in the words of playbooks.
+
+`pairun.job` makes these from a job file, a Framework or a plain Pod; nothing in `pairun.playbook`
+knows the job protocol.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from pairun.errors import Place
+from pairun.executor.plan import FailurePolicy
+from pairun.playbook.reading import Node
+
+
+@attrs.frozen(kw_only=True)
+class PluginUse:
+    """One plugin that a role of a job uses.
+
+    Attributes:
+        plugin: name of the plugin spec.
+        base_id: what its tasks' ids begin with: the plugin's name, or the prerequisite's.
+        parameters: rendered; a scalar that a secret went into holds a `Secret`.
+        failure_policy: as the job says, ``fail`` by default.
+        place: where the job asks for it.
+    """
+
+    plugin: str
+    base_id: str
+    parameters: Node
+    failure_policy: FailurePolicy
+    place: Place
