@@ -228,7 +228,11 @@ class Context(abc.ABC):
 
     @abc.abstractmethod
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
-        """A file's content, or None where there is none."""
+        """A file's content, or None where there is none.
+
+        Raises:
+            Permanent: it is larger than ``max_bytes``, or not a regular file.
+        """
 
     @abc.abstractmethod
     def list_dir(self, path: str) -> list[str] | None:
@@ -272,8 +276,17 @@ class Context(abc.ABC):
         """Run a command; its output goes to the task's unless ``capture``. Never raises for a
         non-zero status.
 
+        Args:
+            argv: program and arguments; everybody on the machine can read them.
+            stdin: what it reads; nothing by default.
+            env: variables in addition to the task's environment.
+            cwd: the directory it runs in.
+            capture: take its output and its errors.
+            pass_fds: open files it inherits, under the same numbers.
+
         Raises:
             Permanent: the program does not exist or cannot be executed.
+            TimedOut: the attempt's time was up.
         """
 
     @abc.abstractmethod
@@ -429,10 +442,11 @@ def parse_duration(text: str) -> Duration | None:
 
 def format_duration(seconds: float) -> str:
     """A duration as people write it: ``250ms``, ``2.5s``, ``1h30m``."""
-    if seconds < 1:
-        return f"{seconds * 1000:.3g}ms" if seconds else "0s"
-    if seconds < 60:  # noqa: PLR2004
-        return f"{seconds:.3g}s"
+    short = float(f"{seconds:.3g}")
+    if short < 1:
+        return f"{short * 1000:.6g}ms" if short >= 1e-6 else "0s"
+    if short < 60:
+        return f"{short:g}s"
     out, rest = "", round(seconds)
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
         count, rest = divmod(rest, size)

@@ -38,7 +38,7 @@ class Late:
         expression: the whole value is this one expression, and keeps its type.
         because: why it is not known before, in words.
         where: the place that wrote it, for messages.
-        vars: variables of the task, themselves plain or late.
+        vars: every name that the expressions use and that was known, itself plain or late.
     """
 
     template: str
@@ -118,7 +118,6 @@ class Plan:
         phase: ``init`` or ``runtime``.
         steps: what runs, in order.
         modules: module name to file.
-        context: what late expressions may see besides results: plain data.
         grace_s: seconds between TERM and KILL that the platform gives.
         pairun: version that made the plan.
     """
@@ -126,7 +125,6 @@ class Plan:
     phase: Phase
     steps: tuple[Step, ...]
     modules: Mapping[str, ModuleFile]
-    context: Mapping[str, Any] = attrs.Factory(dict)
     grace_s: float = DEFAULT_GRACE_S
     pairun: str = ""
 
@@ -201,7 +199,6 @@ def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
         "phase": plan.phase,
         "grace_s": plan.grace_s,
         "modules": {name: _plain_fields(m) for name, m in plan.modules.items()},
-        "context": encode(plan.context),
         "steps": [
             {"parallel": s.name, "where": s.where, "tasks": [task(t) for t in s.tasks]}
             if isinstance(s, Group)
@@ -273,7 +270,6 @@ def load_plan(text: str | bytes, secrets: Mapping[str, Any], file: str) -> Plan:
             phase=raw["phase"],
             steps=steps,
             modules={name: ModuleFile(**m) for name, m in raw["modules"].items()},
-            context=decode(raw["context"]),
             grace_s=raw["grace_s"],
             pairun=raw["pairun"],
         )

@@ -1,0 +1,211 @@
+"""Run a command or a shell script."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from typing import Literal
+
+from pairun.module import (
+    Completed,
+    Context,
+    Failure,
+    Permanent,
+    Result,
+    Secret,
+    StateModule,
+    Transient,
+    Verdict,
+    arg,
+    define,
+    no_change,
+    reveal,
+    unknown,
+)
+
+# What a shell sets for itself.
+_NOT_EXPORTED = {"_", "SHLVL", "PWD", "OLDPWD"}
+
+_State = Literal["empty", "creates", "unless", "run"]
+
+
+@define
+class Cmd(StateModule):
+    """Run a command, or a script in the shell (bash, else sh).
+
+    The task is done again whenever the phase runs again, unless `creates` or `unless` says that
+    there is nothing to do.
+    """
+
+    privileges = "those of the command"
+    example = "cmd: {script: 'make -j4 && ./prepare data', creates: /data/ready, workdir: /code}"
+    verify = False
+
+    argv: list[str] | None = arg(
+        "The program and its arguments; no shell looks at them.", default=None
+    )
+    script: str | Secret | None = arg(
+        "Text for the shell; it appears in no process list.", default=None
+    )
+    errexit: bool = arg("The script ends at its first command that fails.", default=True)
+    creates: str | None = arg("Nothing is run when this path exists.", default=None)
+    unless: str | None = arg("Shell text; nothing is run when it exits with 0.", default=None)
+    ok_codes: list[int] = arg("The exit codes that mean success.", factory=lambda: [0])
+    workdir: str | None = arg(
+        "The directory to run in; the container's own by default.", default=None
+    )
+    export: bool = arg("Hand the variables that the script exports to later tasks.", default=False)
+    capture: bool = arg("Keep the output in the task's result instead of the log.", default=False)
+
+    def require(self) -> Iterator[str]:
+        """A command or a script, and what belongs to it."""
+        if (self.argv is None) == (self.script is None):
+            yield "give exactly one of 'argv' and 'script'"
+        if self.argv is not None and (not self.argv or not self.argv[0]):
+            yield "'argv' must name a program"
+        if self.argv is not None and self.export:
+            yield "'export' needs a 'script': a program cannot hand on its variables"
+        if not self.ok_codes:
+            yield "'ok_codes' must hold at least one exit code"
+
+    def probe(self, ctx: Context) -> _State:
+        """Whether there is anything to do."""
+        if self.script is not None and not reveal(self.script).strip():
+            return "empty"
+        if self.creates is not None and ctx.stat(self._path(self.creates)) is not None:
+            return "creates"
+        if self.unless is not None:
+            asked = ctx.query([_shell(ctx), "-c", self.unless], cwd=self.workdir)
+            if asked.code == 0:
+                return "unless"
+        return "run"
+
+    def plan(self, state: _State) -> Verdict:
+        """Nothing to do, or the command's own business."""
+        if state == "empty":
+            return no_change("nothing to run")
+        if state == "creates":
+            return no_change(f"{self.creates} exists")
+        if state == "unless":
+            return no_change(f"`{self.unless}` says that it is done")
+        return unknown("a command decides itself what it changes")
+
+    def apply(self, ctx: Context) -> Result:
+        """Run it."""
+        if self.argv is not None:
+            done = ctx.run(self.argv, cwd=self.workdir, capture=self.capture)
+            return self._result(ctx, done, os.path.basename(self.argv[0]), {})
+        exported: dict[str, str | None] = {}
+        shell = _shell(ctx)
+        with open(os.memfd_create("pairun-environment"), "w+b") as report:
+            # The text is a file in memory, opened once more by the shell: it stands in no argument
+            # list, where everybody could read it and 128 KiB are the limit.
+            done = ctx.run(
+                [shell, "/proc/self/fd/0"],
+                stdin=self._text(ctx, report.fileno()),
+                cwd=self.workdir,
+                capture=self.capture,
+                pass_fds=[report.fileno()] if self.export else [],
+            )
+            if self.export and done.code in self.ok_codes:
+                # Written through a file description of its own: ours is still at 0.
+                exported = _difference(ctx, report.read())
+        return self._result(ctx, done, "the script", exported)
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self.workdir, path) if self.workdir else path
+
+    def _text(self, ctx: Context, report_fd: int) -> bytes:
+        """The script as the shell reads it.
+
+        What comes first stands on the script's own first line, so that the line numbers in the
+        shell's messages are the user's.
+        """
+        # Nothing that the script starts shall inherit its text.
+        first = ["exec < /dev/null"]
+        if self.errexit:
+            first.insert(0, "set -o errexit")
+        if self.export:
+            cat = ctx.which("cat")
+            if cat is None:
+                raise Permanent("'export' needs the program cat, which is not here", fault="user")
+            # The path, because dash takes no descriptor above 9 after `>&`.
+            first.append(f"trap '{cat} /proc/self/environ > /proc/self/fd/{report_fd}' EXIT")
+        text = "".join(f"{command}; " for command in first) + reveal(self.script or "") + "\n"
+        return text.encode("utf-8", "surrogateescape")
+
+    def _result(
+        self, ctx: Context, done: Completed, name: str, exported: dict[str, str | None]
+    ) -> Result:
+        for line in done.stderr.decode("utf-8", "replace").splitlines():
+            ctx.log(line)
+        if done.code not in self.ok_codes:
+            raise self._failure(done.code, name)
+        values: dict[str, object] = {"code": done.code}
+        if self.capture:
+            values["stdout"] = done.stdout.decode("utf-8", "replace")
+        return Result(values=values, environment=exported)
+
+    def _failure(self, code: int, name: str) -> Failure:
+        if code < 0:
+            return Transient(
+                f"{name} was killed by {_signal(-code)}", fault="user", hint=_kill_hint(-code)
+            )
+        sentence = f"{name} ended with exit code {code}"
+        if code in (126, 127):
+            why = "could not be executed" if code == 126 else "was not found"
+            return Permanent(
+                f"{sentence}: a program {why}",
+                fault="user",
+                hint="install it in the image, or correct the command",
+            )
+        if code > 128 and (name_of := _signal(code - 128)).startswith("SIG"):
+            return Transient(
+                f"{sentence}: a program in it was killed by {name_of}",
+                fault="user",
+                hint=_kill_hint(code - 128),
+            )
+        if code == 0:
+            sentence += f", and {self.ok_codes} means success"
+        return Transient(sentence, fault="user")
+
+
+def _shell(ctx: Context) -> str:
+    for name in ("bash", "sh"):
+        if (path := ctx.which(name)) is not None:
+            return path
+    raise Permanent(
+        "there is neither bash nor sh in this container",
+        fault="user",
+        hint="use 'argv' for a program that needs no shell, or an image with a shell",
+    )
+
+
+def _difference(ctx: Context, environ: bytes) -> dict[str, str | None]:
+    """What the script's environment has that the task's had not, and the reverse."""
+    if not environ:
+        raise Permanent(
+            "the variables of the script cannot be exported: it never came to its end",
+            fault="user",
+            hint="'export' needs the shell's EXIT trap, and the script must not use exec",
+        )
+    pairs = (v.partition("=") for v in environ.decode("utf-8", "surrogateescape").split("\0") if v)
+    now = {name: value for name, _, value in pairs}
+    # A shell may drop or keep what it cannot name (BASH_FUNC_x%%): that is no news.
+    names = {n for n in now.keys() | ctx.env.keys() if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", n)}
+    return {n: now.get(n) for n in sorted(names - _NOT_EXPORTED) if now.get(n) != ctx.env.get(n)}
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _kill_hint(number: int) -> str | None:
+    if number == signal.SIGKILL:
+        return "when nobody sent it, the memory limit was reached"
+    return None

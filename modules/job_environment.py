@@ -1,0 +1,104 @@
+"""Write the variables of the job for the user's container."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pairun.module import (
+    Context,
+    FileStat,
+    Result,
+    StateModule,
+    Verdict,
+    arg,
+    define,
+    no_change,
+    will_change,
+)
+
+_ENVIRONMENT = "runtime_env.sh"
+_CLUSTER = "cluster.json"
+
+_State = Mapping[str, tuple[FileStat | None, bytes | None]]
+
+
+@define
+class JobEnvironment(StateModule):
+    """Write ``runtime.d/runtime_env.sh`` and ``runtime.d/cluster.json`` on the shared volume.
+
+    The first is what OpenPAI's own runtime writes: one ``export NAME='value'`` per line, in the
+    order given. The second has the same data and more for programs.
+    """
+
+    phases = ("init",)
+    privileges = "may write to the shared volume"
+    example = "job_environment: {environment: [[PAI_TASK_ROLE_INSTANCES, 'worker:0']], cluster: {}}"
+
+    environment: list[list[str]] = arg("Pairs of a variable's name and value, in order.")
+    cluster: dict[str, Any] = arg("Peers, ports and the task's own place, as data.", factory=dict)
+
+    def require(self) -> Iterator[str]:
+        """Every entry is a pair."""
+        for number, pair in enumerate(self.environment):
+            if len(pair) != 2:
+                yield f"environment.{number} must be a pair of name and value"
+
+    def probe(self, ctx: Context) -> _State:
+        """Both files as they are."""
+        paths = {name: os.path.join(ctx.pai_dir, "runtime.d", name) for name in self._files()}
+        state = {}
+        for name, path in paths.items():
+            found = ctx.stat(path)
+            is_file = found is not None and found.kind == "file"
+            state[name] = (found, ctx.read_file(path, 256 * 1024 * 1024) if is_file else None)
+        return state
+
+    def plan(self, state: _State) -> Verdict:
+        """Compare both files."""
+        wrong = [
+            name
+            for name, wanted in self._files().items()
+            if state[name][1] != wanted or (found := state[name][0]) is None or found.mode != 0o644
+        ]
+        if not wrong:
+            return no_change("both files are as asked")
+        before = "nothing" if all(state[name][0] is None for name in wrong) else "other content"
+        return will_change(
+            f"write {' and '.join(wrong)}", before, f"{len(self._exported())} variables"
+        )
+
+    def apply(self, ctx: Context) -> Result:
+        """Write both files."""
+        for name, _ in self.environment:
+            if not _shell_can_name(name):
+                ctx.log(f"the variable {name!r} is left out: a shell cannot export that name")
+        directory = os.path.join(ctx.pai_dir, "runtime.d")
+        ctx.make_dir(directory)
+        for name, data in self._files().items():
+            ctx.write_file(os.path.join(directory, name), data, 0o644)
+        return Result(message=f"{len(self._exported())} variables")
+
+    def _exported(self) -> list[list[str]]:
+        return [pair for pair in self.environment if _shell_can_name(pair[0])]
+
+    def _files(self) -> dict[str, bytes]:
+        lines = [f"export {name}={_quoted(value)}\n" for name, value in self._exported()]
+        cluster = json.dumps(self.cluster, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        return {
+            _ENVIRONMENT: "".join(lines).encode("utf-8", "surrogateescape"),
+            _CLUSTER: cluster.encode("utf-8", "surrogateescape"),
+        }
+
+
+def _shell_can_name(name: str) -> bool:
+    # The file is sourced: anything else would be a syntax error or, worse, a command.
+    return re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) is not None
+
+
+def _quoted(value: str) -> str:
+    """A value in single quotes, where nothing but the quote itself is special (sh, 2.2.2)."""
+    return "'" + value.replace("\0", "").replace("'", "'\\''") + "'"

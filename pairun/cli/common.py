@@ -1,0 +1,22 @@
+"""What several commands share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import IO
+
+from pairun.errors import Problem, render
+from pairun.report.terminal import Style
+
+
+def print_problems(problems: Iterable[Problem], stream: IO[str] | None = None) -> None:
+    """Print problems for people, on standard error."""
+    out = sys.stderr if stream is None else stream
+    color = Style(out).on
+    found = list(problems)
+    for p in found:
+        print(render(p, color=color), file=out)
+    errors = sum(p.severity == "error" for p in found)
+    if errors:
+        print(f"{errors} error{'s' if errors > 1 else ''}", file=out)

@@ -1,0 +1,269 @@
+"""``pairun --dry-run JOB…``: what will happen, in which order, with which values, set by whom."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+import pairun
+from pairun.cli.common import print_problems
+from pairun.errors import PairunError, Place, Problem, Problems, did_you_mean
+from pairun.executor.context import ProbeContext, ReviewContext
+from pairun.job.jobfile import load_job
+from pairun.job.model import Job
+from pairun.job.planning import RolePlan, plan_role, secrets_of
+from pairun.job.platform import platform_environment
+from pairun.job.templates import user_command
+from pairun.job.warnings import job_warnings
+from pairun.module import Phase
+from pairun.playbook.compiling import history, place_of
+from pairun.playbook.content import Content, open_content
+from pairun.playbook.effective import Layers
+from pairun.playbook.template import Partial, Unknown
+from pairun.redaction import Redactor
+from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase
+from pairun.report.review_text import ReviewText, summary
+from pairun.runtime.paths import DEFAULT_PAI_DIR
+
+RUNTIME_ENV = Unknown("known when the user's container starts", optional=True)
+USER_EXTENSION = Unknown("known in the Pod, where the user's extension is mounted", optional=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="job files; - is standard input")
+    parser.add_argument("--root", action="append", default=[], metavar="DIR",
+                        help="a content root: a cluster's playbooks, policy, modules, plugins")
+    parser.add_argument("--role", action="append", default=[], help="only this role")
+    parser.add_argument("--user", default="user", help="who submits the job")
+    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    parser.add_argument("--why", metavar="ID.PATH", action="append", default=[],
+                        help="who set a value: git.args.depth, barrier.retries")
+    parser.add_argument("--exit-code", action="store_true",
+                        help="exit with 2 when something would change")  # fmt: skip
+
+
+@attrs.frozen(kw_only=True)
+class JobReview:
+    """The review of one job file.
+
+    Attributes:
+        path: the file.
+        job: the job, or None when it is not valid.
+        plans: a plan per role.
+        tasks: role to phase to reviewed tasks.
+        problems: everything found.
+        redactor: masks the job's secrets.
+    """
+
+    path: str
+    job: Job | None
+    plans: tuple[RolePlan, ...]
+    tasks: Mapping[str, Mapping[str, list[Reviewed]]]
+    problems: Problems
+    redactor: Redactor
+
+
+def run(args: argparse.Namespace) -> int:
+    """Review the jobs; 0 valid, 1 errors, 2 with ``--exit-code`` when something would change."""
+    if not args.jobs:
+        raise PairunError(
+            Problem("PR801", "--dry-run needs a job file", hint="pairun --dry-run JOB; - is standard input")
+        )
+    content = open_content(args.root, os.environ)
+    try:
+        layers = Layers(content)
+    except PairunError as e:
+        return _unusable_roots(e, as_json=args.json)
+    reviews = [review_job(path, layers, args.user, args.role) for path in args.jobs]
+    if args.json:
+        _print_json(reviews)
+    elif args.why:
+        for review in reviews:
+            _print_why(review, args.why)
+    else:
+        for review in reviews:
+            _print_text(review, content)
+    if not args.json:
+        print_problems(p for r in reviews for p in r.problems)
+    if any(r.problems.errors for r in reviews):
+        return 1
+    changes = any(
+        t.verdict.kind in ("will_change", "unknown")
+        for r in reviews for role in r.tasks.values() for tasks in role.values() for t in tasks
+    )  # fmt: skip
+    return 2 if args.exit_code and changes else 0
+
+
+def _unusable_roots(e: PairunError, *, as_json: bool) -> int:
+    if as_json:
+        problems = [problem_data(p) for p in e.problems]
+        print(json.dumps({"schema": SCHEMA, "roles": {}, "problems": problems}, indent=2))
+    else:
+        print_problems(e.problems)
+    return 1
+
+
+def review_job(path: str, layers: Layers, user: str, only: list[str]) -> JobReview:
+    """Review a job against an empty Pod: nothing of this machine is looked at."""
+    job, problems = load_job(path, user=user)
+    if job is None:
+        return JobReview(path=path, job=None, plans=(), tasks={}, problems=problems, redactor=Redactor())
+    problems.extend(job_warnings(job))
+    for name in only:
+        if name not in {n for r in job.roles for n in (r.name, r.fc_name)}:
+            hint = did_you_mean(name, [r.name for r in job.roles])
+            problems.error("PR509", f"{path} has no role '{name}'", None, hint)
+    context = ReviewContext(env={}, pai_dir=DEFAULT_PAI_DIR)
+    plans, tasks = [], {}
+    for role in job.roles:
+        if only and not {role.name, role.fc_name} & set(only):
+            continue
+        init_env, _ = platform_environment(job, role, 0, pod_uid="")
+        init_env = {k: v for k, v in init_env.items() if k not in _PER_INSTANCE and v}
+        plan = plan_role(
+            layers,
+            job,
+            role,
+            env={"init": Partial(init_env, "known in the Pod"), "runtime": RUNTIME_ENV},
+            user_extension=USER_EXTENSION,
+            problems=problems,
+        )
+        plans.append(plan)
+        tasks[role.name] = {
+            phase: review_phase(plan.plans[phase], plan.effective.drafts[phase], layers.content, context)
+            for phase in plan.plans
+        }
+    return JobReview(
+        path=path,
+        job=job,
+        plans=tuple(plans),
+        tasks=tasks,
+        problems=problems,
+        redactor=Redactor(secrets_of(job)),
+    )
+
+
+_PER_INSTANCE = frozenset(
+    {"PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "FC_TASK_INDEX", "FC_TASK_ATTEMPT_ID", "FC_POD_NAME",
+     "FC_POD_UID", "FC_TASK_UID", "FC_TASKROLE_UID", "FC_TASK_ATTEMPT_INSTANCE_UID", "FC_CONFIGMAP_NAME",
+     "FC_CONFIGMAP_UID", "FC_FRAMEWORK_UID", "FC_FRAMEWORK_ATTEMPT_ID",
+     "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID"}
+)  # fmt: skip
+"""Variables that only a Pod has; a review is of a role."""
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def _print_json(reviews: list[JobReview]) -> None:
+    documents = {r.path: _document(r) for r in reviews}
+    whole: dict[str, Any]
+    if len(documents) == 1:
+        whole = {"schema": SCHEMA, **next(iter(documents.values()))}
+    else:
+        whole = {"schema": SCHEMA, "jobs": documents}
+    json.dump(whole, sys.stdout, indent=2, ensure_ascii=False)
+    print()
+
+
+def _document(review: JobReview) -> dict[str, Any]:
+    roles = {}
+    for plan in review.plans:
+        assert review.job is not None
+        roles[plan.role.name] = {
+            "user_command": user_command(review.job, plan.role),
+            **{
+                phase: [as_data(t, review.redactor) for t in tasks]
+                for phase, tasks in review.tasks[plan.role.name].items()
+            },
+        }
+    return {"roles": roles, "problems": [problem_data(p) for p in review.problems]}
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _print_text(review: JobReview, content: Content) -> None:
+    text = ReviewText(sys.stdout, review.redactor)
+    roots = ", ".join(f"{r.layer} {r.digest()}" for r in content.roots)
+    text.line(f"pairun {pairun.__version__} · content roots: {roots}")
+    if all(r.layer == "built-in" for r in content.roots):
+        text.line("no cluster layer is among them: your cluster may have other defaults (--root DIR)")
+    job = review.job
+    if job is None:
+        text.line(f"{review.path} is not valid")
+        return
+    count = sum(r.instances for r in job.roles)
+    text.line(
+        f"job {job.name} of {job.user} · {len(job.roles)} role{'s' * (len(job.roles) > 1)}, "
+        f"{count} instance{'s' * (count > 1)} · {review.path}"
+    )
+    for plan in review.plans:
+        role = plan.role
+        text.line()
+        image = role.image.node.get("uri")
+        text.line(
+            f"role {role.name} · {role.instances} instance{'s' * (role.instances > 1)} · "
+            f"image {image.value if image else '?'}"
+        )
+        for phase, tasks in review.tasks[role.name].items():
+            text.phase(phase, tasks)
+    text.line()
+    text.line(summary({f"{n}/{p}": t for n, role_tasks in review.tasks.items() for p, t in role_tasks.items()}))
+
+
+def _print_why(review: JobReview, wanted: list[str]) -> None:
+    text = ReviewText(sys.stdout, review.redactor)
+    for path in wanted:
+        id_, _, rest = path.partition(".")
+        printed = set()
+        for plan in review.plans:
+            for draft in plan.effective.drafts.values():
+                # ids may have dots themselves, so the longest that fits is taken
+                task = draft.find(id_)
+                node = place_of(task, rest) if task and rest else None
+                if node is None:
+                    continue
+                chain = [_who(n.plain(), p) for n, p in history(node)]
+                key = tuple(chain)
+                if key in printed:
+                    continue
+                printed.add(key)
+                text.line(f"{path} (role {plan.role.name})")
+                for n, each in enumerate(chain):
+                    text.line(f"  {'  ' * n}{'' if n == 0 else '└ '}{each}")
+        if not printed:
+            known = sorted({t.id for p in review.plans for d in p.effective.drafts.values() for t in d.tasks()})
+            review.problems.error(
+                "PR401",
+                f"nobody sets '{path}'",
+                None,
+                did_you_mean(id_, known) if id_ not in known else "it has its default",
+            )
+
+
+def _who(value: Any, place: Place) -> str:  # noqa: ANN401 - plain data
+    shown = json.dumps(value, ensure_ascii=False)
+    return f"{shown}  ← {place.source.layer} {place}"
+
+
+# --- where a phase stands --------------------------------------------------------------------------
+
+
+def review_here(
+    planned: RolePlan, phase: Phase, content: Content, env: Mapping[str, str], pai_dir: str
+) -> int:
+    """Review a phase in its own container: real probes, no change."""
+    context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
+    tasks = review_phase(planned.plans[phase], planned.effective.drafts[phase], content, context)
+    text = ReviewText(sys.stdout, Redactor())
+    text.phase(phase, tasks)
+    text.line(summary({phase: tasks}))
+    return 0

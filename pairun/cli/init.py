@@ -1,0 +1,154 @@
+"""``pairun init``: the init phase of a Pod, up to the handover to the user's container."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.cli.common import print_problems
+from pairun.errors import PairunError, Problems
+from pairun.executor.loading import plan_loader
+from pairun.executor.phase import PhaseEvents, log_dir
+from pairun.executor.plan import Late, Plan
+from pairun.executor.run import Executor, PhaseOutcome
+from pairun.job.cluster import Cluster
+from pairun.job.planning import RolePlan, cluster_facts, plan_role, secrets_of
+from pairun.job.podinput import PodInput, read_cluster, read_pod_input
+from pairun.job.volume import Volume
+from pairun.module import Failure
+from pairun.playbook.content import open_content
+from pairun.playbook.effective import Layers
+from pairun.playbook.reading import read_file
+from pairun.playbook.template import Unknown, resolve
+from pairun.redaction import Redactor
+from pairun.report.console import Console
+from pairun.runtime.paths import DEFAULT_PAI_DIR, pai_dir
+
+RUNTIME_ENV = Unknown("known when the user's container starts", optional=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--root", action="append", default=[], metavar="DIR",
+                        help="a content root above those of PAIRUN_PATH")  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true",
+                        help="probe where this stands, and change nothing")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the phase; returns the init container's exit code."""
+    try:
+        phase = InitPhase(args.root, dict(os.environ))
+        if args.dry_run:
+            from pairun.cli.dry_run import review_here
+
+            return review_here(
+                phase.planned(), "init", phase.layers.content, phase.env, phase.pai_dir
+            )
+        return phase.run()
+    except PairunError as e:
+        print_problems(e.problems)
+        return 1
+
+
+class InitPhase:
+    """One run of the init phase.
+
+    Args:
+        roots: further content roots.
+        env: the container's environment.
+
+    Raises:
+        PairunError: the inputs cannot be used.
+    """
+
+    def __init__(self, roots: list[str], env: dict[str, str]) -> None:
+        self.env = env
+        self.pai_dir = pai_dir()
+        self.layers = Layers(open_content(roots, env))
+        self._pod: PodInput = read_pod_input(self.pai_dir, env)
+        self._redact = secrets_of(self._pod.job)
+        self._redactor = Redactor(self._redact)
+        self._cluster: Cluster | None = None
+
+    def planned(self) -> RolePlan:
+        """Both phases, as far as they are known now; everything is checked.
+
+        Raises:
+            PairunError: everything that is wrong.
+        """
+        problems = Problems()
+        problems.extend(self._pod.problems)
+        layer = self.env.get("PAIRUN_ENGINE_LAYER")
+        moved = self.pai_dir != DEFAULT_PAI_DIR
+        planned = plan_role(
+            self.layers,
+            self._pod.job,
+            self._pod.role,
+            env={"init": self.env, "runtime": RUNTIME_ENV},
+            cluster=self._cluster,
+            engine=read_file(layer, "engine") if layer else None,
+            user_extension=self._pod.user_extension,
+            command=self._pod.command,
+            rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
+            problems=problems,
+        )
+        problems.raise_errors()
+        return planned
+
+    def run(self) -> int:
+        """Check everything, run the tasks, hand over, run the exit handlers."""
+        plan = self.planned().plans["init"]
+        volume = Volume(self.pai_dir, self.env)
+        volume.prepare()
+        console = Console(sys.stdout, self._redactor)
+        journal = os.path.join(log_dir(self.pai_dir, self.env), "journal.jsonl")
+        events = PhaseEvents(plan, journal, console, self._redactor, console.say)
+        events.begin()
+        with self._executor(plan, events) as executor:
+            outcome = executor.run_tasks()
+            if outcome.event == "success":
+                outcome = self._hand_over(volume, outcome)
+            budget = plan.grace_s / 2 if outcome.event == "signal" else None
+            outcome = executor.run_handlers(outcome, budget)
+        events.end(outcome)
+        return outcome.exit_code
+
+    def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
+        return Executor(
+            plan,
+            load=plan_loader(plan),
+            resolve=self._resolve,
+            emit=events.emit,
+            redactor=self._redactor,
+            env=self.env,
+            pai_dir=self.pai_dir,
+        )
+
+    def _resolve(
+        self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]
+    ) -> Any:  # noqa: ANN401
+        names: dict[str, Any] = {"results": results, "env": env}
+        if "cluster" in late.template:
+            names["cluster"] = cluster_facts(self._known_cluster())
+        return resolve(late, names)
+
+    def _known_cluster(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = read_cluster(self.pai_dir, self.env, self._pod.job)
+        return self._cluster
+
+    def _hand_over(self, volume: Volume, outcome: PhaseOutcome) -> PhaseOutcome:
+        """Make the runtime plan anew, now that peers are known, and leave it on the volume."""
+        try:
+            self._known_cluster()
+            volume.hand_over(self.planned().plans["runtime"], self._redact)
+        except PairunError as e:
+            print_problems(e.problems)
+            return PhaseOutcome(event="failure", exit_code=1, message="the handover failed")
+        except Failure as e:
+            return PhaseOutcome(event="failure", exit_code=1, message=f"the handover: {e.message}")
+        return outcome

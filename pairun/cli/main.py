@@ -1,0 +1,101 @@
+"""The command ``pairun``: which command it is, and nothing more; each is imported when used."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+import pairun
+from pairun.errors import PairunError
+
+COMMANDS = {
+    "run": "run every instance of a job on this machine",
+    "init": "the init phase of a Pod (its init container's command)",
+    "runtime": "the runtime phase of a Pod (PID 1 of the user's container)",
+    "lint": "check job files, playbooks and plugin specs",
+    "doc": "documentation of a module, plugin, keyword or error",
+    "schema": "JSON Schema of the formats, for editors",
+    "tasks": argparse.SUPPRESS,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run pairun.
+
+    Args:
+        argv: the arguments, without the program's name.
+
+    Returns:
+        The exit code; docs/exit-codes.md lists them.
+    """
+    argv = sys.argv[1:] if argv is None else argv
+    # `pairun --dry-run JOB` is what people type most, and is no sub-command.
+    command = argv[0] if argv and argv[0] in COMMANDS else ""
+    try:
+        return _run(command, argv[1:] if command else argv)
+    except PairunError as e:
+        from pairun.cli.common import print_problems
+
+        print_problems(e.problems)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # the reader of our output went away; the rest is not wanted
+        sys.stderr.close()
+        return 141
+
+
+def _run(command: str, argv: list[str]) -> int:
+    if command:
+        parser = argparse.ArgumentParser(prog=f"pairun {command}", description=COMMANDS[command])
+        module = importlib.import_module(f"pairun.cli.{command}")
+        module.add_arguments(parser)
+        return int(module.run(parser.parse_args(argv)))
+    return _top(argv)
+
+
+def _top(argv: list[str]) -> int:
+    listed = "\n".join(
+        f"  {name:9}{text}" for name, text in COMMANDS.items() if text is not argparse.SUPPRESS
+    )
+    parser = argparse.ArgumentParser(
+        prog="pairun",
+        usage="pairun --dry-run JOB...  |  pairun COMMAND ...",
+        description="Review a job file: what will run in both phases of every role, and who set "
+        "each value.",
+        epilog=f"commands:\n{listed}\n\n`pairun COMMAND --help` tells more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true",
+                        help="the version, and the digest of the default playbooks")  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true",
+                        help="review the jobs; nothing is probed or changed")  # fmt: skip
+    from pairun.cli import dry_run
+
+    dry_run.add_arguments(parser)
+    args = parser.parse_args(argv)
+    if args.version:
+        print(version())
+        return 0
+    if not args.dry_run:
+        parser.print_usage(sys.stderr)
+        if argv:
+            print("pairun: error: nothing to do: --dry-run or a command is missing", file=sys.stderr)
+            return 2
+        parser.print_help()
+        return 0
+    return dry_run.run(args)
+
+
+def version() -> str:
+    """The version and the digest of every content root, as ``--version`` prints them."""
+    import os
+
+    from pairun.playbook.content import open_content
+
+    roots = open_content([], os.environ).roots
+    lines = [f"pairun {pairun.__version__}"]
+    lines += [f"{r.layer} playbooks {r.digest()} ({r.path})" for r in roots]
+    return "\n".join(lines)

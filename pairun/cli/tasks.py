@@ -1,0 +1,115 @@
+"""``pairun tasks``: the tasks or the exit handlers of a runtime plan, as PID 1 starts them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from pairun.executor.loading import plan_loader
+from pairun.executor.phase import PhaseEvents, log_dir, pump_in_background
+from pairun.executor.plan import Late, Plan, Task, load_plan
+from pairun.executor.run import Executor, PhaseOutcome
+from pairun.redaction import Redactor
+from pairun.report.console import Console
+from pairun.runtime.paths import runtime_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("pai_dir", metavar="DIR", help="the shared volume")
+    parser.add_argument("--part", choices=("tasks", "handlers"), required=True)
+    parser.add_argument("--state-in", type=int, metavar="FD")
+    parser.add_argument("--state-out", type=int, metavar="FD", required=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one part of the runtime phase; what became of it is written to ``--state-out``."""
+    plan, redactor = _read(args.pai_dir)
+    console = Console(sys.stdout, redactor)
+    env = dict(os.environ)
+    journal = os.path.join(log_dir(args.pai_dir, env), "journal.jsonl")
+    events = PhaseEvents(plan, journal, console, redactor, console.say)
+    steps = tuple(s for s in plan.steps if not _is_command(s))
+    executor = Executor(
+        attrs.evolve(plan, steps=steps),
+        load=plan_loader(plan),
+        resolve=resolve_late,
+        emit=events.emit,
+        redactor=redactor,
+        env=env,
+        pai_dir=args.pai_dir,
+    )
+    with executor:
+        if args.part == "tasks":
+            events.begin()
+            answer = _run_tasks(executor)
+        else:
+            with open(args.state_in, encoding="utf-8") as f:
+                question = json.load(f)
+            answer = _run_handlers(executor, plan, question)
+    with open(args.state_out, "w", encoding="utf-8") as f:
+        json.dump(answer, f)
+    pump_in_background(executor.lingering)
+    return 0
+
+
+def resolve_late(
+    late: Late, results: Mapping[str, Any], env: Mapping[str, str]
+) -> Any:  # noqa: ANN401
+    """Resolve a late value; Jinja is imported only when there is one."""
+    from pairun.playbook.template import resolve
+
+    return resolve(late, {"results": results, "env": env})
+
+
+def _read(pai_dir: str) -> tuple[Plan, Redactor]:
+    secrets: dict[str, Any] = {}
+    path = runtime_file(pai_dir, "secrets.json")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            secrets = json.load(f)
+    plan_path = runtime_file(pai_dir, "plan.json")
+    with open(plan_path, encoding="utf-8") as f:
+        plan = load_plan(f.read(), secrets, plan_path)
+    values = secrets.get("values", {}).values()
+    return plan, Redactor([*values, *secrets.get("redact", ())])
+
+
+def _is_command(step: object) -> bool:
+    return isinstance(step, Task) and step.module == "user_command"
+
+
+def _run_tasks(executor: Executor) -> dict[str, Any]:
+    outcome = executor.run_tasks()
+    return {
+        "outcome": outcome.event,
+        "exit_code": outcome.exit_code,
+        "message": outcome.message,
+        "registered": [h.id for h in executor.registered],
+        "results": executor.results,
+        "environment": executor.exports,
+    }
+
+
+def _run_handlers(
+    executor: Executor, plan: Plan, question: Mapping[str, Any]
+) -> dict[str, Any]:
+    state = question["state"]
+    known = {h.id: h for t in plan.tasks() for h in t.on_exit}
+    executor.registered = [known[id_] for id_ in state["registered"]]
+    executor.results = dict(state["results"])
+    for name, value in state["environment"].items():
+        if value is None:
+            executor.env.pop(name, None)
+        else:
+            executor.env[name] = value
+    event = question["event"]
+    outcome = PhaseOutcome(event=event, exit_code=0)
+    after = executor.run_handlers(outcome, question["deadline_s"])
+    return {"failed": after.failed is not None, "message": after.message}

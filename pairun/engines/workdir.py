@@ -1,0 +1,202 @@
+"""The work directory of a run: ours alone, reset safely, never shared by two runs."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import stat
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pairun.errors import PairunError, Problem
+
+MARKER = ".pairun-run"
+"""Lies in every work directory: lists what we made there, and is the lock."""
+
+_EXPLANATION = "# made by pairun run; it removes what is listed here and nothing else"
+SURVIVORS_S = 5.0
+
+
+class WorkDir:
+    """A locked work directory, empty of what earlier runs made.
+
+    Args:
+        path: the directory; made when it does not exist.
+
+    Raises:
+        PairunError: it cannot be used (PR701).
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.realpath(path)
+        self._shown = path
+        self._marker: int | None = None
+        try:
+            self._open()
+            self._lock()
+            end_survivors(self.path)
+            self._reset()
+        except OSError as e:
+            self.close()
+            name = e.filename if isinstance(e.filename, str) else path
+            raise self._unusable(f"{name}: {e.strerror or e}") from e
+        except PairunError:
+            self.close()
+            raise
+
+    def make(self, name: str) -> str:
+        """Make a directory directly below, and remember it as ours; returns its path.
+
+        Raises:
+            PairunError: it cannot be made.
+        """
+        path = os.path.join(self.path, name)
+        assert self._marker is not None
+        try:
+            # first the note, so that a run that is killed here leaves nothing unknown
+            os.write(self._marker, f"{name}\n".encode())
+            os.mkdir(path)
+        except OSError as e:
+            raise self._unusable(f"{path}: {e.strerror}") from e
+        return path
+
+    def close(self) -> None:
+        """Give up the lock."""
+        if self._marker is not None:
+            os.close(self._marker)
+            self._marker = None
+
+    def _open(self) -> None:
+        if not os.path.isdir(self.path):
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            # what a job's secrets are written to is for this user only
+            os.mkdir(self.path, 0o700)
+        marker = os.path.join(self.path, MARKER)
+        if not os.path.lexists(marker) and os.listdir(self.path):
+            raise self._unusable(
+                f"{self._shown} is not empty, and pairun run did not make it",
+                hint="name a new or empty directory with --workdir",
+            )
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._marker = os.open(marker, flags, 0o600)
+
+    def _lock(self) -> None:
+        assert self._marker is not None
+        try:
+            fcntl.flock(self._marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._unusable(
+                f"another pairun run is at work in {self._shown}",
+                hint="wait for its end, or name another directory with --workdir",
+            ) from None
+
+    def _reset(self) -> None:
+        """Remove what earlier runs made; a mount point below it is never crossed."""
+        assert self._marker is not None
+        names = self._ours()
+        below = [m for m in mount_points() if any(_is_below(m, self.path, n) for n in names)]
+        if below:
+            raise self._unusable(f"something is mounted at {below[0]}", hint=f"umount {below[0]}")
+        for name in names:
+            path = os.path.join(self.path, name)
+            if os.path.lexists(path):
+                # Out of the way first: what still runs there cannot disturb the new run.
+                away = f".old-{uuid.uuid4()}"
+                os.write(self._marker, f"{away}\n".encode())
+                os.rename(path, os.path.join(self.path, away))
+        for name in self._ours():
+            path = os.path.join(self.path, name)
+            if os.path.lexists(path):
+                remove_tree(path)
+        os.ftruncate(self._marker, 0)
+        os.write(self._marker, f"{_EXPLANATION}\n".encode())
+
+    def _ours(self) -> list[str]:
+        assert self._marker is not None
+        size = os.fstat(self._marker).st_size
+        lines = os.pread(self._marker, size, 0).decode("utf-8", "replace").splitlines()
+        # a name that leads out of the directory is not ours, whoever wrote it
+        return [n for n in lines if n and n[0] != "#" and "/" not in n and n not in (".", "..")]
+
+    def _unusable(self, message: str, hint: str | None = None) -> PairunError:
+        return PairunError(
+            Problem(
+                "PR701",
+                message,
+                hint=hint or "name another one with --workdir, or correct this one",
+            )
+        )
+
+
+def remove_tree(path: str) -> None:
+    """Remove a path and all below it; a symbolic link is removed, not followed.
+
+    Raises:
+        OSError: something cannot be removed.
+    """
+    if os.path.islink(path) or not os.path.isdir(path):
+        os.unlink(path)
+        return
+
+    def unlock(function: Callable[..., Any], entry: str, error: Any) -> None:
+        # A job may leave directories that forbid even their owner to write.
+        parent = os.path.dirname(entry)
+        if not isinstance(error[1], PermissionError):
+            if isinstance(error[1], FileNotFoundError):
+                return
+            raise error[1]
+        for directory in (parent, entry):
+            if stat.S_ISDIR(os.lstat(directory).st_mode):
+                os.chmod(directory, 0o700)
+        if function in (os.unlink, os.rmdir):
+            function(entry)
+        else:
+            shutil.rmtree(entry)
+
+    shutil.rmtree(path, onerror=unlock)
+
+
+def mount_points() -> Iterator[str]:
+    """Where something is mounted, as ``/proc/self/mountinfo`` tells (proc(5))."""
+    with open("/proc/self/mountinfo", "rb") as f:
+        for line in f:
+            # a space or backslash in the path is written in octal
+            yield os.fsdecode(line.split()[4].decode("unicode_escape").encode("latin-1"))
+
+
+def _is_below(path: str, root: str, name: str) -> bool:
+    top = os.path.join(root, name)
+    return path == top or path.startswith(top + "/")
+
+
+def end_survivors(folder: str) -> None:
+    """Kill what an earlier run in a folder has left running, and wait until it is gone.
+
+    Only without namespaces can anything be left. It is known by the volume in its environment.
+    """
+    mark = f"\0PAIRUN_PAI_DIR={folder}/".encode()
+    until = time.monotonic() + SURVIVORS_S
+    while (found := [pid for pid in _pids() if mark in _environment(pid)]) and (
+        time.monotonic() < until
+    ):
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _pids() -> list[int]:
+    return [int(n) for n in os.listdir("/proc") if n.isdigit() and int(n) != os.getpid()]
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            return b"\0" + f.read()
+    except OSError:
+        return b""

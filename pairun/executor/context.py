@@ -1,0 +1,218 @@
+"""The three worlds a module meets: this machine, this machine to look at, and the empty Pod."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+from pairun.executor import hostfiles
+from pairun.executor.hostports import port_taken
+from pairun.executor.hostprocess import run_process
+from pairun.module import Completed, Context, FileStat, Secret, TimedOut, UnknownUntilRun, reveal
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+class HostContext(Context):
+    """This machine: every effect is real.
+
+    Args:
+        env: the environment of the task.
+        pai_dir: the shared volume.
+        deadline: `time.monotonic` seconds at which the attempt is stopped, or None.
+        emit_log: where lines for people go; standard output by default.
+    """
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        pai_dir: str,
+        deadline: float | None = None,
+        emit_log: Callable[[str], None] = _say,
+    ) -> None:
+        self.env = env
+        self.pai_dir = pai_dir
+        self._deadline = deadline
+        self._emit_log = emit_log
+
+    def stat(self, path: str) -> FileStat | None:
+        return hostfiles.stat(path)
+
+    def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
+        return hostfiles.read(path, max_bytes)
+
+    def list_dir(self, path: str) -> list[str] | None:
+        return hostfiles.names(path)
+
+    def which(self, program: str) -> str | None:
+        return shutil.which(program, path=self.env.get("PATH", os.defpath))
+
+    def query(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Completed:
+        return run_process(
+            argv, env={**self.env, **(env or {})}, remaining=self.remaining_s, cwd=cwd, capture=True
+        )
+
+    def port_taken(self, port: int) -> str | None:
+        return port_taken(port)
+
+    def remaining_s(self) -> float | None:
+        return None if self._deadline is None else self._deadline - time.monotonic()
+
+    def now(self) -> float:
+        return time.time()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str | Secret] | None = None,
+        cwd: str | None = None,
+        capture: bool = False,
+        pass_fds: Sequence[int] = (),
+    ) -> Completed:
+        plain = {name: reveal(value) for name, value in (env or {}).items()}
+        # What we have printed so far must stand before what the command prints.
+        sys.stdout.flush()
+        return run_process(
+            argv,
+            env={**self.env, **plain},
+            remaining=self.remaining_s,
+            stdin=stdin,
+            cwd=cwd,
+            capture=capture,
+            pass_fds=pass_fds,
+        )
+
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        hostfiles.refuse_links(self.pai_dir, path)
+        hostfiles.write(path, data, mode)
+
+    def make_dir(self, path: str, mode: int = 0o755) -> None:
+        # The directory itself counts too: what is written into it would go through the link.
+        hostfiles.refuse_links(self.pai_dir, os.path.join(path, "x"))
+        hostfiles.make_directory(path, mode)
+
+    def rename(self, source: str, target: str) -> None:
+        hostfiles.refuse_links(self.pai_dir, source)
+        hostfiles.refuse_links(self.pai_dir, target)
+        hostfiles.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        hostfiles.refuse_links(self.pai_dir, path)
+        hostfiles.remove(path)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            TimedOut: the attempt's time is up before that.
+        """
+        left = self.remaining_s()
+        if left is not None and left < seconds:
+            time.sleep(max(0.0, left))
+            raise TimedOut("the time of this attempt is up")
+        time.sleep(seconds)
+
+    def log(self, line: str) -> None:
+        self._emit_log(" ".join(line.splitlines()))
+
+
+class _NoChanges(Context):
+    """Every changing method is a bug of the module that called it."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str | Secret] | None = None,
+        cwd: str | None = None,
+        capture: bool = False,
+        pass_fds: Sequence[int] = (),
+    ) -> Completed:
+        _refuse("run a command")
+
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        _refuse(f"write {path}")
+
+    def make_dir(self, path: str, mode: int = 0o755) -> None:
+        _refuse(f"make the directory {path}")
+
+    def rename(self, source: str, target: str) -> None:
+        _refuse(f"move {source}")
+
+    def remove(self, path: str) -> None:
+        _refuse(f"remove {path}")
+
+    def sleep(self, seconds: float) -> None:
+        _refuse("wait")
+
+    def log(self, line: str) -> None:
+        _refuse("write to the log")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise RuntimeError(f"a module tried to {what} where it may only look")
+
+
+class ProbeContext(_NoChanges, HostContext):
+    """This machine, to look at: reads are real, a change is a bug."""
+
+
+class ReviewContext(_NoChanges):
+    """The empty Pod, for a review that looks at nothing of this machine.
+
+    On the shared volume nothing stands yet; everything else only the run can tell.
+
+    Args:
+        env: the environment of the task, as far as it is known.
+        pai_dir: the shared volume.
+    """
+
+    def __init__(self, env: Mapping[str, str], pai_dir: str) -> None:
+        self.env = env
+        self.pai_dir = pai_dir
+
+    def stat(self, path: str) -> FileStat | None:
+        self._empty_or_unknown(path)
+        return None
+
+    def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
+        self._empty_or_unknown(path)
+        return None
+
+    def list_dir(self, path: str) -> list[str] | None:
+        self._empty_or_unknown(path)
+        return None
+
+    def which(self, program: str) -> str | None:
+        raise UnknownUntilRun(f"depends on the programs in the image ({program})")
+
+    def query(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Completed:
+        raise UnknownUntilRun(f"depends on what {os.path.basename(argv[0])} says in the container")
+
+    def port_taken(self, port: int) -> str | None:
+        raise UnknownUntilRun(f"depends on whether port {port} is free on the node")
+
+    def remaining_s(self) -> float | None:
+        return None
+
+    def now(self) -> float:
+        raise UnknownUntilRun("depends on the time of the run")
+
+    def _empty_or_unknown(self, path: str) -> None:
+        below = os.path.normpath(self.pai_dir).rstrip("/") + "/"
+        if not os.path.normpath(path).startswith(below):
+            raise UnknownUntilRun(f"depends on what stands in the container at {path}")

@@ -1,0 +1,194 @@
+"""Commands of this machine: an argv list, a bounded time, and a status that is never guessed.
+
+A command runs in the process group of its attempt, so that the executor's signal reaches it and
+everything it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO
+
+from pairun.module import Completed, Failure, Permanent, Secret, TimedOut, Transient
+
+MAX_CAPTURE = 64 * 1024 * 1024
+_POLL_S = 0.05
+_DRAIN_S = 0.5
+_END_S = 0.5
+
+
+def run_process(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    remaining: Callable[[], float | None],
+    stdin: bytes | None = None,
+    cwd: str | None = None,
+    capture: bool = False,
+    pass_fds: Sequence[int] = (),
+) -> Completed:
+    """Run a command to its end.
+
+    Args:
+        argv: program and arguments; the program is looked up in ``PATH`` of ``env``.
+        env: the whole environment.
+        remaining: seconds the command still has, or None.
+        stdin: what it reads; nothing (``/dev/null``) by default.
+        cwd: where it runs.
+        capture: take its output instead of letting it go where ours goes.
+        pass_fds: descriptors it inherits.
+
+    Raises:
+        Permanent: it cannot be executed, or printed more than `MAX_CAPTURE` bytes into a capture.
+        TimedOut: the time was up; the command was ended.
+    """
+    if isinstance(argv, str) or any(isinstance(word, Secret) for word in argv):
+        raise TypeError("a command is a list of plain texts; a secret in it would be seen by all")
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(_as_file(stdin)) if stdin is not None else subprocess.DEVNULL
+        output = subprocess.PIPE if capture else None
+        try:
+            process = subprocess.Popen(
+                list(argv), env=dict(env), cwd=cwd, stdin=source, stdout=output, stderr=output,
+                pass_fds=tuple(pass_fds), bufsize=0,
+            )  # fmt: skip
+        except (OSError, ValueError) as e:
+            raise _not_started(e, argv[0], cwd) from e
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                stack.enter_context(pipe)
+        try:
+            taken = _wait(process, remaining, argv[0])
+        except BaseException:
+            _end(process)
+            raise
+    return Completed(process.returncode, *taken)
+
+
+@contextlib.contextmanager
+def _as_file(data: bytes) -> Iterator[IO[bytes]]:
+    """The data as an open file in memory: no pipe that has to be fed, nothing on a disk."""
+    with open(os.memfd_create("pairun-stdin"), "w+b", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) or 0 :]
+        file.seek(0)
+        yield file
+
+
+def _wait(
+    process: subprocess.Popen[bytes], remaining: Callable[[], float | None], name: str
+) -> tuple[bytes, bytes]:
+    """Wait for the end, collecting what is captured.
+
+    The end is the command's own: something it left in the background may hold its output open
+    for hours, and is not waited for.
+    """
+    taken: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with selectors.DefaultSelector() as selector, _end_as_fd(process) as end_fd:
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                selector.register(pipe, selectors.EVENT_READ)
+        if end_fd is not None:
+            selector.register(end_fd, selectors.EVENT_READ)
+        while process.poll() is None:
+            left = remaining()
+            if left is not None and left <= 0:
+                raise TimedOut(f"{name} did not end in its time")
+            tick = _POLL_S if end_fd is None else None
+            _collect(selector, taken, min((t for t in (left, tick) if t is not None), default=None))
+        if end_fd is not None:
+            selector.unregister(end_fd)
+        stop = time.monotonic() + _DRAIN_S
+        while selector.get_map() and time.monotonic() < stop and _collect(selector, taken, 0):
+            pass
+    if any(len(data) > MAX_CAPTURE for data in taken.values()):
+        raise _too_much(name)
+    return bytes(taken[process.stdout]), bytes(taken.get(process.stderr, b""))
+
+
+@contextlib.contextmanager
+def _end_as_fd(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
+    """A descriptor that is readable once the process ended, or None on an old kernel."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except OSError:
+        yield None
+        return
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _collect(
+    selector: selectors.BaseSelector, taken: dict[object, bytearray], timeout: float | None
+) -> bool:
+    """Take what can be read now; say whether there was anything."""
+    any_read = False
+    for key, _ in selector.select(timeout):
+        if key.fileobj not in taken:
+            continue
+        data = os.read(key.fd, 65536)
+        any_read = True
+        taken[key.fileobj] += data
+        if not data:
+            selector.unregister(key.fileobj)
+        if len(taken[key.fileobj]) > MAX_CAPTURE:
+            raise _too_much("the command")
+    return any_read
+
+
+def _too_much(name: str) -> Failure:
+    return Permanent(
+        f"{name} printed more than {MAX_CAPTURE >> 20} MiB, too much to be taken as a value",
+        fault="user",
+        hint="write it to a file",
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the command itself; whatever it started is ended with the attempt's group."""
+    for send in (process.terminate, process.kill):
+        send()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+            return
+
+
+def _not_started(error: OSError | ValueError, name: str, cwd: str | None) -> Failure:
+    """Why a command could not be started, in words."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return Transient(f"cannot start {name}: {os.strerror(code)}")
+    if cwd is not None and not os.path.isdir(cwd):
+        return Permanent(f"cannot run {name} in {cwd}: there is no such directory", fault="user")
+    sentences = {
+        errno.ENOENT: f"the program {name} does not exist here",
+        errno.EACCES: f"the program {name} may not be executed",
+        errno.ENOEXEC: f"{name} is no program that this machine can execute",
+        errno.E2BIG: f"the arguments and the environment of {name} are too long",
+    }
+    hints = {
+        errno.ENOENT: "install it in the image, or correct its name",
+        errno.EACCES: "make it executable (chmod +x)",
+        errno.ENOEXEC: "is it a script without `#!`, or built for another architecture?",
+        errno.E2BIG: "hand long texts over in a file",
+    }
+    if code == errno.ENOENT and os.path.sep in name and os.path.exists(name):
+        return Permanent(
+            f"the program {name} exists, but not the interpreter it asks for",
+            fault="user",
+            hint="see the first line of the script, or which C library the program was built for",
+        )
+    return Permanent(
+        sentences.get(code or 0, f"cannot execute {name}: {error}"),
+        fault="user",
+        hint=hints.get(code or 0),
+    )

@@ -1,0 +1,86 @@
+"""The journal: what happened, append-only, one JSON object per line.
+
+It is a record for reports and never a source of truth. Schema 1; every record has ``schema``,
+``type`` and ``time`` (seconds since the epoch):
+
+- ``phase_begin``: phase, pairun, tasks
+- ``attempt_begin``: task, name, module, attempt, of, handler
+- ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
+  hint, output (the last lines it printed), trace (of an error that no one foresaw)
+- ``wait``: task, seconds, because
+- ``task_end``: task, name, outcome, attempts, seconds, message, kind, fault, handler
+- ``handlers_begin``: event, count
+- ``phase_end``: phase, outcome, exit_code, seconds
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pairun.redaction import Redactor
+
+SCHEMA = 1
+Record = dict[str, Any]
+Emit = Callable[[Record], None]
+
+
+class Journal:
+    """Appends records to a file; one that cannot be written costs the journal, not the job.
+
+    Args:
+        path: the file; its directory must exist.
+        redactor: what no record may hold.
+        complain: told once when the journal cannot be written.
+    """
+
+    def __init__(self, path: str, redactor: Redactor, complain: Callable[[str], None]) -> None:
+        self._redactor = redactor
+        self._complain = complain
+        self._path = path
+        self._fd: int | None = None
+        try:
+            self._fd = os.open(
+                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
+            )
+        except OSError as e:
+            complain(f"no journal is kept: {path}: {e.strerror}")
+
+    def __call__(self, record: Record) -> None:
+        """Append one record; ``output`` records are not kept."""
+        if self._fd is None or record["type"] == "output":
+            return
+        full = {"schema": SCHEMA, "time": round(time.time(), 3), **record}
+        line = self._redactor.bytes(json.dumps(full, ensure_ascii=False).encode("utf-8", "replace"))
+        try:
+            # One write per record: a killed process leaves whole lines, or one torn last line.
+            os.write(self._fd, line + b"\n")
+        except OSError as e:
+            self._complain(f"the journal ends here: {self._path}: {e.strerror}")
+            self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def read_journal(path: str) -> list[Record]:
+    """The records of a journal; a torn or foreign line is left out."""
+    records = []
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            for line in f:
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(record, dict) and record.get("schema") == SCHEMA:
+                    records.append(record)
+    except OSError:
+        return []
+    return records

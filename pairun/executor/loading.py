@@ -1,0 +1,109 @@
+"""Modules are loaded by path from a content root, only when a plan uses them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+
+from pairun.errors import PairunError, Problem
+from pairun.executor.plan import Plan
+from pairun.module import CheckModule, Module, StateModule
+
+
+def load_module(name: str, path: str, sha256: str | None = None) -> type[Module]:
+    """The one module class of a file.
+
+    Args:
+        name: the module's name, for messages.
+        path: the file.
+        sha256: hex digest of the file that was planned, or None to take any.
+
+    Raises:
+        PairunError: the file is missing, is not the one that was planned, raises on import, or
+            holds no or several module classes.
+    """
+    try:
+        with open(path, "rb") as f:
+            data = f.read()
+    except OSError as e:
+        raise PairunError(
+            Problem("PR602", f"the module {name} cannot be read from {path}: {e.strerror}")
+        ) from e
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise PairunError(
+            Problem("PR703", f"the file of module {name} changed since the plan was made: {path}")
+        )
+    return _module_class(name, path, _execute(name, path, data))
+
+
+def _execute(name: str, path: str, data: bytes) -> ModuleType:
+    qualified = f"pairun_modules.{name}"
+    spec = importlib.util.spec_from_loader(qualified, loader=None, origin=path)
+    assert spec is not None
+    loaded = importlib.util.module_from_spec(spec)
+    loaded.__file__ = path
+    # typing.get_type_hints looks the names of a class up in its module
+    sys.modules[qualified] = loaded
+    try:
+        exec(compile(data, path, "exec"), loaded.__dict__)  # noqa: S102 - that is what a module is
+    except (Exception, SystemExit) as e:
+        del sys.modules[qualified]
+        raise PairunError(
+            Problem(
+                "PR602",
+                f"the module {name} fails on import: {type(e).__name__}: {e} "
+                f"({path}, line {_line(e, path)})",
+            )
+        ) from e
+    return loaded
+
+
+def _line(error: BaseException, path: str) -> int:
+    if isinstance(error, SyntaxError):
+        return error.lineno or 0
+    line, trace = 0, error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _module_class(name: str, path: str, loaded: ModuleType) -> type[Module]:
+    classes = [
+        c
+        for c in vars(loaded).values()
+        if isinstance(c, type)
+        and issubclass(c, Module)
+        and c not in (Module, StateModule, CheckModule)
+        and c.__module__ == loaded.__name__
+    ]
+    if len(classes) != 1:
+        raise PairunError(
+            Problem("PR602", f"{path} must hold one module class, it holds {len(classes)}")
+        )
+    cls = classes[0]
+    if not issubclass(cls, StateModule | CheckModule) or not hasattr(cls, "__attrs_attrs__"):
+        raise PairunError(
+            Problem(
+                "PR603",
+                f"the class of {path} must be a StateModule or a CheckModule made with @define",
+            )
+        )
+    return cls
+
+
+def plan_loader(plan: Plan) -> Callable[[str], type[Module]]:
+    """A loader for the modules of a plan: each is read once and checked against its digest."""
+    loaded: dict[str, type[Module]] = {}
+
+    def load(name: str) -> type[Module]:
+        if name not in loaded:
+            file = plan.modules[name]
+            loaded[name] = load_module(name, file.path, file.sha256)
+        return loaded[name]
+
+    return load

@@ -1,0 +1,63 @@
+"""What an attempt prints: lines, redacted, as events; the last ones are kept for the journal."""
+
+from __future__ import annotations
+
+import collections
+import os
+
+from pairun.executor.journal import Emit
+from pairun.redaction import Redactor
+
+TAIL_LINES = 20
+MAX_LINE_BYTES = 16_384
+
+
+class OutputLines:
+    """Turns a pipe into ``output`` events, one per line.
+
+    Args:
+        fd: the read end, not blocking.
+        task: id of the task that prints.
+        redactor: what no line may hold.
+        emit: takes the events.
+    """
+
+    def __init__(self, fd: int, task: str, redactor: Redactor, emit: Emit) -> None:
+        self.fd = fd
+        self.open = True
+        self._task = task
+        self._stream = redactor.stream()
+        self._emit = emit
+        self._rest = b""
+        self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+
+    def read(self) -> bool:
+        """Take what is there; True when the last writer is gone and the pipe is closed."""
+        while self.open:
+            try:
+                chunk = os.read(self.fd, 65536)
+            except BlockingIOError:
+                return False
+            if not chunk:
+                last = self._stream.close()
+                self._split(last + (b"\n" if last or self._rest else b""))
+                os.close(self.fd)
+                self.open = False
+                return True
+            self._split(self._stream.feed(chunk))
+        return True
+
+    def _split(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE_BYTES:
+            lines.append(self._rest)
+            self._rest = b""
+        for line in lines:
+            text = line.decode("utf-8", "replace").rstrip("\r")
+            self._tail.append(text)
+            self._emit({"type": "output", "task": self._task, "line": text})
+
+    def tail(self) -> list[str]:
+        """The last lines, the incomplete one too."""
+        rest = [self._rest.decode("utf-8", "replace")] if self._rest else []
+        return [*self._tail, *rest][-TAIL_LINES:]

@@ -1,0 +1,95 @@
+"""What both phases share: events go to the journal and to people, signals end in handlers."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pairun.executor.journal import Emit, Journal
+from pairun.executor.output import OutputLines
+from pairun.executor.plan import Plan
+from pairun.executor.run import PhaseOutcome
+from pairun.redaction import Redactor
+
+
+def log_dir(pai_dir: str, env: dict[str, str] | os._Environ[str]) -> str:
+    """The Pod's log directory on the shared volume."""
+    return os.path.join(pai_dir, "logs", env.get("FC_POD_UID") or "local")
+
+
+class PhaseEvents:
+    """Sends events to a journal and to people, and frames the phase.
+
+    Args:
+        plan: what runs.
+        journal: path of the journal.
+        people: takes every event for display.
+        redactor: what no sink may hold.
+        say: prints a line for people.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        journal: str,
+        people: Emit,
+        redactor: Redactor,
+        say: Callable[[str], None],
+    ) -> None:
+        self._plan = plan
+        self._journal = Journal(journal, redactor, say)
+        self._people = people
+        self._began = time.monotonic()
+
+    def emit(self, event: dict[str, Any]) -> None:
+        """Send an event to every sink."""
+        self._journal(event)
+        self._people(event)
+
+    def begin(self) -> None:
+        """Say that the phase begins."""
+        self._began = time.monotonic()
+        self.emit(
+            {
+                "type": "phase_begin", "phase": self._plan.phase, "pairun": self._plan.pairun,
+                "tasks": sum(1 for _ in self._plan.tasks()),
+            }
+        )  # fmt: skip
+
+    def end(self, outcome: PhaseOutcome) -> None:
+        """Say how it ended."""
+        self.emit(
+            {
+                "type": "phase_end", "phase": self._plan.phase, "outcome": outcome.event,
+                "exit_code": outcome.exit_code, "message": outcome.message,
+                "seconds": round(time.monotonic() - self._began, 4),
+            }
+        )  # fmt: skip
+        self._journal.close()
+
+
+def pump_in_background(lingering: list[tuple[int, OutputLines]]) -> None:
+    """Read on what background processes of tasks print, in a process of its own.
+
+    A task may leave a server running. When the executor ends, nobody would read its output any
+    more, and its next line would kill it (SIGPIPE). The child is left to PID 1, and ends with the
+    last writer.
+    """
+    still_open = [lines for _, lines in lingering if not lines.read()]
+    if not still_open or os.fork() != 0:
+        return
+    try:
+        os.setsid()
+        with selectors.DefaultSelector() as selector:
+            for lines in still_open:
+                selector.register(lines.fd, selectors.EVENT_READ, lines)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    fd = key.fd
+                    if key.data.read():
+                        selector.unregister(fd)
+    finally:
+        os._exit(0)

@@ -1,0 +1,59 @@
+"""What a task would do, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pairun.executor.plan import Late, Task
+from pairun.module import (
+    CheckModule,
+    Context,
+    Failure,
+    Module,
+    Skip,
+    StateModule,
+    UnknownUntilRun,
+    Verdict,
+    build,
+    unknown,
+)
+
+
+def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
+    """The verdict of a task in a context that must not be changed.
+
+    Args:
+        task: the task; its arguments may be late.
+        cls: its module's class.
+        context: reads only.
+    """
+    late = next((v for v in late_values(task.args) if v is not task.when), None)
+    if issubclass(cls, CheckModule):
+        return Verdict("check", late.because if late else "it looks when it runs")
+    if late is not None:
+        return unknown(f"an argument is {late.because}")
+    module, problems = build(cls, task.args)
+    if module is None:
+        return unknown("; ".join(p.message for p in problems))
+    assert isinstance(module, StateModule)
+    try:
+        return module.plan(module.probe(context))
+    except UnknownUntilRun as e:
+        return unknown(e.because)
+    except Skip as e:
+        return Verdict("no_change", e.because)
+    except Failure as e:
+        return unknown(f"as things are it would fail: {e.message}")
+
+
+def late_values(value: Any) -> Iterator[Late]:  # noqa: ANN401 - plain data
+    """Every late value in a task's data."""
+    if isinstance(value, Late):
+        yield value
+    elif isinstance(value, Mapping):
+        for v in value.values():
+            yield from late_values(v)
+    elif isinstance(value, list | tuple):
+        for v in value:
+            yield from late_values(v)

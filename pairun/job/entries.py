@@ -1,0 +1,210 @@
+"""Reads prerequisites and plugin items: the two ways in which a job asks for plugins."""
+
+from __future__ import annotations
+
+from pairun.errors import Place, Problems, did_you_mean
+from pairun.executor.plan import FailurePolicy
+from pairun.job.callbacks import check_callbacks
+from pairun.job.model import RUNTIME_PLUGIN, PluginEntry, Prerequisite
+from pairun.job.nodes import elements, text
+from pairun.playbook.reading import Node, js_text
+
+_PLUGIN_KEYS = ("plugin", "parameters", "taskroles", "failurePolicy", "hook")
+_HOOKS = ("preTaskStarts", "postTaskSucceeds")
+
+
+def read_prerequisites(document: Node, problems: Problems) -> tuple[Prerequisite, ...]:
+    """The entries of ``prerequisites`` that have a name and a type."""
+    found: dict[tuple[str, str], Prerequisite] = {}
+    for node in elements(document, "prerequisites"):
+        name, type_ = text(node, "name"), text(node, "type")
+        if name is None or type_ is None:
+            continue  # the schema has said so
+        entry = Prerequisite(
+            name=name,
+            type=type_,
+            plugin=_prerequisite_plugin(node, problems),
+            requires=tuple(r.value for r in elements(node, "require") if isinstance(r.value, str)),
+            failure_policy=_failure_policy(node, problems),
+            node=node,
+        )
+        if entry.plugin == "cmd":
+            check_callbacks(node, problems)
+        if first := found.get((type_, name)):
+            problems.error(
+                "PR508",
+                f"two prerequisites of type {type_} are named '{name}'",
+                node.place,
+                also=[("the first one", first.node.place)],
+            )
+        else:
+            found[type_, name] = entry
+    return tuple(found.values())
+
+
+def _prerequisite_plugin(node: Node, problems: Problems) -> str | None:
+    plugin = node.get("plugin")
+    if plugin is None:
+        return "cmd" if node.get("callbacks") else None
+    # Plugins of other kinds are not the runtime's; OpenPAI leaves them alone too.
+    if not isinstance(plugin.value, str) or not plugin.value.startswith(RUNTIME_PLUGIN):
+        return None
+    name = plugin.value[len(RUNTIME_PLUGIN) + 1 :]
+    if not name:
+        problems.error(
+            "PR503",
+            f"'{plugin.value}' names no plugin",
+            plugin.place,
+            f"for example {RUNTIME_PLUGIN}.cmd",
+        )
+    return name or None
+
+
+def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Problems) -> None:
+    """Report requirements that do not exist and circles of them."""
+    by_name = {p.name: p for p in prerequisites}
+    done: set[str] = set()
+    for start in prerequisites:
+        # Depth first without recursion: each step is a prerequisite and what is left of its list.
+        path = [(start.name, iter(start.requires))]
+        while path and start.name not in done:
+            name, rest = path[-1]
+            required = next(rest, None)
+            if required is None:
+                done.add(name)
+                path.pop()
+            elif required not in by_name:
+                problems.error(
+                    "PR505",
+                    f"'{name}' requires '{required}', and there is no such prerequisite",
+                    _require_place(by_name[name], required),
+                    did_you_mean(required, by_name),
+                )
+            elif required in (chain := [step[0] for step in path]):
+                circle = [*chain[chain.index(required) :], required]
+                problems.error(
+                    "PR506",
+                    f"prerequisites require each other: {' -> '.join(circle)}",
+                    _require_place(by_name[name], required),
+                )
+            elif required not in done:
+                path.append((required, iter(by_name[required].requires)))
+
+
+def _require_place(entry: Prerequisite, required: str) -> Place:
+    nodes = elements(entry.node, "require")
+    return next((n.place for n in nodes if n.value == required), entry.node.place)
+
+
+def read_plugins(
+    document: Node, role_names: frozenset[str], problems: Problems
+) -> tuple[PluginEntry, ...]:
+    """The items of ``extras["com.microsoft.pai.runtimeplugin"]``.
+
+    OpenPAI's REST server passes them on unread, and the original runtime died of bad ones.
+
+    Args:
+        document: the job file.
+        role_names: what a role filter may say: the roles' raw and sanitised names.
+        problems: takes what is wrong.
+    """
+    extras = document.get("extras")
+    listed = extras.get(RUNTIME_PLUGIN) if extras else None
+    if listed is None or listed.value is None:
+        return ()
+    if not isinstance(listed.value, list):
+        problems.error("PR503", f"{RUNTIME_PLUGIN} must be a list of plugins", listed.place)
+    entries = (_read_plugin(item, role_names, problems) for item in listed.elements())
+    return tuple(e for e in entries if e)
+
+
+def _read_plugin(item: Node, role_names: frozenset[str], problems: Problems) -> PluginEntry | None:
+    if not isinstance(item.value, dict):
+        problems.error("PR503", "an item of the plugins must be a mapping", item.place)
+        return None
+    for key, child in item.items():
+        if key not in _PLUGIN_KEYS:
+            problems.warning(
+                "PR502",
+                f"unknown key '{key}' in a plugin's item has no effect",
+                child.key,
+                did_you_mean(key, _PLUGIN_KEYS),
+            )
+    _check_hook(item, problems)
+    roles = _read_filter(item, role_names, problems)
+    policy = _failure_policy(item, problems)
+    parameters = item.get("parameters")
+    if parameters is not None and parameters.value is None:
+        parameters = None
+    plugin = item.get("plugin")
+    if plugin is None:
+        problems.error("PR504", "'plugin' is missing in an item of the plugins", item.place)
+        return None
+    if not isinstance(plugin.value, str) or not plugin.value:
+        problems.error("PR503", "a plugin's name must be text", plugin.place)
+        return None
+    if plugin.value == "cmd" and parameters is not None:
+        check_callbacks(parameters, problems)
+    return PluginEntry(
+        plugin=plugin.value,
+        roles=roles,
+        failure_policy=policy,
+        parameters=parameters,
+        node=item,
+    )
+
+
+def _read_filter(
+    item: Node, role_names: frozenset[str], problems: Problems
+) -> tuple[str, ...] | None:
+    filter_ = item.get("taskroles")
+    if filter_ is None or filter_.value is None:
+        return None
+    if not isinstance(filter_.value, list):
+        problems.error("PR503", "taskroles must be a list of role names", filter_.place)
+    names = []
+    for element in filter_.elements():
+        name = js_text(element.value) if not isinstance(element.value, dict | list) else ""
+        names.append(name)
+        # OpenPAI runs such jobs: the item is for nobody.
+        if name not in role_names:
+            problems.warning(
+                "PR509",
+                f"the job has no role '{name}'",
+                element.place,
+                did_you_mean(name, role_names),
+            )
+    return tuple(names)
+
+
+def _check_hook(item: Node, problems: Problems) -> None:
+    hook = item.get("hook")
+    if hook is None or hook.value == _HOOKS[0]:
+        return
+    if hook.value not in _HOOKS:
+        problems.error(
+            "PR503",
+            f"hook must be {' or '.join(_HOOKS)}",
+            hook.place,
+            did_you_mean(str(hook.value), _HOOKS),
+        )
+    else:
+        problems.warning(
+            "PR908",
+            "hook has no effect: the plugin decides what it does when",
+            hook.place,
+            "the cmd plugin has callbacks for the task's events",
+        )
+
+
+def _failure_policy(node: Node, problems: Problems) -> FailurePolicy:
+    policy = node.get("failurePolicy")
+    word = policy.value.lower() if policy and isinstance(policy.value, str) else None
+    if policy is not None and word not in {"fail", "ignore"}:
+        problems.error(
+            "PR503",
+            "failurePolicy must be fail or ignore",
+            policy.place,
+            did_you_mean(str(policy.value), ("fail", "ignore")),
+        )
+    return "ignore" if word == "ignore" else "fail"

@@ -1,0 +1,143 @@
+"""The parameters of plugins: tags replaced in the tree, never in a text that is read again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from pairun.errors import Place, Problems, did_you_mean
+from pairun.job.model import Job, Role
+from pairun.job.templates import TAG, as_text, chosen_prerequisites, follow, tag_path
+from pairun.module import Secret, reveal
+from pairun.playbook.reading import Node
+
+
+@attrs.frozen(kw_only=True)
+class Scope:
+    """What the tags in a plugin's parameters can name.
+
+    Attributes:
+        namespaces: ``$parameters`` and so on; None where the job or role has no such thing.
+        this: for a prerequisite: itself, then what it requires, depth first.
+    """
+
+    namespaces: Mapping[str, Node | None]
+    this: tuple[Node, ...] = ()
+
+    def look_up(self, key: str) -> tuple[Node | None, str]:
+        """The node that a tag's key names, or None and the reason in words."""
+        first, *path = tag_path(key)
+        if first == "this":
+            return self._inherited(path), "neither the prerequisite nor what it requires has it"
+        if first not in self.namespaces:
+            return None, did_you_mean(first, self.namespaces) or ""
+        root = self.namespaces[first]
+        if root is None:
+            what = first[1:]
+            kind = (
+                "this role names no" if what in {"script", "data", "output"} else "the job has no"
+            )
+            return None, f"{kind} {what}"
+        if (found := follow(root, path)) is not None:
+            return found, ""
+        return None, (did_you_mean(path[0], dict(root.items())) if path else None) or ""
+
+    def _inherited(self, path: list[str]) -> Node | None:
+        # `this.parameters.key` is the proposal's spelling for the prerequisite's own key.
+        paths = [path, path[1:]] if path[:1] == ["parameters"] else [path]
+        for node in self.this:
+            for candidate in filter(None, paths):
+                if (found := follow(node, candidate)) is not None:
+                    return found
+        return None
+
+
+def role_scope(job: Job, role: Role, this: tuple[Node, ...] = ()) -> Scope:
+    """The scope of a role's plugins."""
+    return Scope(
+        namespaces={
+            "$parameters": job.parameters,
+            "$secrets": job.secrets,
+            **{
+                f"${t}": chosen.node if chosen else None
+                for t, chosen in chosen_prerequisites(role).items()
+            },
+        },
+        this=this,
+    )
+
+
+def render_parameters(node: Node, scope: Scope, problems: Problems) -> Node:
+    """Replace the tags in a tree of parameters.
+
+    A tag that is a whole text gives way to the value with its type; others to its text. What a
+    secret went into is a `Secret`. Tags without a ``$`` or ``this.`` are not ours and stay.
+
+    Args:
+        node: the parameters as written.
+        scope: what tags can name.
+        problems: takes an error for each tag that cannot be resolved.
+    """
+    return _walk(node, lambda text: _render_text(text, scope, problems))
+
+
+def _walk(node: Node, render: Callable[[Node], Node]) -> Node:
+    value = node.value
+    if isinstance(value, dict):
+        value = {k: _walk(v, render) for k, v in value.items()}
+    elif isinstance(value, list):
+        value = [_walk(v, render) for v in value]
+    elif isinstance(value, str) and "<%" in value:
+        return render(node)
+    else:
+        return node
+    return Node(value, node.place, node.key, node.overrides)
+
+
+def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
+    whole = TAG.fullmatch(node.value)
+    if whole:
+        found = _resolve(whole, node, scope, problems)
+        if found is None:
+            return node
+        secret = _is_secret(whole)
+        return _moved(found, node.place, node.key, secret=secret)
+    touched = False
+
+    def replace(tag: re.Match[str]) -> str:
+        nonlocal touched
+        found = _resolve(tag, node, scope, problems)
+        if found is None:
+            return tag[0]
+        touched = touched or _is_secret(tag)
+        return as_text(found.plain())
+
+    rendered: str | Secret = TAG.sub(replace, node.value)
+    if touched:
+        rendered = Secret(reveal(rendered))
+    return Node(rendered, node.place, node.key, node.overrides)
+
+
+def _resolve(tag: re.Match[str], node: Node, scope: Scope, problems: Problems) -> Node | None:
+    found, reason = scope.look_up(tag[2])
+    if found is None:
+        problems.error("PR510", f"nothing defines <% {tag[2]} %>", node.place, reason or None)
+    return found
+
+
+def _is_secret(tag: re.Match[str]) -> bool:
+    return tag_path(tag[2])[0] == "$secrets"
+
+
+def _moved(node: Node, place: Place, key: Place | None, *, secret: bool) -> Node:
+    """A copy that stands where its tag stood."""
+    value = node.value
+    if isinstance(value, dict):
+        value = {k: _moved(v, place, place, secret=secret) for k, v in value.items()}
+    elif isinstance(value, list):
+        value = [_moved(v, place, None, secret=secret) for v in value]
+    elif secret and value is not None:
+        value = Secret(as_text(value))
+    return Node(value, place, key)

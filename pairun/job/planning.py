@@ -1,0 +1,135 @@
+"""A role of a job becomes the two plans that its containers run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from pairun.errors import Problems
+from pairun.executor.plan import Plan
+from pairun.job.cluster import Cluster, cluster_summary
+from pairun.job.context import job_context
+from pairun.job.environment import runtime_environment
+from pairun.job.model import Job, Role
+from pairun.job.plugins import collect
+from pairun.module import Phase, Secret
+from pairun.playbook.compiling import Facts, compile_phase
+from pairun.playbook.effective import Effective, Layers
+from pairun.playbook.inputs import PluginUse
+from pairun.playbook.reading import Node
+from pairun.playbook.template import Unknown
+
+CLUSTER_UNKNOWN = Unknown(
+    "known when every peer has an address",
+    frozenset({"environment", "summary", "own", "roles"}),
+)
+
+
+@attrs.frozen(kw_only=True)
+class RolePlan:
+    """What the containers of one role run.
+
+    Attributes:
+        role: the role.
+        uses: its plugins, in order of collection.
+        effective: the playbooks after every layer, with their history.
+        plans: the plan of each phase.
+    """
+
+    role: Role
+    uses: tuple[PluginUse, ...]
+    effective: Effective
+    plans: Mapping[Phase, Plan]
+
+
+def plan_role(
+    layers: Layers,
+    job: Job,
+    role: Role,
+    *,
+    env: Mapping[Phase, Any],
+    cluster: Cluster | None = None,
+    engine: Node | None = None,
+    user_extension: Any = None,  # noqa: ANN401 - plain data or Unknown
+    command: str | None = None,
+    rewrite: tuple[str, str] | None = None,
+    problems: Problems,
+) -> RolePlan:
+    """Make the plans of one role.
+
+    Args:
+        layers: the content roots, read.
+        job: the job.
+        role: the role.
+        env: environment of each phase: a mapping, or what is not known of it.
+        cluster: peers and ports, once they are known.
+        engine: operations of the engine.
+        user_extension: what plugin specs see under that name.
+        command: the user's command where the platform has rendered it.
+        rewrite: the shared volume's path, and what stands in its place.
+        problems: takes everything that is wrong.
+    """
+    uses, found = collect(job, role)
+    problems.extend(found)
+    effective = layers.effective(
+        uses,
+        engine=engine,
+        job=job.extras.get("pairun") if job.extras else None,
+        user_extension=user_extension,
+        problems=problems,
+    )
+    facts = Facts(
+        job=job_context(job, role, command=command),
+        parameters=job.parameters.plain() if job.parameters else {},
+        cluster=CLUSTER_UNKNOWN if cluster is None else cluster_facts(cluster),
+        env=env,
+        rewrite=rewrite,
+    )
+    phases: tuple[Phase, ...] = ("init", "runtime")
+    plans = {
+        phase: compile_phase(effective, phase, layers.content, facts, problems)
+        for phase in phases
+    }
+    return RolePlan(role=role, uses=tuple(uses), effective=effective, plans=plans)
+
+
+def cluster_facts(cluster: Cluster) -> dict[str, Any]:
+    """What expressions see as ``cluster`` once every peer has an address."""
+    summary = cluster_summary(cluster)
+    own_instances = next(
+        (r["instances"] for r in summary["roles"] if r["fc_name"] == cluster.own_role), []
+    )
+    own = next((i for i in own_instances if i["index"] == cluster.own_index), {})
+    return {
+        "environment": [list(pair) for pair in runtime_environment(cluster)],
+        "summary": summary,
+        "own": {**summary["own"], "host_ip": own.get("host_ip"), "ports": own.get("ports", {})},
+        "roles": summary["roles"],
+    }
+
+
+def secrets_of(job: Job) -> list[str]:
+    """Every text of a job that no sink may show."""
+    found: list[str] = []
+
+    def collect_from(value: object) -> None:
+        if isinstance(value, dict):
+            for v in value.values():
+                collect_from(v)
+        elif isinstance(value, list):
+            for v in value:
+                collect_from(v)
+        elif isinstance(value, Secret):
+            found.append(value.reveal())
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            found.append(str(value))
+
+    if job.secrets is not None:
+        collect_from(job.secrets.plain())
+    for role in job.roles:
+        auth = job_context(job, role)["image"]["auth"] or {}
+        if isinstance(password := auth.get("password"), Secret):
+            found.append(password.reveal())
+    return found

@@ -1,0 +1,114 @@
+"""Which plugins a role uses, in which order, with which parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pairun.errors import Problem, Problems
+from pairun.executor.plan import FailurePolicy
+from pairun.job.model import Job, Prerequisite, Role
+from pairun.job.parameters import Scope, render_parameters, role_scope
+from pairun.playbook.inputs import PluginUse
+from pairun.playbook.reading import Node, node_of
+
+# What is not a parameter of the plugin that handles a prerequisite.
+_LIFTED = frozenset({"type", "plugin", "failurePolicy"})
+
+
+def collect(job: Job, role: Role) -> tuple[list[PluginUse], Problems]:
+    """The plugins of a role with rendered parameters.
+
+    First the role's prerequisites in order, each after those it requires and each once, then the
+    items of the job's plugin list that are for the role. The single ``script``, ``data`` and
+    ``output`` of a role are names for templates only: OpenPAI never executes them.
+
+    A tag that cannot be resolved is an error; where the failure policy is ``ignore``, a warning,
+    and the plugin is left out.
+    """
+    uses: list[PluginUse] = []
+    problems = Problems()
+    for entry in prerequisites_of(job, role):
+        if entry.plugin is None:
+            continue
+        parameters = {k: v for k, v in entry.node.items() if k not in _LIFTED}
+        node = Node(parameters, entry.node.place, entry.node.key)
+        scope = role_scope(job, role, _inheritance(job, entry))
+        rendered = _render(node, scope, entry.failure_policy, problems)
+        if rendered is not None:
+            uses.append(_use(entry.plugin, entry.name, rendered, entry.failure_policy, entry.node))
+    for item in job.plugins:
+        if not item.is_for(role):
+            continue
+        node = item.parameters or node_of({}, item.node.place)
+        rendered = _render(node, role_scope(job, role), item.failure_policy, problems)
+        if rendered is not None:
+            uses.append(_use(item.plugin, item.plugin, rendered, item.failure_policy, item.node))
+    return uses, problems
+
+
+def _use(
+    plugin: str, base_id: str, parameters: Node, policy: FailurePolicy, node: Node
+) -> PluginUse:
+    return PluginUse(
+        plugin=plugin,
+        base_id=base_id,
+        parameters=parameters,
+        failure_policy=policy,
+        place=node.place,
+    )
+
+
+def _render(node: Node, scope: Scope, policy: FailurePolicy, problems: Problems) -> Node | None:
+    found = Problems()
+    rendered = render_parameters(node, scope, found)
+    if policy == "fail":
+        problems.extend(found)
+        return rendered
+    problems.extend(_left_out(p) for p in found)
+    return None if found else rendered
+
+
+def _left_out(problem: Problem) -> Problem:
+    message = f"{problem.message}, so the plugin is left out"
+    return problem._replace(severity="warning", message=message)
+
+
+def prerequisites_of(job: Job, role: Role) -> list[Prerequisite]:
+    """The prerequisites that a role lists, each after those it requires, each once."""
+    found: dict[int, Prerequisite] = {}
+    for name in role.prerequisites:
+        for entry in _with_requirements(job, name):
+            found.setdefault(id(entry), entry)
+    return list(found.values())
+
+
+def _with_requirements(job: Job, name: str) -> list[Prerequisite]:
+    """A prerequisite after all that it requires, depth first; circles were refused before."""
+    start = job.prerequisite(name)
+    if start is None:
+        return []
+    done: dict[str, Prerequisite] = {}
+    begun = {name}
+    stack: list[tuple[Prerequisite, Iterator[str]]] = [(start, iter(start.requires))]
+    while stack:
+        entry, rest = stack[-1]
+        required = next(rest, None)
+        if required is None:
+            done[entry.name] = stack.pop()[0]
+        elif required not in begun and (found := job.prerequisite(required)) is not None:
+            begun.add(required)
+            stack.append((found, iter(found.requires)))
+    return list(done.values())
+
+
+def _inheritance(job: Job, entry: Prerequisite) -> tuple[Node, ...]:
+    """A prerequisite, then what it requires, depth first: where its properties are looked up."""
+    found: dict[str, Node] = {}
+    stack = [entry]
+    while stack:
+        current = stack.pop()
+        if current.name not in found:
+            found[current.name] = current.node
+            required = (job.prerequisite(name) for name in reversed(current.requires))
+            stack += [r for r in required if r]
+    return tuple(found.values())

@@ -1,0 +1,149 @@
+"""The job protocol v2 as a JSON Schema: the one description of what a job file may say.
+
+It accepts what the schema of OpenPAI's REST server accepts, and in addition nothing: what pairun
+adds to the protocol (callbacks without ``plugin``, ``require``) fits the open prerequisites.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+# Python's `$` also matches before a newline at the end, ECMAScript's does not.
+NAME_PATTERN = r"^[a-zA-Z0-9_-]+$(?!\n)"
+IDENTIFIER_PATTERN = r"^[a-zA-Z_][a-zA-Z0-9_]*$(?!\n)"
+
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_COMMANDS: Schema = {**_TEXTS, "minItems": 1}
+_VERSION: Schema = {"enum": ["2", 2]}
+_COMMON: Schema = {
+    "protocolVersion": _VERSION,
+    "name": {"type": "string", "pattern": NAME_PATTERN, "maxLength": 255},
+    "version": {"type": ["string", "number"]},
+    "contributor": _TEXT,
+    "description": _TEXT,
+}
+
+
+def _when_type(types: list[str], then: Schema) -> Schema:
+    condition = {"properties": {"type": {"enum": types}}, "required": ["type"]}
+    return {"if": condition, "then": then}
+
+
+_AUTH: Schema = {
+    "type": "object",
+    "properties": {"username": _TEXT, "password": _TEXT, "registryuri": _TEXT},
+}
+_PREREQUISITE: Schema = {
+    "type": "object",
+    "properties": {**_COMMON, "type": {"enum": ["dockerimage", "script", "data", "output"]}},
+    "required": ["name", "type"],
+    "allOf": [
+        _when_type(
+            ["dockerimage"],
+            {
+                "properties": {**_COMMON, "type": {}, "uri": _TEXT, "auth": _AUTH},
+                "required": ["uri"],
+                "additionalProperties": False,
+            },
+        ),
+        _when_type(["script", "output"], {"properties": {"uri": _TEXT}}),
+        _when_type(["data"], {"properties": {"uri": _TEXTS}}),
+        _when_type(
+            ["script", "output", "data"], {"properties": {"plugin": _TEXT, "require": _TEXTS}}
+        ),
+    ],
+}
+_TASK_ROLE: Schema = {
+    "type": "object",
+    "properties": {
+        "protocolVersion": _VERSION,
+        "instances": {"type": "integer", "minimum": 1},
+        "completion": {
+            "type": "object",
+            "properties": {
+                "minFailedInstances": {"type": ["integer", "null"]},
+                "minSucceededInstances": {"type": ["integer", "null"]},
+            },
+            "additionalProperties": False,
+        },
+        "taskRetryCount": {"type": "integer"},
+        "prerequisites": _TEXTS,
+        "dockerImage": _TEXT,
+        "data": _TEXT,
+        "output": _TEXT,
+        "script": _TEXT,
+        # Any further key: the REST server's schema meant to close this one and does not.
+        "extraContainerOptions": {"type": "object", "properties": {"shmMB": {"type": "integer"}}},
+        "resourcePerInstance": {
+            "type": "object",
+            "properties": {
+                "cpu": {"type": "integer"},
+                "memoryMB": {"type": "integer"},
+                "gpu": {"type": "integer"},
+                "ports": {
+                    "type": ["object", "null"],
+                    "patternProperties": {IDENTIFIER_PATTERN: {"type": "integer"}},
+                    "minProperties": 1,
+                    "additionalProperties": False,
+                },
+            },
+            "required": ["cpu", "memoryMB", "gpu"],
+            "additionalProperties": False,
+        },
+        "commands": _COMMANDS,
+    },
+    "required": ["dockerImage", "resourcePerInstance", "commands"],
+    "additionalProperties": False,
+}
+
+
+def _by_role(entry: Schema) -> Schema:
+    return {
+        "type": "object",
+        "patternProperties": {IDENTIFIER_PATTERN: entry},
+        "minProperties": 1,
+        "additionalProperties": False,
+    }
+
+
+SCHEMA: Schema = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "OpenPAI job protocol v2",
+    "type": "object",
+    "properties": {
+        **_COMMON,
+        "type": {"enum": ["job"]},
+        "jobType": {"enum": ["inference", "training", "others"]},
+        "prerequisites": {"type": "array", "items": _PREREQUISITE, "minItems": 1},
+        "parameters": {"type": "object"},
+        "secrets": {"type": "object"},
+        "jobRetryCount": {"type": "integer", "minimum": 0},
+        "taskRoles": _by_role(_TASK_ROLE),
+        "deployments": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "protocolVersion": _VERSION,
+                    "name": _COMMON["name"],
+                    "taskRoles": _by_role(
+                        {
+                            "type": "object",
+                            "properties": {"preCommands": _COMMANDS, "postCommands": _COMMANDS},
+                            "additionalProperties": False,
+                        }
+                    ),
+                },
+                "required": ["name", "taskRoles"],
+            },
+        },
+        "defaults": {"type": "object", "properties": {"deployment": _TEXT}},
+        "extras": {"type": "object"},
+    },
+    "required": ["protocolVersion", "name", "type", "taskRoles"],
+    "additionalProperties": False,
+}

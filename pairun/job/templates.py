@@ -1,0 +1,157 @@
+"""The tags ``<% $namespace.key %>`` of a job: who replaces which of them, and by what.
+
+Three renderers exist. OpenPAI's REST server renders the user's command before a Pod exists; the
+runtime puts secrets into that command and into the login of the image; and it renders the
+parameters of plugins. What is inserted is data: it is never rendered again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.errors import Place, Problems
+from pairun.job import mustache
+from pairun.job.model import Job, Prerequisite, Role
+from pairun.job.nodes import elements, entries
+from pairun.module import Secret
+from pairun.playbook.reading import Node, js_text
+
+# `&` and `{` are mustache's signs for "raw", which is what the runtime's values always are.
+TAG = re.compile(
+    r"<%\s*+(?:&|(\{))?+\s*+"
+    r"((?:\$|this\.)[^\s<>%{}]++(?:[ \t]++[^\s<>%{}]++)*+)\s*+(?(1)\}\s*+)%>"
+)
+_ANY_TAG = re.compile(r"<%(?:(?!<%|%>).)*%>", re.DOTALL)
+
+
+def user_command(job: Job, role: Role) -> str:
+    """The text of a role's command as OpenPAI's REST server renders it; secrets stay tags."""
+    view = {
+        "$parameters": job.parameters.plain() if job.parameters else None,
+        **{
+            f"${type_}": chosen.node.plain() if chosen else None
+            for type_, chosen in chosen_prerequisites(role).items()
+        },
+    }
+    return mustache.render(_joined(command_nodes(job, role)), view)
+
+
+def chosen_prerequisites(role: Role) -> Mapping[str, Prerequisite | None]:
+    """The prerequisites that ``$script``, ``$data`` and ``$output`` stand for in a role."""
+    return {"script": role.script, "output": role.output, "data": role.data}
+
+
+def command_nodes(job: Job, role: Role) -> list[Node]:
+    """The commands that a role's text is made of, those of the deployment included."""
+    return _commands(job.deployment, role.name, role.node)
+
+
+def _commands(deployment: Node | None, name: str, role: Node) -> list[Node]:
+    extra = deployment.at(("taskRoles", name)) if deployment else None
+    return [
+        *elements(extra, "preCommands"),
+        *elements(role, "commands"),
+        *elements(extra, "postCommands"),
+    ]
+
+
+def _joined(commands: list[Node]) -> str:
+    return "\n".join(mustache.trim(c.value) for c in commands)
+
+
+def check_tags(document: Node, deployment: Node | None, problems: Problems) -> None:
+    """Report tags for which OpenPAI's REST server would refuse the job."""
+    for name, role in entries(document, "taskRoles"):
+        commands = [c for c in _commands(deployment, name, role) if isinstance(c.value, str)]
+        try:
+            mustache.parse(_joined(commands))
+        except mustache.TagError as e:
+            problems.error(
+                "PR510",
+                f"OpenPAI cannot read the tags of this command: {e.message}",
+                _place_at(commands, e.position),
+                "'<%' begins a tag of the job protocol; in shell text, write it as '<''%'",
+            )
+
+
+def _place_at(commands: list[Node], position: int) -> Place:
+    for command in commands:
+        position -= len(mustache.trim(command.value)) + 1
+        if position < 0:
+            return command.place
+    return commands[-1].place
+
+
+# --- secrets ------------------------------------------------------------------------------------
+
+
+def render_secrets(
+    text: str,
+    secrets: Node | None,
+    problems: Problems | None = None,
+    place: Place | None = None,
+) -> str | Secret:
+    """Put secrets into a text: the raw values, once.
+
+    Args:
+        text: the user's command, or a field of an image's login.
+        secrets: what ``$secrets`` stands for; None leaves the text as it is.
+        problems: takes a warning for each tag that stays.
+        place: where the text was written.
+
+    Returns:
+        The text; secret as soon as one secret went into it.
+    """
+    touched = False
+
+    def replace(tag: re.Match[str]) -> str:
+        nonlocal touched
+        value = _secret(tag, secrets)
+        touched = touched or value is not None
+        return tag[0] if value is None else as_text(value.plain())
+
+    rendered = TAG.sub(replace, text)
+    if problems is not None:
+        for left in unresolved_tags(text, secrets):
+            problems.warning("PR904", f"nothing defines {left}, and the text keeps it", place)
+    return Secret(rendered) if touched else rendered
+
+
+def unresolved_tags(text: str, secrets: Node | None) -> list[str]:
+    """The tags of a text that secrets do not resolve, ours or not."""
+    tags = (m[0] for m in _ANY_TAG.finditer(text))
+    known = ((t, TAG.fullmatch(t)) for t in tags)
+    return [t for t, tag in known if tag is None or _secret(tag, secrets) is None]
+
+
+def _secret(tag: re.Match[str], secrets: Node | None) -> Node | None:
+    namespace, *path = tag_path(tag[2])
+    return follow(secrets, path) if namespace == "$secrets" else None
+
+
+def tag_path(key: str) -> list[str]:
+    """The steps of a tag's key; ``a[0]`` and ``a.0`` are the same."""
+    return [step for step in re.sub(r"\[\s*(\d+)\s*\]", r".\1", key).split(".") if step]
+
+
+def follow(node: Node | None, path: list[str]) -> Node | None:
+    """The node that the steps lead to, or None."""
+    for step in path:
+        if node is None:
+            return None
+        if isinstance(node.value, list):
+            inside = re.fullmatch("[0-9]{1,9}", step) and int(step) < len(node.value)
+            node = node.value[int(step)] if inside else None
+        else:
+            node = node.get(step)
+    return node
+
+
+def as_text(value: Any) -> str:
+    """Plain data as it goes into the middle of a text."""
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else js_text(value)

@@ -1,0 +1,118 @@
+"""The shared volume: what init finds there is not trusted, and what it leaves is the handover."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.errors import PairunError, Problem
+from pairun.executor.context import HostContext
+from pairun.executor.phase import log_dir
+from pairun.executor.plan import ModuleFile, Plan, SecretStore, Task, dump_plan
+from pairun.module import Failure, reveal
+
+KEPT = frozenset({"logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret"})
+"""What init neither deletes nor shadows: logs, and what the platform mounts."""
+
+
+class Volume:
+    """The shared volume, seen by init.
+
+    Args:
+        pai_dir: its path.
+        env: the environment of the init container.
+    """
+
+    def __init__(self, pai_dir: str, env: Mapping[str, str]) -> None:
+        self.pai_dir = pai_dir
+        self._env = dict(env)
+        self._host = HostContext(env=env, pai_dir=pai_dir, deadline=None)
+
+    def prepare(self) -> None:
+        """Remove what an earlier run left, and make the folders; safe in a volume used before.
+
+        Raises:
+            PairunError: the volume cannot be used.
+        """
+        try:
+            os.makedirs(self.pai_dir, exist_ok=True)
+            for name in sorted(os.listdir(self.pai_dir)):
+                if name not in KEPT:
+                    self._host.remove(os.path.join(self.pai_dir, name))
+            self._host.make_dir(self._path("runtime.d"))
+            self._host.make_dir(self._path("run"))
+            os.chmod(self._path("run"), 0o1777)
+            logs = log_dir(self.pai_dir, self._env)
+            self._host.make_dir(logs)
+            # The user's container may run as anybody, and writes its logs there.
+            os.chmod(logs, 0o777)
+        except (OSError, Failure) as e:
+            raise PairunError(
+                Problem("PR701", f"the work directory {self.pai_dir} cannot be used: {e}")
+            ) from e
+
+    def _path(self, *parts: str) -> str:
+        return os.path.join(self.pai_dir, *parts)
+
+    def hand_over(self, plan: Plan, redact: Iterable[str]) -> None:
+        """Write what the runtime phase needs: plan, secrets, the user's command, modules.
+
+        Args:
+            plan: the plan of the runtime phase.
+            redact: texts that no sink may show.
+
+        Raises:
+            Failure: a file cannot be written.
+        """
+        secrets = SecretStore(tuple(redact))
+        moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
+        document = dump_plan(moved, secrets)
+        self._write_secret("secrets.json", json.dumps(secrets.dump()))
+        command = _command_of(plan)
+        if command is not None:
+            self._write_secret("user.sh", _script(command.args))
+        # The plan last: while it is missing, nothing starts.
+        self._host.write_file(self._path("runtime.d", "plan.json"), json.dumps(document).encode())
+
+    def _write_secret(self, name: str, text: str) -> None:
+        path = self._path("runtime.d", name)
+        uid = self._env.get("PAIRUN_APP_UID", "")
+        # Without knowing who the user's container runs as, the boundary is the Pod.
+        self._host.write_file(path, text.encode(), 0o600 if uid.isdigit() else 0o644)
+        if uid.isdigit() and os.geteuid() == 0:
+            os.chown(path, int(uid), -1)
+
+    def _copied_modules(self, modules: Mapping[str, ModuleFile]) -> dict[str, ModuleFile]:
+        """Copy the source of every module that is not built in."""
+        out = {}
+        for name, module in modules.items():
+            if module.built_in:
+                out[name] = module
+                continue
+            target = self._path("runtime.d", "modules", f"{name}.py")
+            self._host.make_dir(os.path.dirname(target))
+            with open(module.path, "rb") as f:
+                self._host.write_file(target, f.read())
+            out[name] = attrs.evolve(module, path=target)
+        return out
+
+
+def _command_of(plan: Plan) -> Task | None:
+    last = plan.steps[-1] if plan.steps else None
+    return last if isinstance(last, Task) and last.module == "user_command" else None
+
+
+def _script(args: Mapping[str, Any]) -> str:
+    """``user.sh``: the shell options OpenPAI's runtime sets, then the command as it was written."""
+    options = ["set -o errexit"]
+    if args.get("nounset", True):
+        options.append("set -o nounset")
+    # dash has no pipefail; where a shell has it, exit codes depend on it.
+    options.append("if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi")
+    return "\n".join([*options, reveal(args["script"]), ""])
+
+

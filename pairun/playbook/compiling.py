@@ -1,0 +1,407 @@
+"""The effective playbook of a phase becomes a plan: templates rendered as far as they can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+import pairun
+from pairun.errors import PairunError, Place, Problems
+from pairun.executor.plan import (
+    DEFAULT_DELAY_S,
+    DEFAULT_GRACE_S,
+    DEFAULT_RETRY_ON,
+    EVENTS,
+    Group,
+    Late,
+    Plan,
+    Step,
+    Task,
+)
+from pairun.module import Phase, arguments, build, parse_duration
+from pairun.playbook.checking import shown
+from pairun.playbook.content import Content
+from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task
+from pairun.playbook.effective import RESERVED, Effective
+from pairun.playbook.keywords import keywords_of
+from pairun.playbook.policy import Policy
+from pairun.playbook.reading import Node
+from pairun.playbook.template import Scope, Unknown, condition, is_template, render
+
+_MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_codes")
+
+
+@attrs.frozen(kw_only=True)
+class Facts:
+    """What expressions may see, as far as it is known.
+
+    Attributes:
+        job: the job and the role, plain data.
+        parameters: the job's parameters.
+        cluster: peers and ports, or `Unknown`.
+        env: the environment of the phase, or `Unknown` or `Partial`.
+        rewrite: replaces the shared volume's path in every text, for a run without namespaces.
+    """
+
+    job: Any
+    parameters: Any
+    cluster: Any
+    env: Mapping[Phase, Any]
+    rewrite: tuple[str, str] | None = None
+
+
+def compile_phase(
+    effective: Effective, phase: Phase, content: Content, facts: Facts, problems: Problems
+) -> Plan:
+    """Make the plan of one phase.
+
+    Args:
+        effective: the playbooks after every layer.
+        phase: which of them.
+        content: the content roots.
+        facts: what expressions may see.
+        problems: takes everything that is wrong; the plan is not to be used when it has errors.
+    """
+    return _Compiler(effective.drafts[phase], effective.policy, content, facts, problems).plan()
+
+
+class _Compiler:
+    def __init__(
+        self, draft: Draft, policy: Policy, content: Content, facts: Facts, problems: Problems
+    ) -> None:
+        self._draft = draft
+        self._policy = policy
+        self._content = content
+        self._facts = facts
+        self._problems = problems
+        self._modules: set[str] = set()
+        self._vars: dict[str, Any] = {}
+        self._results = Unknown(
+            "known when the tasks before it have run",
+            frozenset(t.id for t in draft.tasks() if not t.disabled),
+        )
+
+    def plan(self) -> Plan:
+        draft = self._draft
+        for name, node in draft.vars.items():
+            self._vars[name] = self._value(node, None, {})
+        steps: list[Step] = []
+        for step in draft.steps:
+            if isinstance(step, GroupDraft):
+                tasks = tuple(t for d in step.tasks if not d.disabled and (t := self._task(d)))
+                if tasks:
+                    steps.append(Group(name=step.name, tasks=tasks, where=str(step.place)))
+            elif not step.disabled and (task := self._task(step)):
+                steps.append(task)
+        self._check_user_command(steps)
+        grace = self._duration(draft.grace, None) if draft.grace else None
+        return Plan(
+            phase=draft.phase,
+            steps=tuple(steps),
+            modules={n: self._content.module_file(n) for n in sorted(self._modules)},
+            grace_s=DEFAULT_GRACE_S if grace is None else grace,
+            pairun=pairun.__version__,
+        )
+
+    def _check_user_command(self, steps: list[Step]) -> None:
+        for i, step in enumerate(steps):
+            tasks = step.tasks if isinstance(step, Group) else (step,)
+            for task in tasks:
+                last = i == len(steps) - 1 and not isinstance(step, Group)
+                if task.module == "user_command" and not last:
+                    later = self._draft.find(next(_ids(steps[i + 1 :]), task.id))
+                    self._problems.error(
+                        "PR208",
+                        "user_command must be the last task of its phase",
+                        later.place if later else None,
+                        "use on_exit for what must happen after the command",
+                    )
+
+    # --- scopes ---
+
+    def _scope(self, node: Node, draft: TaskDraft | None, local: Mapping[str, Any]) -> Scope:
+        """What the expressions of a value may see depends on the layer that wrote it."""
+        facts = self._facts
+        names: dict[str, Any] = {
+            "job": facts.job,
+            "parameters": facts.parameters,
+            "cluster": facts.cluster,
+            "results": self._results,
+        }
+        if node.place.source.layer == "job":
+            names |= {n: v for n, v in self._vars.items() if self._policy.may_set(n)[0]}
+            return Scope({**names, **local}, statements=False)
+        names |= {"env": facts.env[self._draft.phase], **self._vars}
+        return Scope({**names, **(draft.scope if draft else {}), **local})
+
+    def _value(self, node: Node, draft: TaskDraft | None, local: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """A value with its expressions resolved; what fails is reported and becomes None."""
+        if isinstance(node.value, dict):
+            return {k: self._value(v, draft, local) for k, v in node.items()}
+        if isinstance(node.value, list):
+            return [self._value(v, draft, local) for v in node.elements()]
+        if not is_template(node.value):
+            return self._rewritten(node.value)
+        try:
+            return self._rewritten(render(node.value, node.place, self._scope(node, draft, local)))
+        except PairunError as e:
+            self._problems.extend(e.problems)
+            return _Broken
+
+    def _rewritten(self, value: Any) -> Any:  # noqa: ANN401
+        if self._facts.rewrite is None:
+            return value
+        old, new = self._facts.rewrite
+        if isinstance(value, str):
+            return value.replace(old, new)
+        if isinstance(value, dict):
+            return {k: self._rewritten(v) for k, v in value.items()}
+        return [self._rewritten(v) for v in value] if isinstance(value, list) else value
+
+    # --- tasks ---
+
+    def _task(self, draft: TaskDraft, handler_of: Task | None = None) -> Task | None:
+        where: Mapping[str, Node] = draft.node.value
+        cls = self._content.module(draft.module)
+        self._modules.add(draft.module)
+        if self._draft.phase not in cls.phases:
+            self._problems.error(
+                "PR212",
+                f"the module '{draft.module}' does not run in {self._draft.phase}",
+                draft.args.key or draft.args.place,
+                f"it runs in {' and '.join(cls.phases)}",
+            )
+        local: dict[str, Any] = {}
+        for name, node in (where.get("vars") or Node({}, draft.place)).items():
+            if name in RESERVED:
+                self._problems.error(
+                    "PR213", f"'{name}' has a meaning in expressions", node.key or node.place
+                )
+            local[name] = self._value(node, draft, local)
+        args = self._arguments(draft, local)
+        task = Task(
+            id=draft.id,
+            name=str(self._value(where["name"], draft, local)) if "name" in where else "",
+            module=draft.module,
+            args=args,
+            when=self._when(where.get("when"), draft, local),
+            environment=self._value(where["environment"], draft, local) or {}
+            if "environment" in where
+            else {},
+            failure_policy=self._plain(where.get("failure_policy"), draft.failure_policy),
+            where=str(draft.place),
+            **self._known(draft, local),
+        )
+        self._check_effect(draft, handler_of)
+        handlers = self._handlers(draft, task)
+        return attrs.evolve(task, on_exit=handlers) if handlers else task
+
+    def _known(self, draft: TaskDraft, local: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords that must be known before the run."""
+        where: Mapping[str, Node] = draft.node.value
+        values: dict[str, Any] = {}
+        for name in _MUST_BE_KNOWN:
+            node = where.get(name)
+            if node is None or node.value is None:
+                continue
+            value = self._value(node, draft, local)
+            if isinstance(value, Late):
+                self._problems.error(
+                    "PR305", f"'{name}' must be known before the run: {value.because}", node.place
+                )
+            elif value is not _Broken:
+                values[name] = value
+        retries = values.get("retries", 0)
+        if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
+            self._problems.error(
+                "PR204",
+                f"'retries' must be a whole number, not {shown(retries)}",
+                where["retries"].place,
+            )
+            retries = 0
+        return {
+            "retries": retries,
+            "delay_s": self._seconds(values, where, "delay", DEFAULT_DELAY_S),
+            "retry_on": tuple(values.get("retry_on", DEFAULT_RETRY_ON)),
+            "timeout_s": self._seconds(values, where, "timeout", None),
+            "deadline_s": self._seconds(values, where, "deadline", None),
+            "exit_codes": values.get("exit_codes", {}),
+        }
+
+    def _seconds(
+        self, values: Mapping[str, Any], where: Mapping[str, Node], name: str, default: float | None
+    ) -> float | None:
+        if name not in values:
+            return default
+        value = values[name]
+        seconds = parse_duration(value) if isinstance(value, str) else None
+        if seconds is None:
+            # Written values were checked against the schema; this one came from an expression.
+            if is_template(where[name].value):
+                self._problems.error(
+                    "PR210", f"'{name}' must be a duration, not {shown(value)}", where[name].place
+                )
+            return default
+        return seconds
+
+    def _duration(self, node: Node, draft: TaskDraft | None) -> float | None:
+        value = self._value(node, draft, {})
+        return parse_duration(value) if isinstance(value, str) else None
+
+    @staticmethod
+    def _plain(node: Node | None, default: Any) -> Any:  # noqa: ANN401
+        return default if node is None or node.value is None else node.value
+
+    def _when(self, node: Node | None, draft: TaskDraft, local: Mapping[str, Any]) -> bool | Late:
+        if node is None or node.value is None:
+            return True
+        if isinstance(node.value, bool):
+            return node.value
+        try:
+            return condition(str(node.value), node.place, self._scope(node, draft, local))
+        except PairunError as e:
+            self._problems.extend(e.problems)
+            return False
+
+    def _arguments(self, draft: TaskDraft, local: Mapping[str, Any]) -> dict[str, Any]:
+        cls = self._content.module(draft.module)
+        node = draft.args
+        values = {k: self._value(v, draft, local) for k, v in node.items()}
+        broken = any(v is _Broken for v in _leaves(values))
+        pending = frozenset(k for k, v in values.items() if any(_unready(x) for x in _leaves(v)))
+        _, found = build(cls, values, pending)
+        for p in found:
+            at = node.at(p.path) or node
+            place = at.key or at.place if p.id in ("PR604", "PR606") else at.place
+            self._problems.error(p.id, f"{draft.module}: {p.message}", place, p.hint)
+        if broken:
+            return {}
+        # null returns to the default; arguments that may be null keep it
+        required = {a.name for a in arguments(cls) if a.required}
+        return {k: v for k, v in values.items() if v is not None or k in required}
+
+    def _handlers(self, draft: TaskDraft, task: Task) -> tuple[Task, ...]:
+        node = draft.node.value.get("on_exit")
+        if node is None or node.value is None:
+            return ()
+        handlers: list[Task] = []
+        for n, entry in enumerate(node.elements(), 1):
+            handler = draft_task(
+                entry,
+                self._content.modules,
+                draft.origin,
+                self._problems,
+                scope=draft.scope,
+                failure_policy=draft.handler_policy,
+            )
+            if handler is None:
+                continue
+            if "id" not in entry.value:
+                handler.id = f"{draft.id}.on_exit" + (f"_{n}" if n > 1 else "")
+            made = self._task(handler, task)
+            # A handler whose condition is known to be false would only be noise in the review.
+            if made is not None and made.when is not False:
+                handlers.append(attrs.evolve(made, events=_events(entry.get("event"))))
+        return tuple(handlers)
+
+    def _check_effect(self, draft: TaskDraft, handler_of: Task | None) -> None:
+        """A combination that has no effect is an error, where one layer wrote both halves."""
+        where: Mapping[str, Node] = draft.node.value
+
+        def written(name: str) -> Node | None:
+            node = where.get(name)
+            return node if node is not None and node.value is not None else None
+
+        retries = written("retries")
+        for name in ("delay", "retry_on"):
+            node = written(name)
+            if node and (retries is None or retries.value == 0) and _same_text(node, retries):
+                self._problems.error(
+                    "PR207",
+                    f"'{name}' has no effect without retries",
+                    node.key or node.place,
+                    "add retries, or remove it",
+                )
+        policy, codes = written("failure_policy"), written("exit_codes")
+        ignored = self._plain(policy, draft.failure_policy) == "ignore"
+        if codes and ignored and _same_text(codes, policy):
+            self._problems.error(
+                "PR207",
+                "'exit_codes' has no effect: a failure of this task is ignored",
+                codes.key or codes.place,
+                "remove it, or set failure_policy: fail",
+            )
+        timeout, deadline = written("timeout"), written("deadline")
+        if timeout and deadline and _same_text(timeout, deadline):
+            limits = [parse_duration(str(n.value)) for n in (timeout, deadline)]
+            if None not in limits and limits[0] > limits[1]:  # type: ignore[operator]
+                self._problems.error(
+                    "PR207",
+                    "'timeout' has no effect: the deadline of the whole task is shorter",
+                    timeout.key or timeout.place,
+                )
+        if handler_of is not None:
+            for name in ("on_exit", "parallel"):
+                if (node := written(name)) is not None:
+                    self._problems.error(
+                        "PR201", f"an exit handler has no '{name}'", node.key or node.place
+                    )
+
+
+class _BrokenValue:
+    """Stands for a value that could not be rendered and was reported."""
+
+    def __repr__(self) -> str:
+        return "(broken)"
+
+
+_Broken = _BrokenValue()
+
+
+def _unready(value: object) -> bool:
+    return isinstance(value, Late | _BrokenValue)
+
+
+def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401
+    if isinstance(value, dict):
+        for v in value.values():
+            yield from _leaves(v)
+    elif isinstance(value, list):
+        for v in value:
+            yield from _leaves(v)
+    else:
+        yield value
+
+
+def _ids(steps: list[Step]) -> Iterator[str]:
+    for step in steps:
+        yield from (t.id for t in (step.tasks if isinstance(step, Group) else (step,)))
+
+
+def _events(node: Node | None) -> tuple[Any, ...]:
+    if node is None or node.value == "always":
+        return EVENTS
+    return tuple(n.value for n in node.elements()) if node.elements() else (node.value,)
+
+
+def _same_text(one: Node, other: Node | None) -> bool:
+    return other is None or one.place.source is other.place.source
+
+
+def place_of(draft: TaskDraft, path: str) -> Node | None:
+    """The node of ``retries`` or ``args.depth`` of a task, for ``--why``."""
+    first, *rest = path.split(".")
+    node = draft.args if first == "args" else draft.node.get(first)
+    if first not in keywords_of("task") and first != "args":
+        return None
+    return node.at(tuple(int(p) if p.isdigit() else p for p in rest)) if node else None
+
+
+def history(node: Node) -> Iterator[tuple[Node, Place]]:
+    """The chain of who set a value: the one in force first."""
+    current: Node | None = node
+    while current is not None:
+        yield current, current.place
+        current = current.overrides

@@ -1,0 +1,165 @@
+"""Content roots: folders with modules, playbooks and plugin specs, stacked.
+
+The built-in root is the lowest; then the folders of ``PAIRUN_PATH`` and of ``--root``, then the
+files in ``PAI_CONFIG_DIR``. A later root adds to or replaces by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import attrs
+
+import pairun
+from pairun.errors import PairunError, Problem
+from pairun.executor.loading import load_module
+from pairun.executor.plan import ModuleFile
+from pairun.module import Module
+from pairun.playbook.keywords import KEYWORDS
+from pairun.playbook.reading import Node, load_bytes, read_file
+
+_FOLDERS = ("modules", "playbooks", "plugin_specs")
+_PLAYBOOK_FILES = ("init", "runtime", "policy")
+
+
+@attrs.frozen(kw_only=True)
+class Root:
+    """One content root.
+
+    Attributes:
+        path: the folder.
+        layer: ``built-in`` or ``cluster``.
+        flat: the playbooks lie in the folder itself (a mounted ConfigMap).
+    """
+
+    path: str
+    layer: str
+    flat: bool = False
+
+    def files(self, folder: str, ending: str) -> dict[str, str]:
+        """Name to path of the files of one kind."""
+        where = self.path if self.flat else os.path.join(self.path, folder)
+        if self.flat and folder != "playbooks":
+            return {}
+        try:
+            names = sorted(os.listdir(where))
+        except OSError:
+            return {}
+        found = {
+            n.removesuffix(ending): os.path.join(where, n)
+            for n in names
+            if n.endswith(ending) and not n.startswith(("_", "."))
+        }
+        return {n: p for n, p in found.items() if not self.flat or n in _PLAYBOOK_FILES}
+
+    def digest(self) -> str:
+        """The first 12 hex digits of the SHA-256 over names and contents."""
+        sha = hashlib.sha256()
+        for folder, ending in (("modules", ".py"), ("playbooks", ".yaml"), ("plugin_specs", ".yaml")):
+            for name, path in self.files(folder, ending).items():
+                sha.update(f"{folder}/{name}\0".encode() + load_bytes(path) + b"\0")
+        return sha.hexdigest()[:12]
+
+
+def built_in_root() -> Root:
+    """The root that travels with pairun: in the wheel below the package, else the checkout."""
+    package = os.path.dirname(os.path.abspath(pairun.__file__))
+    installed = os.path.join(package, "builtin")
+    path = installed if os.path.isdir(installed) else os.path.dirname(package)
+    return Root(path=path, layer="built-in")
+
+
+class Content:
+    """The stacked roots.
+
+    Args:
+        roots: lowest first.
+    """
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        self.roots = tuple(roots)
+        self._classes: dict[str, type[Module]] = {}
+        self._documents: dict[str, Node] = {}
+
+    @cached_property
+    def modules(self) -> Mapping[str, tuple[str, Root]]:
+        """Module name to its file and root."""
+        return self._stack("modules", ".py")
+
+    @cached_property
+    def specs(self) -> Mapping[str, tuple[str, Root]]:
+        """Plugin name to its spec's file and root."""
+        return self._stack("plugin_specs", ".yaml")
+
+    def _stack(self, folder: str, ending: str) -> dict[str, tuple[str, Root]]:
+        found: dict[str, tuple[str, Root]] = {}
+        for root in self.roots:
+            for name, path in root.files(folder, ending).items():
+                if name in KEYWORDS:
+                    raise PairunError(
+                        Problem(
+                            "PR213",
+                            f"{path}: '{name}' is a keyword, so nothing else may be called that",
+                        )
+                    )
+                found[name] = (path, root)
+        return found
+
+    def playbooks(self, name: str) -> list[Node]:
+        """The documents of that name (``init``, ``runtime``, ``policy``), lowest root first."""
+        return [
+            self.document(path, root)
+            for root in self.roots
+            if (path := root.files("playbooks", ".yaml").get(name))
+        ]
+
+    def document(self, path: str, root: Root) -> Node:
+        """A YAML file of a root, read once."""
+        if path not in self._documents:
+            self._documents[path] = read_file(path, root.layer)
+        return self._documents[path]
+
+    def module(self, name: str) -> type[Module]:
+        """The class of a module, loaded when first asked for."""
+        if name not in self._classes:
+            self._classes[name] = load_module(name, self.modules[name][0])
+        return self._classes[name]
+
+    def module_file(self, name: str) -> ModuleFile:
+        """Where a module is, and its digest, for a plan."""
+        path, root = self.modules[name]
+        return ModuleFile(
+            path=path,
+            sha256=hashlib.sha256(load_bytes(path)).hexdigest(),
+            built_in=root.layer == "built-in",
+        )
+
+
+def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
+    """The stack for this process.
+
+    Args:
+        extra: folders given with ``--root``.
+        env: ``PAIRUN_PATH`` (folders separated by ``:``) and ``PAI_CONFIG_DIR`` are read.
+
+    Raises:
+        PairunError: a folder is not a content root.
+    """
+    roots = [built_in_root()]
+    for path in [*filter(None, env.get("PAIRUN_PATH", "").split(":")), *extra]:
+        if not any(os.path.isdir(os.path.join(path, f)) for f in _FOLDERS):
+            raise PairunError(
+                Problem(
+                    "PR601",
+                    f"{path} is not a content root",
+                    hint="it has none of the folders modules, playbooks, plugin_specs",
+                )
+            )
+        roots.append(Root(path=path, layer="cluster"))
+    config = env.get("PAI_CONFIG_DIR")
+    if config and any(os.path.isfile(os.path.join(config, f"{n}.yaml")) for n in _PLAYBOOK_FILES):
+        roots.append(Root(path=config, layer="cluster", flat=True))
+    return Content(roots)

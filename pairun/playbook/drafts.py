@@ -1,0 +1,136 @@
+"""A playbook on its way through the layers: tasks as trees, every value with its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.errors import Place, Problems
+from pairun.module import Phase
+from pairun.playbook.keywords import keywords_of
+from pairun.playbook.reading import Node
+
+
+@attrs.define(kw_only=True, eq=False)
+class TaskDraft:
+    """A task whose values may still be overridden.
+
+    Attributes:
+        id: the task's id.
+        module: name of its module.
+        node: keyword to value; the module's arguments stand under its name.
+        origin: the layer that brought the task: built-in, cluster, plugin, engine, job.
+        scope: further names that the task's own expressions see (a plugin's parameters).
+        failure_policy: what holds when the task does not say.
+        handler_policy: what holds for its exit handlers when they do not say.
+        disabled: the place that took it out, if any.
+    """
+
+    id: str
+    module: str
+    node: Node
+    origin: str
+    scope: Mapping[str, Any] = attrs.Factory(dict)
+    failure_policy: str = "fail"
+    handler_policy: str = "ignore"
+    disabled: Place | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where the task was first written."""
+        return self.node.place
+
+    @property
+    def args(self) -> Node:
+        """The module's arguments, as written."""
+        return self.node.value[self.module]
+
+
+@attrs.define(kw_only=True, eq=False)
+class GroupDraft:
+    """A parallel group."""
+
+    name: str
+    tasks: list[TaskDraft]
+    place: Place
+
+
+@attrs.define(kw_only=True, eq=False)
+class Draft:
+    """The playbook of one phase on its way."""
+
+    phase: Phase
+    steps: list[TaskDraft | GroupDraft] = attrs.Factory(list)
+    vars: dict[str, Node] = attrs.Factory(dict)
+    grace: Node | None = None
+
+    def tasks(self) -> Iterator[TaskDraft]:
+        """Every task, those of groups included, also disabled ones."""
+        for step in self.steps:
+            yield from step.tasks if isinstance(step, GroupDraft) else (step,)
+
+    def find(self, id_: str) -> TaskDraft | None:
+        """The task with an id."""
+        return next((t for t in self.tasks() if t.id == id_), None)
+
+    def position(self, task: TaskDraft) -> int:
+        """Index of the step that is or holds the task."""
+        return next(
+            i
+            for i, s in enumerate(self.steps)
+            if s is task or (isinstance(s, GroupDraft) and task in s.tasks)
+        )
+
+    def end(self) -> int:
+        """Where an appended task goes: the end, but before the user's command."""
+        last = self.steps[-1] if self.steps else None
+        ends = isinstance(last, TaskDraft) and last.module == "user_command"
+        return len(self.steps) - 1 if ends else len(self.steps)
+
+
+def draft_task(
+    node: Node, modules: Mapping[str, object], origin: str, problems: Problems, **more: Any  # noqa: ANN401
+) -> TaskDraft | None:
+    """A task from its tree; None, with a problem, when it has not exactly one module."""
+    reserved = {*keywords_of("task"), *keywords_of("operation"), "event"}
+    named = [k for k, _ in node.items() if k in modules and k not in reserved]
+    if len(named) != 1:
+        unknown = [n for k, n in node.items() if k not in modules and k not in reserved]
+        if not named and not unknown:
+            problems.error("PR203", "the task has no module", node.place, "see `pairun doc`")
+        elif named:
+            second = node.value[named[1]]
+            problems.error(
+                "PR203",
+                f"the task has {len(named)} modules: {', '.join(named)}",
+                second.key or second.place,
+                "write one task for each",
+            )
+        return None
+    module = named[0]
+    args = node.value[module]
+    if args.value is None:
+        # `hold:` alone is a module without arguments
+        args = Node({}, args.place, args.key)
+    elif not isinstance(args.value, dict):
+        problems.error("PR204", f"'{module}' must be a mapping of arguments", args.place)
+        return None
+    given = node.get("id")
+    fixed = Node({**node.value, module: args}, node.place, node.key)
+    id_ = str(given.value) if given and given.value else module
+    return TaskDraft(id=id_, module=module, node=fixed, origin=origin, **more)
+
+
+def merged(low: Node | None, high: Node) -> Node:
+    """The higher of two values: mappings merge by key, anything else replaces.
+
+    A null stays as a node, so that its place is known; it means "back to the default".
+    """
+    if low is None:
+        return high
+    if isinstance(low.value, dict) and isinstance(high.value, dict):
+        value = {**low.value, **{k: merged(low.value.get(k), v) for k, v in high.items()}}
+        return Node(value, high.place, high.key, low)
+    return Node(high.value, high.place, high.key, low)

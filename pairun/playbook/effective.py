@@ -1,0 +1,218 @@
+"""The effective playbooks of a role: built-in, cluster, plugins, engine, job, in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pairun.errors import Problems
+from pairun.module import Phase
+from pairun.playbook.checking import Ids, violations
+from pairun.playbook.content import Content
+from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
+from pairun.playbook.inputs import PluginUse
+from pairun.playbook.keywords import FOREIGN, playbook_schema
+from pairun.playbook.patches import Patcher
+from pairun.playbook.policy import Policy, read_policy
+from pairun.playbook.reading import Node
+from pairun.playbook.specs import PHASES, add_plugins, check_spec
+
+_IDS = Ids("PR201", "PR204", "PR205")
+RESERVED = frozenset(
+    {"job", "parameters", "cluster", "env", "results", "plugin", "user_extension", "vars", "true",
+     "false", "none", "range"}
+)  # fmt: skip
+"""Names that expressions give a meaning to; a variable may not be called so."""
+
+
+@attrs.frozen(kw_only=True)
+class Effective:
+    """The playbooks of a role after every layer.
+
+    Attributes:
+        drafts: the two phases.
+        policy: what was in force.
+    """
+
+    drafts: Mapping[Phase, Draft]
+    policy: Policy
+
+
+class Layers:
+    """Everything below the job: read and checked once, then used for every role.
+
+    Args:
+        content: the content roots.
+
+    Raises:
+        PairunError: a playbook, policy or plugin spec of a root is not valid.
+    """
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self._schema = playbook_schema({name: {} for name in content.modules})
+        problems = Problems()
+        self.policy = read_policy(content.playbooks("policy"), problems)
+        for phase in PHASES:
+            for document in content.playbooks(phase):
+                self.check(document, problems)
+        self._specs_checked: set[str] = set()
+        problems.raise_errors()
+
+    def check(self, document: Node, problems: Problems) -> None:
+        """Check a playbook document against the format."""
+        problems.extend(
+            violations(document, self._schema, _IDS, foreign=FOREIGN, what="keyword")
+        )
+        if document.get("tasks") is None and document.get("patches") is None:
+            problems.error(
+                "PR205", "a playbook has 'tasks' or 'patches'", document.place
+            )
+
+    def effective(
+        self,
+        uses: Sequence[PluginUse],
+        *,
+        engine: Node | None = None,
+        job: Node | None = None,
+        user_extension: Any = None,  # noqa: ANN401 - plain data or Unknown
+        problems: Problems,
+    ) -> Effective:
+        """Stack the layers.
+
+        Args:
+            uses: the plugins of the role, in order of collection.
+            engine: operations of the engine, in the form of a job's ``extras.pairun``.
+            job: the job's ``extras.pairun``.
+            user_extension: what plugin specs see under that name.
+            problems: takes everything that is wrong.
+        """
+        drafts = {phase: self._base(phase, problems) for phase in PHASES}
+        self._check_specs(uses, problems)
+        add_plugins(
+            drafts, self.content, list(uses), self.policy, user_extension, problems
+        )
+        for layer, node in (("engine", engine), ("job", job)):
+            if node is not None:
+                self._apply_layer(drafts, layer, node, problems)
+        _check_ids(drafts, problems)
+        return Effective(drafts=drafts, policy=self.policy)
+
+    def _check_specs(self, uses: Sequence[PluginUse], problems: Problems) -> None:
+        for name in dict.fromkeys(u.plugin for u in uses):
+            if name in self.content.specs and name not in self._specs_checked:
+                self._specs_checked.add(name)
+                check_spec(self.content.document(*self.content.specs[name]), self.content, problems)
+
+    def _base(self, phase: Phase, problems: Problems) -> Draft:
+        draft = Draft(phase=phase)
+        for document in self.content.playbooks(phase):
+            origin = document.place.source.layer
+            if (tasks := document.get("tasks")) is not None:
+                draft.steps = self._steps(tasks, origin, problems)
+                draft.vars = {}
+            for name, node in (document.get("vars") or Node({}, document.place)).items():
+                draft.vars[name] = merged(draft.vars.get(name), node)
+                if name in RESERVED:
+                    problems.error(
+                        "PR213", f"'{name}' has a meaning in expressions", node.key or node.place
+                    )
+            if (grace := document.get("grace")) is not None:
+                draft.grace = merged(draft.grace, grace)
+            if (patches := document.get("patches")) is not None:
+                Patcher(draft, self.content.modules, origin, None, problems, {}).apply(patches)
+        return draft
+
+    def _steps(
+        self, tasks: Node, origin: str, problems: Problems
+    ) -> list[TaskDraft | GroupDraft]:
+        steps: list[TaskDraft | GroupDraft] = []
+        for node in tasks.elements():
+            if (name := node.get("parallel")) is not None:
+                inner = [
+                    t
+                    for n in (node.get("tasks") or Node([], node.place)).elements()
+                    if (t := draft_task(n, self.content.modules, origin, problems))
+                ]
+                steps.append(GroupDraft(name=str(name.value), tasks=inner, place=node.place))
+            elif task := draft_task(node, self.content.modules, origin, problems):
+                steps.append(task)
+        return steps
+
+    def _apply_layer(
+        self, drafts: Mapping[Phase, Draft], layer: str, node: Node, problems: Problems
+    ) -> None:
+        policy = self.policy if layer == "job" else None
+        before = len(problems.errors)
+        problems.extend(
+            violations(node, self._layer_schema(), _IDS, foreign=FOREIGN, what="keyword")
+        )
+        if len(problems.errors) > before and not isinstance(node.value, dict):
+            return
+        for name, value in (node.get("vars") or Node({}, node.place)).items():
+            self._set_variable(drafts, name, value, policy, problems)
+        for phase in PHASES:
+            if (operations := node.get(phase)) is None:
+                continue
+            other = "runtime" if phase == "init" else "init"
+            elsewhere = {t.id: other for t in drafts[other].tasks()}  # type: ignore[index]
+            Patcher(
+                drafts[phase], self.content.modules, layer, policy, problems, elsewhere
+            ).apply(operations)
+
+    def _set_variable(
+        self,
+        drafts: Mapping[Phase, Draft],
+        name: str,
+        value: Node,
+        policy: Policy | None,
+        problems: Problems,
+    ) -> None:
+        if policy is not None:
+            may, place, words = policy.may_set(name)
+            if not may:
+                problems.error(
+                    "PR402",
+                    f"a job may not set the variable '{name}'",
+                    value.key or value.place,
+                    words,
+                    also=[("the policy", place)],
+                )
+                return
+        for draft in drafts.values():
+            draft.vars[name] = merged(draft.vars.get(name), value)
+
+    def _layer_schema(self) -> dict[str, Any]:
+        return layer_schema({name: {} for name in self.content.modules})
+
+
+def layer_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of ``extras.pairun``; ``modules`` as for `playbook_schema`."""
+    base = playbook_schema(modules)
+    operations = {"type": "array", "items": {"$ref": "#/$defs/operation"}}
+    return {
+        "$schema": base["$schema"],
+        "title": "extras.pairun of a job",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"vars": {"type": "object"}, "init": operations, "runtime": operations},
+        "$defs": base["$defs"],
+    }
+
+
+def _check_ids(drafts: Mapping[Phase, Draft], problems: Problems) -> None:
+    seen: dict[str, TaskDraft] = {}
+    for draft in drafts.values():
+        for task in draft.tasks():
+            if task.disabled:
+                continue
+            if (first := seen.setdefault(task.id, task)) is not task:
+                problems.error(
+                    "PR206",
+                    f"the id '{task.id}' is used twice",
+                    task.place,
+                    "give the task another id",
+                    also=[("first used here", first.place)],
+                )

@@ -1,0 +1,234 @@
+"""Every keyword of the format: its meaning, its schema, where it may stand.
+
+This table is the single source for the validator, for ``pairun schema`` and for the keyword
+reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from pairun.executor.plan import EVENTS
+from pairun.module import FAILURE_KINDS
+
+Where = Literal["playbook", "task", "handler", "group", "operation"]
+
+_DURATION: dict[str, Any] = {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|[dhms]))+$|\{\{"}
+_TEXTS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "number", "boolean"]},
+}
+_ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"}
+_KINDS: dict[str, Any] = {"enum": list(FAILURE_KINDS)}
+
+
+@attrs.frozen(kw_only=True)
+class Keyword:
+    """One keyword.
+
+    Attributes:
+        name: as written.
+        where: what it may stand in.
+        schema: JSON Schema of its value.
+        meaning: one sentence.
+        default: what holds when it is absent, in words.
+        example: a line or two of YAML.
+    """
+
+    name: str
+    where: frozenset[Where]
+    schema: Mapping[str, Any]
+    meaning: str
+    default: str = ""
+    example: str = ""
+
+
+def _keyword(
+    name: str,
+    where: str,
+    schema: Mapping[str, Any],
+    meaning: str,
+    default: str = "",
+    example: str = "",
+) -> Keyword:
+    return Keyword(
+        name=name,
+        where=frozenset(where.split()),  # type: ignore[arg-type]
+        schema=schema,
+        meaning=meaning,
+        default=default,
+        example=example,
+    )
+
+
+KEYWORDS: dict[str, Keyword] = {
+    k.name: k
+    for k in (
+        _keyword("phase", "playbook", {"enum": ["init", "runtime"]},
+                 "The phase the playbook belongs to.", "required", "phase: init"),
+        _keyword("grace", "playbook", _DURATION,
+                 "Time between TERM and KILL that the platform gives the container.",
+                 "30s, or PAIRUN_GRACE", "grace: 60s"),
+        _keyword("patches", "playbook", {"type": "array", "items": {"type": "object"}},
+                 "Operations on the playbook of a lower layer, instead of tasks.", "none",
+                 "patches: [{disable: port_check}]"),
+        _keyword("id", "task handler", _ID,
+                 "Stable handle for patches, results and the journal; unique over both phases.",
+                 "the module's name", "id: fetch_code"),
+        _keyword("name", "task handler", {"type": "string", "minLength": 1},
+                 "One sentence for people.", "required", "name: The code is there"),
+        _keyword("when", "task handler", {"type": ["string", "boolean"]},
+                 "An expression; the task is skipped when it is false.", "true",
+                 "when: job.role.instances > 1"),
+        _keyword("vars", "task handler playbook", {"type": "object"},
+                 "Names for expressions, for this task or the whole playbook.", "none",
+                 "vars: {depth: 1}"),
+        _keyword("environment", "task handler", _TEXTS,
+                 "Variables that the task's commands see.", "none",
+                 "environment: {HTTP_PROXY: 'http://proxy:3128'}"),
+        _keyword("retries", "task handler", {"type": ["integer", "string"], "minimum": 0, "maximum": 1000},
+                 "Further attempts after the first.", "0", "retries: 5"),
+        _keyword("delay", "task handler", _DURATION,
+                 "Base of the wait between attempts: exponential, full jitter, at most 5 minutes.",
+                 "1s", "delay: 2s"),
+        _keyword("retry_on", "task handler", {"type": "array", "items": _KINDS, "minItems": 1},
+                 "Kinds of failure that are tried again.", "[transient, timeout, conflict]",
+                 "retry_on: [transient]"),
+        _keyword("timeout", "task handler", _DURATION, "Limit of one attempt.", "none",
+                 "timeout: 2m"),
+        _keyword("deadline", "task handler", _DURATION,
+                 "Limit of the task with all its attempts and waits.", "none", "deadline: 10m"),
+        _keyword("failure_policy", "task handler", {"enum": ["fail", "ignore"]},
+                 "Whether a failure fails the phase.", "fail; of an exit handler: ignore",
+                 "failure_policy: ignore"),
+        _keyword("on_exit", "task", {"type": "array", "items": {"type": "object"}, "minItems": 1},
+                 "Exit handlers that the task registers; they run in reverse order.", "none",
+                 "on_exit: [{name: Say goodbye, event: always, cmd: {argv: [echo, bye]}}]"),
+        _keyword("event", "handler",
+                 {"anyOf": [{"enum": [*EVENTS, "always"]},
+                            {"type": "array", "items": {"enum": list(EVENTS)}, "minItems": 1}]},
+                 "The outcomes of the phase that an exit handler runs for.", "required",
+                 "event: [failure, signal]"),
+        _keyword("exit_codes", "task handler",
+                 {"type": "object", "propertyNames": _KINDS,
+                  "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 255}},
+                 "Kind of failure to the exit code of the container.", "init 1, runtime 255",
+                 "exit_codes: {conflict: 253}"),
+        _keyword("locked", "task handler", {"type": "boolean"},
+                 "No layer above may touch the task.", "false", "locked: true"),
+        _keyword("parallel", "group", {"type": "string", "minLength": 1},
+                 "One sentence for a group of tasks that run at once.", "",
+                 "parallel: Check and fetch"),
+        _keyword("tasks", "playbook group", {"type": "array", "items": {"type": "object"}},
+                 "The tasks, in order.", "required", "tasks: [...]"),
+        _keyword("patch", "operation", _ID,
+                 "Change keywords of the task with this id.", "",
+                 "patch: image_check\n  retries: 10"),
+        _keyword("args", "operation", {"type": "object"},
+                 "Arguments of the patched task's module.", "none", "args: {policy: warn}"),
+        _keyword("disable", "operation", _ID, "Take the task with this id out.", "",
+                 "disable: port_check"),
+        _keyword("before", "operation", _ID, "Insert a task before the one with this id.", "",
+                 "before: user_command"),
+        _keyword("after", "operation", _ID, "Insert a task after the one with this id.", "",
+                 "after: mount_storage"),
+        _keyword("append", "operation", {"type": ["null", "boolean"]},
+                 "Insert a task at the end of the phase, before the user's command.", "",
+                 "append:"),
+    )
+}  # fmt: skip
+
+OPERATIONS = ("patch", "disable", "before", "after", "append")
+
+FOREIGN: dict[str, str] = {
+    "ignore_errors": "failure_policy: ignore",
+    "ignoreErrors": "failure_policy: ignore",
+    "register": "results.<id> (every task has one)",
+    "block": "parallel + tasks, or plain tasks",
+    "rescue": "on_exit with event: failure",
+    "always": "on_exit with event: always",
+    "notify": "on_exit",
+    "handlers": "on_exit",
+    "become": "nothing: see `pairun doc MODULE` for the privileges a module needs",
+    "become_user": "nothing: see `pairun doc MODULE` for the privileges a module needs",
+    "with_items": "nothing: there are no loops; a script in cmd can have one",
+    "loop": "nothing: there are no loops; a script in cmd can have one",
+    "until": "retries (and the module's kinds of failure)",
+    "changed_when": "creates or unless of cmd",
+    "failed_when": "ok_codes of cmd",
+    "env": "environment",
+    "variables": "vars",
+    "if": "when",
+    "condition": "when",
+    "onError": "failure_policy",
+    "continueOnError": "failure_policy: ignore",
+    "failurePolicy": "failure_policy",
+    "exitCodes": "exit_codes",
+    "onExit": "on_exit",
+    "retryOn": "retry_on",
+    "retry": "retries",
+    "attempts": "retries (attempts after the first)",
+    "tags": "nothing: there are no tags",
+    "hosts": "nothing: a playbook runs where it stands",
+    "delegate_to": "nothing: a playbook runs where it stands",
+    "args": "the module's own key, or args in a patch",
+    "command": "cmd",
+    "shell": "cmd with script",
+}
+"""Words of Ansible and of camelCase formats, and what pairun says instead."""
+
+
+def keywords_of(where: Where) -> dict[str, Keyword]:
+    """The keywords that may stand in a playbook, task, handler, group or operation."""
+    return {name: k for name, k in KEYWORDS.items() if where in k.where}
+
+
+def _object(where: Where, modules: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    properties: dict[str, Any] = {
+        name: {**k.schema, "description": k.meaning} for name, k in keywords_of(where).items()
+    }
+    properties |= {name: {"$ref": f"#/$defs/modules/{name}"} for name in modules}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def playbook_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a playbook.
+
+    Args:
+        modules: module name to the JSON Schema of its arguments.
+    """
+    task = _object("task", modules, ["name"])
+    task["properties"]["on_exit"] |= {"items": {"$ref": "#/$defs/handler"}}
+    group = _object("group", {}, ["parallel", "tasks"])
+    group["properties"]["tasks"] |= {"items": {"$ref": "#/$defs/task"}}
+    root = _object("playbook", {}, ["phase"])
+    step = {
+        "if": {"type": "object", "required": ["parallel"]},
+        "then": {"$ref": "#/$defs/group"},
+        "else": {"$ref": "#/$defs/task"},
+    }
+    root["properties"]["tasks"] |= {"items": step}
+    root["properties"]["patches"] |= {"items": {"$ref": "#/$defs/operation"}}
+    operation = _object("task", modules, [])
+    operation["properties"] |= _object("operation", {}, [])["properties"]
+    operation["properties"]["on_exit"] |= {"items": {"$ref": "#/$defs/handler"}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pairun playbook",
+        **root,
+        "$defs": {
+            "task": task,
+            "handler": _object("handler", modules, ["name", "event"]),
+            "group": group,
+            "operation": operation,
+            "modules": dict(modules),
+        },
+    }

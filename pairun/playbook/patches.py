@@ -1,0 +1,222 @@
+"""Operations on a playbook by a higher layer: patch, disable, before, after, append."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pairun.errors import Place, Problems, did_you_mean
+from pairun.playbook.drafts import Draft, TaskDraft, draft_task, merged
+from pairun.playbook.keywords import OPERATIONS, keywords_of
+from pairun.playbook.policy import Policy
+from pairun.playbook.reading import Node
+
+
+class Patcher:
+    """Applies the operations of one layer to one phase.
+
+    Args:
+        draft: the phase.
+        modules: the known modules.
+        layer: what inserted tasks say they come from.
+        policy: what the layer may do, or None when it may do everything.
+        problems: takes what is wrong.
+        elsewhere: ids of the other phase, for hints.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        modules: Mapping[str, object],
+        layer: str,
+        policy: Policy | None,
+        problems: Problems,
+        elsewhere: Mapping[str, str],
+    ) -> None:
+        self._draft = draft
+        self._modules = modules
+        self._layer = layer
+        self._policy = policy
+        self._problems = problems
+        self._elsewhere = elsewhere
+        self._after: dict[int, int] = {}
+
+    def apply(self, operations: Node) -> None:
+        """Apply a list of operations: patches first, then the order."""
+        inserts = []
+        for op in operations.elements():
+            kinds = [k for k in OPERATIONS if k in dict(op.items())]
+            if len(kinds) != 1:
+                self._problems.error(
+                    "PR404",
+                    "an entry has exactly one of patch, disable, before, after, append"
+                    if kinds
+                    else "an entry must say what it does",
+                    op.place,
+                    "write patch, disable, before, after or append" if not kinds else None,
+                )
+            elif kinds[0] == "patch":
+                self._patch(op)
+            elif kinds[0] == "disable":
+                self._disable(op)
+            else:
+                inserts.append((kinds[0], op))
+        for kind, op in inserts:
+            self._insert(kind, op)
+
+    def _target(self, node: Node) -> TaskDraft | None:
+        id_ = str(node.value)
+        task = self._draft.find(id_)
+        if task is None:
+            other = self._elsewhere.get(id_)
+            self._problems.error(
+                "PR401",
+                f"there is no task '{id_}' in {self._draft.phase}",
+                node.place,
+                f"it is in {other}"
+                if other
+                else did_you_mean(id_, [t.id for t in self._draft.tasks()]),
+            )
+        return task
+
+    def _locked(self, task: TaskDraft, place: Place) -> bool:
+        lock = task.node.get("locked")
+        if lock is None or lock.value is not True:
+            return False
+        self._problems.error(
+            "PR403", f"the task '{task.id}' is locked", place, also=[("locked here", lock.place)]
+        )
+        return True
+
+    def _patch(self, op: Node) -> None:
+        task = self._target(op.value["patch"])
+        if task is None or self._locked(task, op.value["patch"].place):
+            return
+        changes = {k: n for k, n in op.items() if k not in ("patch", "args")}
+        for name in [n for n in changes if n in self._modules]:
+            node = changes.pop(name)
+            self._problems.error(
+                "PR404",
+                f"a patch changes the module's arguments under 'args', not under '{name}'",
+                node.key or node.place,
+                "args: {…}",
+            )
+        for name in ("id", "event"):
+            if (node := changes.pop(name, None)) is not None:
+                self._problems.error("PR404", f"a patch cannot change '{name}'", node.place)
+        args = op.get("args")
+        if args is not None and isinstance(args.value, dict):
+            changes[task.module] = args
+        allowed = {k: n for k, n in changes.items() if self._permitted(task, k, n)}
+        value = {
+            **task.node.value,
+            **{k: merged(task.node.value.get(k), n) for k, n in allowed.items()},
+        }
+        task.node = Node(value, task.node.place, task.node.key, task.node.overrides)
+
+    def _permitted(self, task: TaskDraft, keyword: str, node: Node) -> bool:
+        if self._policy is None:
+            return True
+        fine = True
+        for path, leaf in _leaves("args" if keyword == task.module else keyword, node):
+            may, place, words = self._policy.may_patch(task.id, task.module, path)
+            if not may:
+                fine = False
+                self._problems.error(
+                    "PR402",
+                    f"a job may not change '{path}' of the task '{task.id}'",
+                    leaf.key or leaf.place,
+                    words,
+                    also=[("the policy", place)],
+                )
+        if fine and keyword == "on_exit":
+            fine = self._handlers_permitted(node)
+        return fine
+
+    def _handlers_permitted(self, handlers: Node) -> bool:
+        """An exit handler counts as an insertion of its module."""
+        answers = [
+            self._may_insert(name, handler)
+            for handler in handlers.elements()
+            for name, _ in handler.items()
+            if name in self._modules and name not in keywords_of("handler")
+        ]
+        return all(answers)
+
+    def _may_insert(self, module: str, node: Node) -> bool:
+        if self._policy is None:
+            return True
+        may, place, words = self._policy.may_insert(self._draft.phase, module)
+        if not may:
+            self._problems.error(
+                "PR402",
+                f"a job may not insert '{module}' into {self._draft.phase}",
+                node.place,
+                words,
+                also=[("the policy", place)],
+            )
+        return may
+
+    def _disable(self, op: Node) -> None:
+        for name, node in op.items():
+            if name != "disable":
+                self._problems.error(
+                    "PR404", f"'{name}' has no effect beside disable", node.key or node.place
+                )
+        target = op.value["disable"]
+        task = self._target(target)
+        if task is None or self._locked(task, target.place):
+            return
+        if self._policy is not None:
+            may, place, words = self._policy.may_disable(task.id, task.module)
+            if not may:
+                self._problems.error(
+                    "PR402",
+                    f"a job may not disable the task '{task.id}'",
+                    target.place,
+                    words,
+                    also=[("the policy", place)],
+                )
+                return
+        task.disabled = target.place
+
+    def _insert(self, kind: str, op: Node) -> None:
+        body = Node({k: n for k, n in op.items() if k not in OPERATIONS}, op.place, op.key)
+        task = draft_task(body, self._modules, self._layer, self._problems)
+        if task is None or not self._may_insert(task.module, op):
+            return
+        if (handlers := body.get("on_exit")) is not None and not self._handlers_permitted(handlers):
+            return
+        if self._policy is not None and (lock := body.get("locked")) is not None:
+            self._problems.error("PR402", "a job may not lock a task", lock.place)
+        steps = self._draft.steps
+        if kind == "append":
+            steps.insert(self._draft.end(), task)
+            return
+        anchor = self._target(op.value[kind])
+        if anchor is None:
+            return
+        at = self._draft.position(anchor)
+        if kind == "before":
+            steps.insert(at, task)
+            return
+        if anchor.module == "user_command":
+            self._problems.error(
+                "PR208",
+                "nothing runs after the user's command",
+                op.value[kind].place,
+                "register an exit handler: on_exit",
+            )
+            return
+        # Two `after: x` keep the order of the file.
+        followers = self._after.get(id(anchor), 0)
+        steps.insert(at + 1 + followers, task)
+        self._after[id(anchor)] = followers + 1
+
+
+def _leaves(path: str, node: Node) -> Iterator[tuple[str, Node]]:
+    """The paths that a patch changes: of ``args`` each argument, of the rest the keyword."""
+    if path == "args" and isinstance(node.value, dict):
+        for name, child in node.items():
+            yield f"args.{name}", child
+    else:
+        yield path, node

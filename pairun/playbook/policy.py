@@ -1,0 +1,147 @@
+"""What a job may change: ``playbooks/policy.yaml`` of the highest content root that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pairun.errors import Place, Problems
+from pairun.playbook.checking import Ids, violations
+from pairun.playbook.reading import Node
+
+_NAMES: dict[str, Any] = {
+    "anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]
+}
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "pairun policy",
+    "type": "object",
+    "required": ["job_may"],
+    "additionalProperties": False,
+    "properties": {
+        "job_may": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "patch": {"anyOf": [{"const": "*"}, {"type": "object", "additionalProperties": _NAMES}]},
+                "disable": _NAMES,
+                "insert": {
+                    "type": "object",
+                    "properties": {"init": _NAMES, "runtime": _NAMES},
+                    "additionalProperties": False,
+                },
+                "vars": _NAMES,
+                "plugins": {
+                    "type": "object",
+                    "properties": {"allow": _NAMES, "deny": {"type": "array", "items": {"type": "string"}}},
+                    "additionalProperties": False,
+                },
+            },
+        }
+    },
+}
+
+NEVER_BY_STAR = ("on_exit", "environment", "exit_codes", "locked", "vars")
+"""Keywords that ``"*"`` does not include; a policy names them or they stay closed."""
+
+
+class Policy:
+    """Answers whether a job may do a thing, and says where the answer stands.
+
+    Args:
+        node: the policy document.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._may = node.get("job_may") or Node({}, node.place)
+
+    @property
+    def place(self) -> Place:
+        """Where the policy stands."""
+        return self._may.key or self._may.place
+
+    def may_patch(self, id_: str, module: str, path: str) -> tuple[bool, Place, str]:
+        """Whether ``path`` (``retries``, ``args.depth``) of a task may be changed.
+
+        Returns:
+            The answer, the policy's place, and what would be allowed in words.
+        """
+        section = self._may.get("patch")
+        if section is None:
+            return False, self.place, "no task may be patched"
+        if section.value == "*":
+            return path.split(".")[0] not in NEVER_BY_STAR, section.place, _star_words()
+        entries = [n for k, n in section.items() if k in (id_, module, "*")]
+        if not entries:
+            named = ", ".join(sorted(dict(section.items()))) or "none"
+            return False, section.key or section.place, f"tasks that may be patched: {named}"
+        for entry in entries:
+            for allowed in ["*"] if entry.value == "*" else [n.value for n in entry.elements()]:
+                if _covers(str(allowed), path):
+                    return True, entry.place, ""
+        allowed_here = sorted({str(a) for e in entries for a in _names(e)})
+        words = f"of '{id_}' a job may change: {', '.join(allowed_here) or 'nothing'}"
+        return False, entries[0].key or entries[0].place, words
+
+    def may_disable(self, id_: str, module: str) -> tuple[bool, Place, str]:
+        """Whether a task may be taken out."""
+        return self._listed(self._may.get("disable"), {id_, module}, "tasks that may be disabled")
+
+    def may_insert(self, phase: str, module: str) -> tuple[bool, Place, str]:
+        """Whether a task with this module may be inserted into a phase."""
+        section = self._may.get("insert")
+        node = section.get(phase) if section else None
+        return self._listed(
+            node,
+            {module},
+            f"modules that may be inserted into {phase}",
+        )
+
+    def may_set(self, name: str) -> tuple[bool, Place, str]:
+        """Whether a variable may be set (and seen) by a job."""
+        return self._listed(self._may.get("vars"), {name}, "variables that may be set")
+
+    def may_use(self, plugin: str) -> tuple[bool, Place, str]:
+        """Whether a plugin may be used."""
+        section = self._may.get("plugins")
+        denied = section.get("deny") if section else None
+        for node in denied.elements() if denied else ():
+            if node.value == plugin:
+                return False, node.place, f"the policy denies the plugin {plugin}"
+        return self._listed(section.get("allow") if section else None, {plugin}, "plugins")
+
+    def _listed(self, node: Node | None, names: set[str], what: str) -> tuple[bool, Place, str]:
+        if node is None:
+            return False, self.place, f"{what}: none"
+        allowed = _names(node)
+        if "*" in allowed or names & set(allowed):
+            return True, node.place, ""
+        return False, node.key or node.place, f"{what}: {', '.join(allowed) or 'none'}"
+
+
+def _names(node: Node) -> list[str]:
+    return ["*"] if node.value == "*" else [str(n.value) for n in node.elements()]
+
+
+def _star_words() -> str:
+    return f"'*' covers everything but {', '.join(NEVER_BY_STAR)}"
+
+
+def _covers(allowed: str, path: str) -> bool:
+    if allowed == "*":
+        return path.split(".")[0] not in NEVER_BY_STAR
+    if allowed == path or path.startswith(allowed + "."):
+        return True
+    return allowed.endswith(".*") and path.startswith(allowed[:-1])
+
+
+def read_policy(documents: Iterable[Node], problems: Problems) -> Policy:
+    """The policy in force: the highest root's file; without any, a job may change nothing."""
+    last: Node | None = None
+    for last in documents:
+        problems.extend(violations(last, SCHEMA, Ids("PR406", "PR406", "PR406")))
+    if last is None or not isinstance(last.value, dict):
+        from pairun.errors import Source
+
+        last = Node({}, Place(Source("policy.yaml", "built-in", ""), 1, 1))
+    return Policy(last)

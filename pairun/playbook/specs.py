@@ -1,0 +1,161 @@
+"""Plugin specs: a YAML file turns one plugin of the job protocol into tasks of either phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.errors import PairunError, Problems, did_you_mean
+from pairun.module import Phase
+from pairun.playbook.checking import Ids, violations
+from pairun.playbook.content import Content
+from pairun.playbook.drafts import Draft, TaskDraft, draft_task
+from pairun.playbook.inputs import PluginUse
+from pairun.playbook.keywords import FOREIGN, playbook_schema
+from pairun.playbook.policy import Policy
+from pairun.playbook.reading import Node
+from pairun.playbook.template import Scope, condition
+
+PHASES: tuple[Phase, ...] = ("init", "runtime")
+
+
+def spec_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a plugin spec; ``modules`` as for `playbook_schema`."""
+    base = playbook_schema(modules)
+    tasks = base["properties"]["tasks"]
+    return {
+        "$schema": base["$schema"],
+        "title": "pairun plugin spec",
+        "type": "object",
+        "required": ["summary"],
+        "additionalProperties": False,
+        "properties": {
+            "summary": {"type": "string", "description": "One sentence for people."},
+            "parameters": {"type": "object", "description": "JSON Schema of the parameters."},
+            "init": tasks,
+            "runtime": tasks,
+        },
+        "$defs": base["$defs"],
+    }
+
+
+def add_plugins(
+    drafts: Mapping[Phase, Draft],
+    content: Content,
+    uses: list[PluginUse],
+    policy: Policy,
+    user_extension: Any,  # noqa: ANN401 - plain data or Unknown
+    problems: Problems,
+) -> None:
+    """Append the tasks of every plugin a role uses, in the order of collection.
+
+    Of a plugin's tasks the first gets the use's base id, further ones ``<base>_2``, ``<base>_3``.
+    """
+    taken = {t.id for d in drafts.values() for t in d.tasks()}
+    for use in uses:
+        may, place, words = policy.may_use(use.plugin)
+        if not may:
+            problems.error(
+                "PR402",
+                f"a job may not use the plugin '{use.plugin}'",
+                use.place,
+                words,
+                also=[("the policy", place)],
+            )
+            continue
+        spec = _spec(content, use, problems)
+        if spec is None:
+            continue
+        parameters = _parameters(spec, use, problems)
+        scope = {
+            "parameters": parameters,
+            "user_extension": user_extension,
+            "plugin": {
+                "name": use.plugin,
+                "id": use.base_id,
+                "failure_policy": use.failure_policy,
+            },
+        }
+        for phase in PHASES:
+            for node in (spec.get(phase) or Node([], spec.place)).elements():
+                task = draft_task(
+                    node,
+                    content.modules,
+                    "plugin",
+                    problems,
+                    scope=scope,
+                    failure_policy=use.failure_policy,
+                    handler_policy=use.failure_policy,
+                )
+                if task is None or _left_out(task, scope):
+                    continue
+                task.id = _free(use.base_id, taken)
+                taken.add(task.id)
+                steps = drafts[phase].steps
+                steps.insert(drafts[phase].end(), task)
+
+
+def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
+    """Whether a plugin's parameters alone say that this task is not for this use."""
+    when = task.node.get("when")
+    if when is None or not isinstance(when.value, str):
+        return False
+    known = Scope({"parameters": scope["parameters"], "plugin": scope["plugin"]})
+    try:
+        return condition(when.value, when.place, known) is False
+    except PairunError:
+        # It asks for more than parameters: compiling decides, and reports what is wrong.
+        return False
+
+
+def _free(base: str, taken: set[str]) -> str:
+    id_, n = base, 1
+    while id_ in taken:
+        n += 1
+        id_ = f"{base}_{n}"
+    return id_
+
+
+def _spec(content: Content, use: PluginUse, problems: Problems) -> Node | None:
+    if use.plugin in content.specs:
+        return content.document(*content.specs[use.plugin])
+    report = problems.error if use.failure_policy == "fail" else problems.warning
+    report(
+        "PR511",
+        f"there is no plugin '{use.plugin}'",
+        use.place,
+        did_you_mean(use.plugin, content.specs),
+    )
+    return None
+
+
+def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any]:
+    schema_node = spec.get("parameters")
+    schema = schema_node.plain() if schema_node else {}
+    problems.extend(
+        violations(use.parameters, schema, Ids("PR512", "PR512", "PR512"), what="parameter")
+    )
+    given = use.parameters.plain()
+    defaults = {
+        name: p["default"] for name, p in schema.get("properties", {}).items() if "default" in p
+    }
+    known = given if isinstance(given, dict) else {}
+    return {**defaults, **{k: v for k, v in known.items() if v is not None or k not in defaults}}
+
+
+def check_spec(node: Node, content: Content, problems: Problems) -> None:
+    """Check a plugin spec as ``pairun lint`` does."""
+    schema = spec_schema({name: {} for name in content.modules})
+    problems.extend(
+        violations(node, schema, Ids("PR201", "PR204", "PR205"), foreign=FOREIGN, what="keyword")
+    )
+    parameters = node.get("parameters")
+    if parameters is None:
+        return
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(parameters.plain())
+    except SchemaError as e:
+        where = parameters.at(tuple(e.absolute_path)) or parameters
+        problems.error("PR204", f"'parameters' is not a JSON Schema: {e.message}", where.place)

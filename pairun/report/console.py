@@ -1,0 +1,73 @@
+"""The events of a phase as lines for people."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+from pairun.module import format_duration
+from pairun.redaction import Redactor
+from pairun.report.terminal import Style
+
+_COLORS = {
+    "ok": "green", "changed": "yellow", "skipped": "dim", "ignored": "cyan", "failed": "red"
+}  # fmt: skip
+
+
+class Console:
+    """Prints events as they come.
+
+    Args:
+        stream: where to.
+        redactor: what no line may hold.
+    """
+
+    def __init__(self, stream: IO[str], redactor: Redactor) -> None:
+        self._stream = stream
+        self._redactor = redactor
+        self._style = Style(stream)
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Print one event, if people care for it."""
+        method = getattr(self, f"_{event['type']}", None)
+        if method is not None:
+            method(event)
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._stream.write(self._redactor.text(line) + "\n")
+        self._stream.flush()
+
+    def _output(self, event: dict[str, Any]) -> None:
+        self.say(f"  {self._style(event['task'], 'dim')} | {event['line']}")
+
+    def _wait(self, event: dict[str, Any]) -> None:
+        wait = format_duration(event["seconds"])
+        self.say(self._style(f"retry    {event['task']}: {event['because']}; next in {wait}", "yellow"))
+
+    def _task_end(self, event: dict[str, Any]) -> None:
+        outcome = event["outcome"]
+        attempts = f", attempt {event['attempts']}" if event["attempts"] > 1 else ""
+        seconds = format_duration(event["seconds"])
+        self.say(
+            f"{self._style(f'{outcome:8}', _COLORS[outcome])} {event['task']}: {event['name']} "
+            + self._style(f"({seconds}{attempts})", "dim")
+        )
+        if outcome in ("failed", "ignored"):
+            kind = f"{event['kind']}, fault: {event['fault']}"
+            self.say(f"         {event['message']} [{kind}]")
+            if event.get("hint"):
+                self.say(f"         help: {event['hint']}")
+        elif event["message"] and outcome == "skipped":
+            self.say(self._style(f"         {event['message']}", "dim"))
+
+    def _handlers_begin(self, event: dict[str, Any]) -> None:
+        count = event["count"]
+        self.say(f"{count} exit handler{'s' if count > 1 else ''} for {event['event']}")
+
+    def _phase_end(self, event: dict[str, Any]) -> None:
+        color = "green" if event["outcome"] == "success" else "red"
+        seconds = format_duration(event["seconds"])
+        self.say(
+            f"{event['phase']} phase: {self._style(event['outcome'], color)}, exit code "
+            f"{event['exit_code']}, {seconds}"
+        )

@@ -1,0 +1,243 @@
+"""A review as data: what will run, with which values, and who set each that is not a default's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.errors import Problem
+from pairun.executor.plan import Group, Late, Plan, Task
+from pairun.executor.verdict import judge
+from pairun.module import Context, Secret, Verdict, format_duration
+from pairun.playbook.content import Content
+from pairun.playbook.drafts import Draft, TaskDraft
+from pairun.playbook.reading import Node
+from pairun.redaction import Redactor
+
+SCHEMA = 1
+
+
+@attrs.frozen(kw_only=True)
+class Override:
+    """A value that a higher layer set.
+
+    Attributes:
+        path: ``retries``, ``args.depth``.
+        value: as written there.
+        layer: who set it.
+        where: the place.
+        before: the value it took the place of, with its layer and place.
+    """
+
+    path: str
+    value: Any
+    layer: str
+    where: str
+    before: tuple[Any, str, str]
+
+
+@attrs.frozen(kw_only=True)
+class Reviewed:
+    """A task in a review.
+
+    Attributes:
+        task: as planned, or None when it was taken out.
+        id: its id.
+        name: its sentence.
+        module: its module.
+        layer: who brought it.
+        verdict: what it would do.
+        group: sentence of the parallel group it is in.
+        overrides: what higher layers set.
+        disabled: the place that took it out.
+    """
+
+    task: Task | None
+    id: str
+    name: str
+    module: str
+    layer: str
+    where: str
+    verdict: Verdict
+    group: str | None
+    overrides: tuple[Override, ...]
+    disabled: str | None = None
+
+
+def review_phase(
+    plan: Plan, draft: Draft | None, content: Content, context: Context
+) -> list[Reviewed]:
+    """Every task of a phase with its verdict and its overrides, disabled ones included.
+
+    Args:
+        plan: the phase.
+        draft: the playbook it was made from, for the history of its values.
+        content: the content roots.
+        context: what verdicts are made in; never changed.
+    """
+    planned = {t.id: t for t in plan.tasks()}
+    groups = {t.id: s.name for s in plan.steps if isinstance(s, Group) for t in s.tasks}
+    out = []
+    for item in draft.tasks() if draft else ():
+        task = planned.get(item.id)
+        if item.disabled or task is None:
+            out.append(_disabled(item))
+            continue
+        out.append(
+            Reviewed(
+                task=task,
+                id=task.id,
+                name=task.name,
+                module=task.module,
+                layer=item.origin,
+                where=str(item.place),
+                verdict=_verdict(task, content, context),
+                group=groups.get(task.id),
+                overrides=tuple(_overrides(item)),
+            )
+        )
+    return out
+
+
+def _verdict(task: Task, content: Content, context: Context) -> Verdict:
+    if task.when is False:
+        return Verdict("no_change", "skipped: its condition is false")
+    verdict = judge(task, content.module(task.module), context)
+    if isinstance(task.when, Late):
+        return Verdict("unknown", f"whether it runs is {task.when.because}")
+    return verdict
+
+
+def _disabled(item: TaskDraft) -> Reviewed:
+    name = item.node.get("name")
+    return Reviewed(
+        task=None,
+        id=item.id,
+        name=str(name.value) if name else "",
+        module=item.module,
+        layer=item.origin,
+        where=str(item.place),
+        verdict=Verdict("no_change", "disabled"),
+        group=None,
+        overrides=(),
+        disabled=f"{item.disabled} ({item.disabled.source.layer})" if item.disabled else None,
+    )
+
+
+def _overrides(item: TaskDraft) -> Iterator[Override]:
+    for keyword, node in item.node.items():
+        path = "args" if keyword == item.module else keyword
+        for leaf, where in _changed(node, path):
+            before = leaf.overrides
+            assert before is not None
+            yield Override(
+                path=where,
+                value=leaf.plain(),
+                layer=leaf.place.source.layer,
+                where=str(leaf.place),
+                before=(before.plain(), before.place.source.layer, str(before.place)),
+            )
+
+
+def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:
+    if isinstance(node.value, dict):
+        low = node.overrides.value if node.overrides is not None else {}
+        for key, child in node.items():
+            if child.overrides is not None:
+                yield from _changed(child, f"{path}.{key}")
+            elif node.overrides is not None and key not in low:
+                # A key that the lower layer did not have: it overrides a default.
+                unset = Node(None, node.overrides.place)
+                yield Node(child.value, child.place, child.key, unset), f"{path}.{key}"
+    elif node.overrides is not None:
+        yield node, path
+
+
+# --- plain data ----------------------------------------------------------------------------------
+
+
+def as_data(reviewed: Reviewed, redactor: Redactor) -> dict[str, Any]:
+    """A reviewed task as plain data for JSON; secrets are masked."""
+    task = reviewed.task
+    out: dict[str, Any] = {
+        "id": reviewed.id,
+        "name": redactor.text(reviewed.name),
+        "module": reviewed.module,
+        "layer": reviewed.layer,
+        "where": reviewed.where,
+        "verdict": reviewed.verdict.kind,
+        "because": redactor.text(reviewed.verdict.because),
+    }
+    if reviewed.disabled:
+        out["disabled"] = reviewed.disabled
+    if reviewed.group:
+        out["parallel"] = reviewed.group
+    if task is not None:
+        out |= _task_data(task, redactor)
+    if reviewed.overrides:
+        out["overrides"] = [
+            {
+                "path": o.path, "value": o.value, "layer": o.layer, "where": o.where,
+                "was": {"value": o.before[0], "layer": o.before[1], "where": o.before[2]},
+            }
+            for o in reviewed.overrides
+        ]  # fmt: skip
+    return out
+
+
+def _task_data(task: Task, redactor: Redactor) -> dict[str, Any]:
+    out: dict[str, Any] = {"args": shown_data(task.args, redactor)}
+    if task.when is not True:
+        out["when"] = shown_data(task.when, redactor)
+    if task.environment:
+        out["environment"] = shown_data(task.environment, redactor)
+    out["retries"] = task.retries
+    if task.retries:
+        out["delay"] = format_duration(task.delay_s)
+        out["retry_on"] = list(task.retry_on)
+    for name, seconds in (("timeout", task.timeout_s), ("deadline", task.deadline_s)):
+        if seconds is not None:
+            out[name] = format_duration(seconds)
+    out["failure_policy"] = task.failure_policy
+    if task.exit_codes:
+        out["exit_codes"] = dict(task.exit_codes)
+    if task.on_exit:
+        out["on_exit"] = [
+            {
+                "id": h.id, "name": redactor.text(h.name), "module": h.module,
+                "event": list(h.events), **_task_data(h, redactor),
+            }
+            for h in task.on_exit
+        ]  # fmt: skip
+    return out
+
+
+def shown_data(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - plain data
+    """Values as a reader may see them: secrets masked, late ones as what they wait for."""
+    if isinstance(value, Secret):
+        # Only the secret itself is masked: the text around it is what a reviewer reads.
+        masked = redactor.text(value.reveal())
+        return masked if masked != value.reveal() else repr(value)
+    if isinstance(value, Late):
+        return {"unknown": value.because, "template": redactor.text(value.template)}
+    if isinstance(value, Mapping):
+        return {k: shown_data(v, redactor) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown_data(v, redactor) for v in value]
+    return redactor.text(value) if isinstance(value, str) else value
+
+
+def problem_data(p: Problem) -> dict[str, Any]:
+    """A problem as plain data for JSON."""
+    return {
+        "id": p.id,
+        "severity": p.severity,
+        "message": p.message,
+        "file": p.place.source.file if p.place else None,
+        "line": p.place.line if p.place else None,
+        "column": p.place.column if p.place else None,
+        "layer": p.place.source.layer if p.place else None,
+        "hint": p.hint,
+    }

@@ -1,0 +1,178 @@
+"""A review as a person reads it, in at most the terminal's width."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import IO, Any
+
+from pairun.executor.plan import EVENTS, Late, Task
+from pairun.module import Secret, format_duration
+from pairun.redaction import Redactor
+from pairun.report.review import Override, Reviewed, shown_data
+from pairun.report.terminal import Style, fit
+
+_MARKS = {
+    "no_change": ("=", "dim"), "will_change": ("~", "yellow"), "unknown": ("?", "cyan"),
+    "check": ("!", "blue"),
+}  # fmt: skip
+_MAX_TEXT_LINES = 12
+
+
+class ReviewText:
+    """Prints reviews.
+
+    Args:
+        stream: where to.
+        redactor: what no line may hold.
+    """
+
+    def __init__(self, stream: IO[str], redactor: Redactor) -> None:
+        self._stream = stream
+        self._redactor = redactor
+        self._style = Style(stream)
+
+    def line(self, text: str = "") -> None:
+        """Print one line."""
+        self._stream.write(self._redactor.text(text).rstrip() + "\n")
+
+    def phase(self, title: str, tasks: list[Reviewed]) -> None:
+        """Print the tasks of a phase, then its exit handlers in the order they would run."""
+        self.line("  " + self._style(title, "bold"))
+        group = None
+        for task in tasks:
+            if task.group and task.group != group:
+                self.line("    " + self._style(f"at once: {task.group}", "dim"))
+            group = task.group
+            self._task(task, "      " if group else "    ")
+        handlers = [h for t in reversed(tasks) if t.task for h in reversed(t.task.on_exit)]
+        if handlers:
+            self.line("  " + self._style("exit handlers, in this order", "bold"))
+            for handler in handlers:
+                self._handler(handler)
+
+    def _task(self, item: Reviewed, indent: str) -> None:
+        mark, color = _MARKS[item.verdict.kind]
+        skipped = item.verdict.because.startswith("skipped") or item.task is None
+        mark = "-" if skipped else mark
+        brought = "" if item.layer == "built-in" else f" ({item.layer}: {item.where})"
+        room = self._style.width - len(indent) - 21 - len(item.name)
+        head = f"{indent}{self._style(mark, color)} {self._style(item.id.ljust(18), 'bold')} {item.name}"
+        if brought and len(brought) <= room:
+            self.line(head + self._style(brought, "dim"))
+        else:
+            self.line(head)
+            if brought:
+                self.line(f"{indent}    " + self._style(brought.strip(" ()"), "dim"))
+        inner = indent + "    "
+        if item.disabled:
+            self.line(inner + self._style(f"disabled by {item.disabled}", "yellow"))
+            return
+        assert item.task is not None
+        if not skipped:
+            self._values(item.task, inner)
+        self._because(item, inner)
+        for override in item.overrides:
+            self._override(override, inner)
+
+    def _because(self, item: Reviewed, indent: str) -> None:
+        verdict = item.verdict
+        words = {
+            "no_change": verdict.because if verdict.because.startswith("skipped") else f"no change: {verdict.because}",
+            "will_change": f"will change: {verdict.because}",
+            "unknown": f"unknown until run: {verdict.because}",
+            "check": f"check: {verdict.because}",
+        }[verdict.kind]
+        if verdict.before or verdict.after:
+            words += f" ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
+        for part in textwrap.wrap(words, self._style.width - len(indent)):
+            self.line(indent + self._style(part, _MARKS[verdict.kind][1]))
+
+    def _handler(self, handler: Task) -> None:
+        events = "always" if handler.events == EVENTS else ", ".join(handler.events)
+        self.line(f"    {self._style('>', 'blue')} {self._style(handler.id.ljust(18), 'bold')} {handler.name}")
+        self.line("        " + self._style(f"on {events}", "dim"))
+        self._values(handler, "        ")
+
+    def _values(self, task: Task, indent: str) -> None:
+        """Arguments and keywords that are not the defaults, one per line, long texts whole."""
+        for name, value in task.args.items():
+            self._value(f"{name}", value, indent)
+        for name, value in task.environment.items():
+            self._value(f"environment.{name}", value, indent)
+        keywords = list(_keywords(task))
+        if keywords:
+            for part in textwrap.wrap(" · ".join(keywords), self._style.width - len(indent)):
+                self.line(indent + self._style(part, "dim"))
+
+    def _value(self, name: str, value: Any, indent: str) -> None:  # noqa: ANN401 - plain data
+        if value is None or (isinstance(value, str | list | dict) and not value):
+            return
+        if isinstance(value, Late):
+            self.line(indent + f"{name}: " + self._style(f"({value.because})", "cyan"))
+            return
+        text = value.reveal() if isinstance(value, Secret) else value
+        if isinstance(text, str) and "\n" in text.rstrip("\n"):
+            lines = self._redactor.text(text).rstrip("\n").split("\n")
+            self.line(f"{indent}{name}:")
+            for each in lines[:_MAX_TEXT_LINES]:
+                self.line(indent + self._style("| ", "dim") + each)
+            if len(lines) > _MAX_TEXT_LINES:
+                more = len(lines) - _MAX_TEXT_LINES
+                self.line(indent + self._style(f"| … {more} more lines", "dim"))
+            return
+        shown = shown_data(value, self._redactor)
+        words = shown if isinstance(shown, str) else _compact(shown)
+        for n, part in enumerate(_wrapped(f"{name}: {words}", self._style.width - len(indent))):
+            self.line(indent + ("  " if n else "") + part)
+
+    def _override(self, o: Override, indent: str) -> None:
+        value = _compact(o.value)
+        was = "the default" if o.before[0] is None else f"{_compact(o.before[0])} ({o.before[1]} {o.before[2]})"
+        text = f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}"
+        for n, part in enumerate(_wrapped(text, self._style.width - len(indent))):
+            self.line(indent + ("  " if n else "") + self._style(part, "green"))
+
+
+def _keywords(task: Task) -> Iterator[str]:
+    if task.retries:
+        yield f"{task.retries} retries from {format_duration(task.delay_s)}"
+    if task.timeout_s is not None:
+        yield f"timeout {format_duration(task.timeout_s)}"
+    if task.deadline_s is not None:
+        yield f"deadline {format_duration(task.deadline_s)}"
+    if task.failure_policy == "ignore":
+        yield "a failure is ignored"
+    for kind, code in task.exit_codes.items():
+        yield f"{kind} exits with {code}"
+
+
+def _compact(value: Any) -> str:  # noqa: ANN401 - plain data
+    if isinstance(value, str):
+        return fit(value.replace("\n", "⏎"), 200)
+    return fit(json.dumps(value, ensure_ascii=False), 200)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent="", break_on_hyphens=False) or [""]
+
+
+def summary(roles: dict[str, list[Reviewed]]) -> str:
+    """One sentence over all tasks of all roles."""
+    counts = dict.fromkeys(_MARKS, 0)
+    skipped = 0
+    for tasks in roles.values():
+        for task in tasks:
+            if task.task is None or task.verdict.because.startswith("skipped"):
+                skipped += 1
+            else:
+                counts[task.verdict.kind] += 1
+    parts = [
+        f"{counts['will_change']} would change something",
+        f"{counts['unknown']} unknown until run",
+        f"{counts['check']} check{'s' if counts['check'] != 1 else ''}",
+        f"{counts['no_change']} with nothing to do",
+        f"{skipped} left out",
+    ]
+    return f"{sum(counts.values()) + skipped} tasks: " + ", ".join(parts)

@@ -1,0 +1,154 @@
+"""The summary of a run on this machine."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import attrs
+
+from pairun.executor.journal import Record, read_journal
+from pairun.module import format_duration
+from pairun.report.terminal import Style
+
+WIDTH = 100
+
+
+@attrs.frozen(kw_only=True)
+class PhaseReport:
+    """A phase that has ended: its exit code and how long it took."""
+
+    code: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.code} in {format_duration(self.seconds)}"
+
+
+@attrs.frozen(kw_only=True)
+class InstanceReport:
+    """What the summary says of an instance.
+
+    Attributes:
+        label: role and number.
+        init: its init phase, or None when it never ended.
+        command: its runtime phase, or None when it never began.
+        stopped: whether it was told to end because the job was over.
+        journal: the file of its journal.
+    """
+
+    label: str
+    init: PhaseReport | None
+    command: PhaseReport | None
+    stopped: bool
+    journal: str
+
+
+@attrs.frozen(kw_only=True)
+class RunReport:
+    """What the summary says of a run.
+
+    Attributes:
+        namespaces: whether the instances had namespaces of their own.
+        because: why they had none.
+        images: the images that a cluster would have used.
+        instances: in the order of the job.
+        succeeded: the verdict.
+        exit_code: of the run.
+        verdict: the verdict's reason, in words.
+        workdir: where logs and everything else lies.
+    """
+
+    namespaces: bool
+    because: str
+    images: Sequence[str]
+    instances: Sequence[InstanceReport]
+    succeeded: bool
+    exit_code: int
+    verdict: str
+    workdir: str
+
+
+def render_run(report: RunReport, style: Style) -> str:
+    """The text of the summary, at most `WIDTH` columns wide."""
+    return "\n".join([*_wrap(_mode(report)), *_table(report, style), *_ending(report, style)])
+
+
+def _mode(report: RunReport) -> str:
+    how = (
+        "own namespaces"
+        if report.namespaces
+        else f"rewritten paths (no namespaces: {report.because})"
+    )
+    images = ", ".join(dict.fromkeys(report.images))
+    plural = "s were" if len(set(report.images)) > 1 else " was"
+    return f"{how}; the image{plural} not used, this machine's programs ran: {images}"
+
+
+def _table(report: RunReport, style: Style) -> list[str]:
+    rows = [("instance", "init", "command", "")]
+    rows += [
+        (i.label, str(i.init or "-"), str(i.command or "-"), "; ".join(_notes(i)))
+        for i in report.instances
+    ]
+    widths = [max(len(row[n]) for row in rows) for n in range(3)]
+    indent = sum(widths) + 6
+    out = []
+    for number, row in enumerate(rows):
+        head = "  ".join(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True))
+        # A name of a role may leave no room; then the notes begin a line of their own.
+        narrow = WIDTH - indent < 30
+        notes = textwrap.wrap(row[3], WIDTH - 4 if narrow else WIDTH - indent)
+        first = "" if narrow or not notes else notes.pop(0)
+        line = f"{head[:WIDTH]}  {first}".rstrip()
+        if number:
+            code = _worst(report.instances[number - 1])
+            out.append(style(line, *(("red",) if code else ())))
+        else:
+            out.append(style(line, "dim"))
+        out += [" " * (4 if narrow else indent) + note for note in notes]
+    return out
+
+
+def _worst(instance: InstanceReport) -> int:
+    phases = (instance.init, instance.command)
+    return 0 if instance.stopped else max((p.code for p in phases if p), default=0)
+
+
+def _notes(instance: InstanceReport) -> list[str]:
+    """What is worth saying: what was healed, which exit handlers ran, why it was stopped."""
+    records = read_journal(instance.journal)
+    notes = [
+        f"{r['task']} healed at attempt {r['attempts']}"
+        for r in _ends(records, handler=False)
+        if r["attempts"] > 1 and r["outcome"] in ("ok", "changed")
+    ]
+    notes += [
+        f"{r['task']} failed: {r['message']}"
+        for r in _ends(records, handler=False)
+        if r["outcome"] == "failed"
+    ]
+    handlers = [f"{r['task']} {r['outcome']}" for r in _ends(records, handler=True)]
+    if handlers:
+        notes.append(f"exit handlers: {', '.join(handlers)}")
+    if instance.stopped:
+        notes.append("told to end")
+    return notes
+
+
+def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:
+    ends = [r for r in records if r["type"] == "task_end"]
+    return [r for r in ends if bool(r.get("handler")) == handler]
+
+
+def _ending(report: RunReport, style: Style) -> list[str]:
+    word = style("succeeded", "green") if report.succeeded else style("failed", "red")
+    first, *more = _wrap(f"{'succeeded' if report.succeeded else 'failed'}: {report.verdict}")
+    first = first.replace("succeeded" if report.succeeded else "failed", word, 1)
+    code = [] if report.succeeded else [f"exit code {report.exit_code}"]
+    logs = f"logs: {report.workdir}/INSTANCE/output.log, more in {report.workdir}/INSTANCE/pai/logs"
+    return [first, *more, *code, *_wrap(logs)]
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)

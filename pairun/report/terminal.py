@@ -1,0 +1,40 @@
+"""Colours and widths, decided once: only on a terminal, never with ``NO_COLOR``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import IO
+
+_CODES = {
+    "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"
+}  # fmt: skip
+
+
+class Style:
+    """Puts texts into colours, or leaves them as they are.
+
+    Args:
+        stream: where the texts go.
+        color: ``True`` or ``False`` to decide, ``None`` to look at the stream and the environment
+            (no-color.org).
+    """
+
+    def __init__(self, stream: IO[str], color: bool | None = None) -> None:
+        self.on = (
+            stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+            if color is None
+            else color
+        )
+        self.width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
+
+    def __call__(self, text: str, *names: str) -> str:
+        """The text in the named colours."""
+        if not self.on or not names:
+            return text
+        return f"\033[{';'.join(_CODES[n] for n in names)}m{text}\033[0m"
+
+
+def fit(text: str, width: int) -> str:
+    """A text cut to ``width`` characters, with an ellipsis where something is missing."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

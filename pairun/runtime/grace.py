@@ -1,0 +1,74 @@
+"""The grace time: one clock for everything that must end before the platform kills us."""
+
+from __future__ import annotations
+
+import re
+import time
+
+VARIABLE = "PAIRUN_GRACE"
+"""Tells the grace time of the Pod; whoever sets the Pod's sets this one too."""
+
+RESERVE_SHARE = 0.2
+RESERVE_S = 1.0
+"""What is kept of the grace time for exit handlers, at the least."""
+
+MARGIN_S = 0.5
+"""What is kept at the very end, for our own exit."""
+
+
+class Grace:
+    """Starts to run with the first stop signal, and is the same for all that follows.
+
+    Args:
+        seconds: from the first stop signal to the moment when the platform kills everything.
+
+    Attributes:
+        signal: the first stop signal, or None while nobody told us to stop.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.signal: int | None = None
+        self._end: float | None = None
+
+    @property
+    def reserve_s(self) -> float:
+        """The part that belongs to exit handlers: a fifth, a second at least, half at most."""
+        return min(max(self.seconds * RESERVE_SHARE, RESERVE_S), self.seconds / 2)
+
+    @property
+    def margin_s(self) -> float:
+        """The part that belongs to nobody but us."""
+        return min(MARGIN_S, self.reserve_s / 2)
+
+    def begin(self, number: int) -> None:
+        """Note a stop signal; only the first one counts."""
+        if self.signal is None:
+            self.signal = number
+            self._end = time.monotonic() + self.seconds
+
+    def for_command_s(self) -> float | None:
+        """Seconds that the command still has, or None while nobody told us to stop."""
+        return self._left(self.reserve_s)
+
+    def for_handlers_s(self) -> float | None:
+        """Seconds that exit handlers still have, or None while nobody told us to stop."""
+        return self._left(self.margin_s)
+
+    def left_s(self) -> float | None:
+        """Seconds until the platform kills everything, or None while nobody told us to stop."""
+        return self._left(0.0)
+
+    def _left(self, kept: float) -> float | None:
+        return None if self._end is None else max(0.0, self._end - kept - time.monotonic())
+
+
+def parse_grace(text: str) -> float | None:
+    """Seconds of ``30s``, ``1m30s``, ``500ms`` or a plain number of seconds; None if neither."""
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[hms])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * units[unit] for number, unit in parts)

@@ -1,0 +1,235 @@
+"""The runtime phase as PID 1: tasks, the user's command, exit handlers, exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+
+from pairun.errors import PairunError, Problem, render
+from pairun.redaction import Redactor
+from pairun.runtime.grace import VARIABLE, Grace, parse_grace
+from pairun.runtime.inputs import Inputs, read_inputs
+from pairun.runtime.own import Letter, State, own_command
+from pairun.runtime.processes import adopt_orphans
+from pairun.runtime.supervisor import Supervisor, block_signals
+
+UNUSABLE = 1
+NO_SHELL = 127
+OURS = 255
+"""Exit code when what failed is neither the command nor a task that has a code of its own."""
+
+
+def main(pai_dir: str) -> int:
+    """Run the runtime phase.
+
+    Args:
+        pai_dir: the shared volume.
+
+    Returns:
+        The container's exit code: the user's command's own where it ran.
+    """
+    block_signals()
+    _open_streams()
+    try:
+        phase = RuntimePhase(pai_dir, read_inputs(pai_dir), os.environ)
+    except PairunError as e:
+        for problem in e.problems:
+            _write(render(problem) + "\n")
+        return UNUSABLE
+    try:
+        return phase.run()
+    except Exception as e:  # noqa: BLE001 - nothing of ours may cost the user's command
+        phase.say(f"an error of pairun's own: {type(e).__name__}: {e}")
+        return phase.rescue()
+
+
+class RuntimePhase:
+    """One run of the phase.
+
+    Args:
+        pai_dir: the shared volume.
+        inputs: what init left.
+        environ: the container's environment.
+    """
+
+    def __init__(self, pai_dir: str, inputs: Inputs, environ: os._Environ[str]) -> None:
+        self._pai_dir = pai_dir
+        self._inputs = inputs
+        self._redactor: Redactor = inputs.redactor
+        self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
+        self._grace = Grace(self._grace_s())
+        self._supervisor = Supervisor(self._grace, self.say)
+        self._child: int | None = None
+        self._code: int | None = None
+
+    def run(self) -> int:
+        """Tasks, command, handlers; returns the exit code."""
+        adopt_orphans()
+        state = self._run_tasks()
+        if self._supervisor.pending_stop():
+            event, code = "signal", self._stopped_code()
+        elif state.outcome != "success":
+            event, code = state.outcome, state.exit_code
+        else:
+            state = self._with_handlers_of_command(state)
+            event, code = self._run_command(state)
+        self._code = code
+        if state.registered and self._handlers_failed(state, event) and code == 0:
+            self.say(f"an exit handler failed: the exit code is {OURS} instead of 0")
+            code = OURS
+        self._supervisor.sweep()
+        return code
+
+    def rescue(self) -> int:
+        """What is left to do after an error of our own: the user's processes, and their code."""
+        code = OURS if self._code is None else self._code
+        if self._child is not None and self._code is None:
+            with contextlib.suppress(Exception):
+                code = self._supervisor.wait(self._child, self._grace.for_command_s)
+        with contextlib.suppress(Exception):
+            self._supervisor.sweep()
+        return code
+
+    def say(self, line: str) -> None:
+        """Write one line for people."""
+        _write(self._redactor.text(f"[pairun] {line}\n"))
+
+    # --- before the command ---
+
+    def _run_tasks(self) -> State:
+        if not self._inputs.steps_before:
+            return State.nothing_ran()
+        answer = Letter()
+        argv = own_command("tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd))
+        child = self._supervisor.start(argv, self.env)
+        status = self._supervisor.wait(child, self._grace.for_command_s)
+        content = answer.read()
+        if content is None:
+            self.say(f"the tasks before the command ended with {status} and left no result")
+        return State.of(content)
+
+    def _stopped_code(self) -> int:
+        number = self._grace.signal or signal.SIGTERM
+        self.say("the command was not started")
+        return 128 + number
+
+    # --- the command ---
+
+    def _with_handlers_of_command(self, state: State) -> State:
+        """The state after the command has registered its own exit handlers."""
+        added = [h for h in self._inputs.handlers if h not in state.registered]
+        registered = (*state.registered, *added)
+        return state._replace(
+            registered=registered, raw={**state.raw, "registered": list(registered)}
+        )
+
+    def _run_command(self, state: State) -> tuple[str, int]:
+        """Run the command; returns the event for exit handlers, and the exit code."""
+        for name, value in state.environment.items():
+            if value is None:
+                self.env.pop(name, None)
+            else:
+                self.env[name] = value
+        env = {**self.env, **self._inputs.command_environment}
+        shell = _shell(env)
+        if shell is None:
+            _write(render(_no_shell(env)) + "\n")
+            return "failure", NO_SHELL
+        began = time.monotonic()
+        self._child = self._supervisor.start([shell, self._inputs.script], env)
+        self.say(f"the command started: {os.path.basename(shell)} {self._inputs.script}")
+        code = self._supervisor.wait(self._child, self._grace.for_command_s)
+        self._code = code
+        event = "success" if code == 0 else "failure"
+        if self._grace.signal is not None:
+            event = "signal"
+        self.say(f"the command ended with {_status(code)} after {time.monotonic() - began:.1f} s")
+        self._supervisor.settle(self._child)
+        return event, code
+
+    # --- after the command ---
+
+    def _handlers_failed(self, state: State, event: str) -> bool:
+        """Run the exit handlers; whether one failed that may fail the phase."""
+        question = Letter(
+            {"event": event, "deadline_s": self._grace.for_handlers_s(), "state": state.raw}
+        )
+        answer = Letter()
+        argv = own_command(
+            "tasks", self._pai_dir, "--part", "handlers",
+            "--state-in", str(question.fd), "--state-out", str(answer.fd),
+        )  # fmt: skip
+        self.say(f"exit handlers for {event}: {', '.join(state.registered)}")
+        child = self._supervisor.start(argv, self.env)
+        question.close()
+        # A stop that comes now is news for the one who shares the time out, not for a handler.
+        status = self._supervisor.wait(child, self._grace.for_handlers_s, group=False)
+        content = answer.read()
+        if content is None:
+            self.say(f"the exit handlers ended with {status} and left no result")
+            return True
+        return bool(content.get("failed", True))
+
+    # --- the rest ---
+
+    def _grace_s(self) -> float:
+        text = self.env.get(VARIABLE)
+        if not text:
+            return self._inputs.grace_s
+        seconds = parse_grace(text)
+        if seconds is None:
+            self.say(
+                f"{VARIABLE}={text!r} is not a duration like 30s; "
+                f"the plan's {self._inputs.grace_s:g} s hold"
+            )
+            return self._inputs.grace_s
+        return seconds
+
+
+def _open_streams() -> None:
+    """Keep 0, 1 and 2 from becoming the number of some other file."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            # the lowest free number, which is this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"
+
+
+def _shell(env: dict[str, str]) -> str | None:
+    path = env.get("PATH", os.defpath)
+    return shutil.which("bash", path=path) or shutil.which("sh", path=path)
+
+
+def _no_shell(env: dict[str, str]) -> Problem:
+    return Problem(
+        "PR704",
+        f"this image has neither bash nor sh in PATH ({env.get('PATH', os.defpath)}), "
+        f"and the user's command is a shell script",
+        hint="use an image that has a shell, or set PATH to where it is",
+    )
+
+
+def _status(code: int) -> str:
+    try:
+        return f"{code} ({signal.Signals(code - 128).name})"
+    except ValueError:
+        return str(code)
+
+
+def _write(text: str) -> None:
+    """Write to standard error; that nobody listens is no reason to fail."""
+    with contextlib.suppress(OSError):
+        data = text.encode("utf-8", "surrogateescape")
+        while data:
+            data = data[os.write(2, data) :]

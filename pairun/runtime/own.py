@@ -1,0 +1,107 @@
+"""How this process starts pairun again, and how the two talk.
+
+Answers travel through memory files (memfd_create(2)): they never touch a disk, never block the one
+who writes them, and are gone with the last process that holds them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, NamedTuple
+
+Answer = dict[str, Any]
+
+
+def own_command(*args: str) -> list[str]:
+    """The argv that starts pairun with ``args``.
+
+    The working directory is the user's, and must not decide what is imported (``-P``).
+    """
+    return [sys.executable, "-P", "-m", "pairun", *args]
+
+
+class State(NamedTuple):
+    """How the tasks before the user's command ended.
+
+    Attributes:
+        outcome: success, failure or signal.
+        exit_code: of the phase, unless the outcome is success.
+        registered: ids of the exit handlers that must run.
+        environment: what the tasks export; None removes a variable.
+        raw: the whole answer, for the process that runs the handlers.
+    """
+
+    outcome: str
+    exit_code: int
+    registered: tuple[str, ...]
+    environment: dict[str, str | None]
+    raw: Answer
+
+    @classmethod
+    def of(cls, answer: Answer | None) -> State:
+        """The state that an answer holds; a process that left none has failed."""
+        broken: Answer = {
+            "outcome": "failure",
+            "exit_code": 255,
+            "registered": [],
+            "results": {},
+            "environment": {},
+        }
+        raw = broken if answer is None else answer
+        try:
+            return cls(
+                str(raw["outcome"]),
+                int(raw["exit_code"]),
+                tuple(raw["registered"]),
+                dict(raw["environment"]),
+                raw,
+            )
+        except (KeyError, TypeError, ValueError):
+            return cls.of(broken)
+
+    @classmethod
+    def nothing_ran(cls) -> State:
+        """The state where no tasks come before the command."""
+        return cls.of(
+            {
+                "outcome": "success",
+                "exit_code": 0,
+                "registered": [],
+                "results": {},
+                "environment": {},
+            }
+        )
+
+
+class Letter:
+    """A memory file that a child inherits.
+
+    Args:
+        content: what it holds at first; nothing when the child is to write.
+    """
+
+    def __init__(self, content: Answer | None = None) -> None:
+        self.fd = os.memfd_create("pairun")
+        os.set_inheritable(self.fd, True)
+        if content is not None:
+            with open(self.fd, "w", encoding="utf-8", closefd=False) as f:
+                json.dump(content, f)
+            os.lseek(self.fd, 0, os.SEEK_SET)
+
+    def read(self) -> Answer | None:
+        """What the child wrote, or None when it wrote nothing whole; closes the file."""
+        try:
+            os.lseek(self.fd, 0, os.SEEK_SET)
+            with open(self.fd, encoding="utf-8", closefd=False) as f:
+                content = json.load(f)
+        except ValueError:
+            return None
+        finally:
+            self.close()
+        return content if isinstance(content, dict) else None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self.fd)

@@ -1,0 +1,22 @@
+"""Where things stand on the shared volume, for every process of either container."""
+
+from __future__ import annotations
+
+import os
+
+DEFAULT_PAI_DIR = "/usr/local/pai"
+
+
+def pai_dir() -> str:
+    """The shared volume: `DEFAULT_PAI_DIR` unless ``PAIRUN_PAI_DIR`` names another path."""
+    return os.environ.get("PAIRUN_PAI_DIR") or DEFAULT_PAI_DIR
+
+
+def runtime_file(root: str, name: str) -> str:
+    """The path of a file that init leaves for the runtime phase.
+
+    Args:
+        root: the shared volume.
+        name: the file's name in ``runtime.d``.
+    """
+    return os.path.join(root, "runtime.d", name)

@@ -1,0 +1,178 @@
+"""The runtime phase as a real process: plain, and as PID 1 of a PID namespace."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+DRIVER = f"""
+import os, sys
+import pairun.runtime.main as m
+exec(os.environ.pop("TEST_PATCH", ""))
+m.own_command = lambda *args: [sys.executable, {str(HERE / "fake_tasks.py")!r}, *args]
+sys.exit(m.main(sys.argv[1]))
+"""
+NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+if os.getuid() != 0:
+    NAMESPACE += ["--user", "--map-root-user"]
+WAIT_S = 20.0
+
+
+def _namespaces_work() -> bool:
+    return subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
+
+
+class Volume:
+    """A shared volume as init leaves it."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        self.files = root / "runtime.d"
+        self.files.mkdir(parents=True)
+        self.plan: dict[str, Any] = {
+            "schema": 1,
+            "pairun": "0",
+            "phase": "runtime",
+            "grace_s": 10.0,
+            "modules": {},
+            "context": {},
+            "steps": [{"id": "user_command", "name": "The command", "module": "user_command"}],
+        }
+        self.env(PAI_TASK_INDEX="0")
+        self.save()
+
+    def save(self) -> None:
+        """Write the plan."""
+        (self.files / "plan.json").write_text(json.dumps(self.plan))
+
+    def env(self, **values: str) -> None:
+        """Write the variables of the job."""
+        quoted = {k: v.replace("'", "'\\''") for k, v in values.items()}
+        lines = [f"export {k}='{v}'\n" for k, v in quoted.items()]
+        (self.files / "runtime_env.sh").write_text("".join(lines))
+
+    def command(self, script: str) -> None:
+        """Write the user's command."""
+        (self.files / "user.sh").write_text(script)
+
+    def tasks(self, **wanted: Any) -> None:
+        """Let a task come before the command, and say what the stand-in does."""
+        if len(self.plan["steps"]) == 1:
+            self.plan["steps"].insert(0, {"id": "a", "name": "A task", "module": "cmd"})
+        self.save()
+        (self.root / "fake.json").write_text(json.dumps(wanted))
+
+
+class Running:
+    """A runtime phase that runs."""
+
+    def __init__(self, process: subprocess.Popen[str], *, namespace: bool) -> None:
+        self.process = process
+        self.namespace = namespace
+        self.lines: list[str] = []
+        self._queue: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._pump, daemon=True).start()
+
+    def _pump(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._queue.put(line.rstrip("\n"))
+        self._queue.put(None)
+
+    @property
+    def pid(self) -> int:
+        """The phase's process, as this test sees it."""
+        if not self.namespace:
+            return self.process.pid
+        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
+        return int(pathlib.Path(path).read_text().split()[0])
+
+    def line(self, start: str) -> str:
+        """Wait for a line that begins so."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            line = self._queue.get(timeout=max(0.0, end - time.monotonic()))
+            assert line is not None, f"no line {start!r} in {self.lines}"
+            self.lines.append(line)
+            if line.startswith(start):
+                return line
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the phase's process."""
+        os.kill(self.pid, number)
+
+    def end(self) -> int:
+        """Wait for the end; returns the exit code."""
+        code = self.process.wait(WAIT_S)
+        while (line := self._queue.get(timeout=WAIT_S)) is not None:
+            self.lines.append(line)
+        return code
+
+    def got(self, start: str) -> list[str]:
+        """The lines so far that begin so."""
+        return [line for line in self.lines if line.startswith(start)]
+
+
+@pytest.fixture
+def volume(tmp_path: pathlib.Path) -> Volume:
+    """An empty volume with a plan of nothing but the command."""
+    return Volume(tmp_path / "pai")
+
+
+@pytest.fixture(params=["plain", "pid1"])
+def start(request: pytest.FixtureRequest, volume: Volume) -> Iterator[Callable[..., Running]]:
+    """Starts the phase on the volume; every test runs as a plain process and as PID 1."""
+    namespace = request.param == "pid1"
+    if namespace and not _namespaces_work():
+        pytest.skip("this kernel lets us make no PID namespace")
+    started: list[Running] = []
+
+    def run(**env: str) -> Running:
+        process = subprocess.Popen(
+            [*(NAMESPACE if namespace else []), sys.executable, "-c", DRIVER, str(volume.root)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **env},
+        )
+        started.append(Running(process, namespace=namespace))
+        return started[-1]
+
+    yield run
+    for running in started:
+        if running.process.poll() is None:
+            running.process.kill()
+            running.process.wait()
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+
+
+@pytest.fixture
+def print_signals() -> str:
+    """The command line of the program that prints the signals it gets."""
+    return f"{sys.executable} {HERE / 'print_signals.py'}"
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Waits until a condition holds."""
+
+    def wait(condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + WAIT_S
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    return wait
