@@ -146,7 +146,8 @@ class Cmd(StateModule):
         values: dict[str, object] = {"code": done.code}
         if self.capture:
             values["stdout"] = done.stdout.decode("utf-8", "replace")
-        return Result(values=values, environment=exported)
+        message = f"{name} ended with exit code {done.code}"
+        return Result(values=values, environment=exported, message=message)
 
     def _failure(self, code: int, name: str) -> Failure:
         if code < 0:

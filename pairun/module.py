@@ -418,7 +418,7 @@ def arguments(cls: type[Module]) -> list[Argument]:
     for field in attrs.fields(cls):  # type: ignore[arg-type]
         default = field.default
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-            default = default.factory()  # type: ignore[union-attr]
+            default = default.factory()
         out.append(
             Argument(
                 field.name,

@@ -31,8 +31,8 @@ from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review
 from pairun.report.review_text import ReviewText, summary
 from pairun.runtime.paths import DEFAULT_PAI_DIR
 
-RUNTIME_ENV = Unknown("known when the user's container starts", optional=True)
-USER_EXTENSION = Unknown("known in the Pod, where the user's extension is mounted", optional=True)
+RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
+USER_EXTENSION = Unknown("the user's extension, which is mounted into the Pod", optional=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +131,7 @@ def review_job(path: str, layers: Layers, user: str, only: list[str]) -> JobRevi
             layers,
             job,
             role,
-            env={"init": Partial(init_env, "known in the Pod"), "runtime": RUNTIME_ENV},
+            env={"init": Partial(init_env, "the environment of the Pod"), "runtime": RUNTIME_ENV},
             user_extension=USER_EXTENSION,
             problems=problems,
         )
@@ -169,8 +169,7 @@ def _print_json(reviews: list[JobReview]) -> None:
         whole = {"schema": SCHEMA, **next(iter(documents.values()))}
     else:
         whole = {"schema": SCHEMA, "jobs": documents}
-    json.dump(whole, sys.stdout, indent=2, ensure_ascii=False)
-    print()
+    print(json.dumps(whole, indent=2, ensure_ascii=False))
 
 
 def _document(review: JobReview) -> dict[str, Any]:

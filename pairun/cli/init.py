@@ -27,7 +27,7 @@ from pairun.redaction import Redactor
 from pairun.report.console import Console
 from pairun.runtime.paths import DEFAULT_PAI_DIR, pai_dir
 
-RUNTIME_ENV = Unknown("known when the user's container starts", optional=True)
+RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

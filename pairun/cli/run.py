@@ -188,4 +188,4 @@ def _report(job: Job, outcome: RunOutcome) -> RunReport:
 
 
 def _phase(ended: PhaseRun | None) -> PhaseReport | None:
-    return ended and PhaseReport(code=ended.code, seconds=ended.seconds)
+    return None if ended is None else PhaseReport(code=ended.code, seconds=ended.seconds)

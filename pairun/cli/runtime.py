@@ -8,6 +8,10 @@ from pairun.runtime.main import main
 from pairun.runtime.paths import pai_dir
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments: none, the shared volume says everything."""
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the runtime phase and return the container's exit code."""
     return main(pai_dir())

@@ -9,9 +9,17 @@ NEVER = -1
 
 
 class RolePolicy(NamedTuple):
-    """What decides the job, for one role; `NEVER` switches a condition off."""
+    """What decides the job, for one role; `NEVER` switches a condition off.
+
+    Attributes:
+        role: its name.
+        instances: their number.
+        min_failed: so many failures fail the job.
+        min_succeeded: so many successes end it.
+    """
 
     role: str
+    instances: int
     min_failed: int
     min_succeeded: int
 
@@ -46,29 +54,20 @@ def decide(policies: Iterable[RolePolicy], ended: list[Ended], total: int) -> De
         ended: the instances that have ended, first one first.
         total: the number of instances of all roles.
     """
-    by_role = {p.role: p for p in policies}
-    for role, policy in by_role.items():
-        failed = [e for e in ended if e.role == role and e.code != 0]
-        succeeded = [e for e in ended if e.role == role and e.code == 0]
+    for policy in policies:
+        failed = [e for e in ended if e.role == policy.role and e.code != 0]
+        succeeded = [e for e in ended if e.role == policy.role and e.code == 0]
         if policy.min_failed != NEVER and len(failed) >= policy.min_failed:
             last = failed[policy.min_failed - 1]
+            count = f", {len(failed)} of {policy.role} have failed" if len(failed) > 1 else ""
             return Decision(
                 succeeded=False,
                 code=failed[0].code,
-                because=f"{last.label} ended with {last.code}"
-                + _count(len(failed), policy.min_failed, "failed"),
+                because=f"{last.label} ended with {last.code}{count}",
             )
         if policy.min_succeeded != NEVER and len(succeeded) >= policy.min_succeeded:
-            return Decision(
-                succeeded=True,
-                code=0,
-                because=f"{policy.min_succeeded} of {role} succeeded, "
-                f"which is what the job waits for",
-            )
+            of = f"{len(succeeded)} of {policy.instances}"
+            return Decision(succeeded=True, code=0, because=f"{of} of {policy.role} succeeded")
     if len(ended) == total:
         return Decision(succeeded=True, code=0, because="all instances have ended")
     return None
-
-
-def _count(number: int, needed: int, what: str) -> str:
-    return f", the {number}. that {what} of {needed}" if needed > 1 else ""

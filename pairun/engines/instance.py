@@ -37,7 +37,7 @@ class Instance:
 
     Attributes:
         label: what people see: role and number.
-        role: sanitised name of the role.
+        role: name of the role.
         pod_uid: of the Pod that it stands for.
         folder: everything of it lies here.
         environments: of each phase.

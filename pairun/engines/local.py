@@ -116,10 +116,11 @@ class LocalRun:
     def __init__(self, job: Job, options: Options) -> None:
         self._job = job
         self._options = options
-        self._workdir = WorkDir(options.workdir)
         self._redactor = Redactor(secrets_of(job))
+        self._workdir = WorkDir(options.workdir)
         trial = self._workdir.make("trial")
         self._isolation = find_isolation(trial, wanted=options.namespaces)
+        self._workdir.discard("trial")
         self._gang = self._workdir.make("gang")
         labels = [f"{r.name}-{i}" for r in job.roles for i in range(r.instances)]
         self._screen = Screen(1, max(map(len, labels)), color=options.color)
@@ -195,7 +196,7 @@ class LocalRun:
             _write(os.path.join(folder, "pai/secrets/secrets.yaml"), text)
         return Instance(
             label=label,
-            role=role.fc_name,
+            role=role.name,
             pod_uid=uid,
             folder=folder,
             environments=self._environments(role, index, uid, folder),
@@ -263,7 +264,9 @@ class LocalRun:
     # --- ending ---
 
     def _decide(self) -> None:
-        policies = [RolePolicy(r.fc_name, r.min_failed, r.min_succeeded) for r in self._job.roles]
+        policies = [
+            RolePolicy(r.name, r.instances, r.min_failed, r.min_succeeded) for r in self._job.roles
+        ]
         self._decision = decide(policies, self._ended, len(self.instances))
         if self._decision is not None:
             self._stop_all()

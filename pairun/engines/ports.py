@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from pairun.errors import PairunError, Problem
 from pairun.job.cluster import DEFAULT_PORT_RANGE, PortPlan
-from pairun.job.framework import port_annotation
 from pairun.job.model import Role
+from pairun.job.pod import port_annotation
 
 TRIES = 1000
 

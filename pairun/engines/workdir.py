@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
-import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any
 
+from pairun.engines.removal import empty, mount_points
 from pairun.errors import PairunError, Problem
 
 MARKER = ".pairun-run"
 """Lies in every work directory: lists what we made there, and is the lock."""
+
+TRASH = ".trash"
+"""What is about to be removed; ours in every work directory."""
 
 _EXPLANATION = "# made by pairun run; it removes what is listed here and nothing else"
 SURVIVORS_S = 5.0
@@ -57,6 +57,8 @@ class WorkDir:
         """
         path = os.path.join(self.path, name)
         assert self._marker is not None
+        if os.path.lexists(path):
+            raise self._unusable(f"{path} is there already, and pairun run did not make it")
         try:
             # first the note, so that a run that is killed here leaves nothing unknown
             os.write(self._marker, f"{name}\n".encode())
@@ -98,30 +100,40 @@ class WorkDir:
     def _reset(self) -> None:
         """Remove what earlier runs made; a mount point below it is never crossed."""
         assert self._marker is not None
-        names = self._ours()
-        below = [m for m in mount_points() if any(_is_below(m, self.path, n) for n in names)]
-        if below:
-            raise self._unusable(f"something is mounted at {below[0]}", hint=f"umount {below[0]}")
-        for name in names:
-            path = os.path.join(self.path, name)
-            if os.path.lexists(path):
-                # Out of the way first: what still runs there cannot disturb the new run.
-                away = f".old-{uuid.uuid4()}"
-                os.write(self._marker, f"{away}\n".encode())
-                os.rename(path, os.path.join(self.path, away))
-        for name in self._ours():
-            path = os.path.join(self.path, name)
-            if os.path.lexists(path):
-                remove_tree(path)
+        ours = [n for n in self._ours() if os.path.lexists(os.path.join(self.path, n))]
+        for point in mount_points():
+            if any(f"{point}/".startswith(f"{self.path}/{name}/") for name in ours):
+                raise self._unusable(f"something is mounted at {point}", hint=f"umount {point}")
+        for name in ours:
+            self.discard(name)
         os.ftruncate(self._marker, 0)
         os.write(self._marker, f"{_EXPLANATION}\n".encode())
+
+    def discard(self, name: str) -> None:
+        """Remove what `make` made.
+
+        Raises:
+            OSError: something cannot be removed.
+            PairunError: something stands where we need room.
+        """
+        trash = os.path.join(self.path, TRASH)
+        if not os.path.lexists(trash):
+            os.mkdir(trash, 0o700)
+        if os.path.islink(trash):
+            raise self._unusable(f"{trash} is a symbolic link, and pairun run did not make it")
+        if name != TRASH:
+            # Out of the way first: what still runs there cannot disturb the new run.
+            os.rename(os.path.join(self.path, name), os.path.join(trash, str(uuid.uuid4())))
+        empty(trash)
+        os.rmdir(trash)
 
     def _ours(self) -> list[str]:
         assert self._marker is not None
         size = os.fstat(self._marker).st_size
         lines = os.pread(self._marker, size, 0).decode("utf-8", "replace").splitlines()
         # a name that leads out of the directory is not ours, whoever wrote it
-        return [n for n in lines if n and n[0] != "#" and "/" not in n and n not in (".", "..")]
+        names = [n for n in lines if n and n[0] != "#" and "/" not in n and n not in (".", "..")]
+        return list(dict.fromkeys([*names, TRASH]))
 
     def _unusable(self, message: str, hint: str | None = None) -> PairunError:
         return PairunError(
@@ -131,47 +143,6 @@ class WorkDir:
                 hint=hint or "name another one with --workdir, or correct this one",
             )
         )
-
-
-def remove_tree(path: str) -> None:
-    """Remove a path and all below it; a symbolic link is removed, not followed.
-
-    Raises:
-        OSError: something cannot be removed.
-    """
-    if os.path.islink(path) or not os.path.isdir(path):
-        os.unlink(path)
-        return
-
-    def unlock(function: Callable[..., Any], entry: str, error: Any) -> None:
-        # A job may leave directories that forbid even their owner to write.
-        parent = os.path.dirname(entry)
-        if not isinstance(error[1], PermissionError):
-            if isinstance(error[1], FileNotFoundError):
-                return
-            raise error[1]
-        for directory in (parent, entry):
-            if stat.S_ISDIR(os.lstat(directory).st_mode):
-                os.chmod(directory, 0o700)
-        if function in (os.unlink, os.rmdir):
-            function(entry)
-        else:
-            shutil.rmtree(entry)
-
-    shutil.rmtree(path, onerror=unlock)
-
-
-def mount_points() -> Iterator[str]:
-    """Where something is mounted, as ``/proc/self/mountinfo`` tells (proc(5))."""
-    with open("/proc/self/mountinfo", "rb") as f:
-        for line in f:
-            # a space or backslash in the path is written in octal
-            yield os.fsdecode(line.split()[4].decode("unicode_escape").encode("latin-1"))
-
-
-def _is_below(path: str, root: str, name: str) -> bool:
-    top = os.path.join(root, name)
-    return path == top or path.startswith(top + "/")
 
 
 def end_survivors(folder: str) -> None:

@@ -67,6 +67,7 @@ class _Run:
     lines: OutputLines | None = None
     kill_after_s: float = TERM_WAIT_S
     resume_at: float | None = None
+    ended: float = 0.0
     outcome: Outcome | None = None
     report: Report = attrs.Factory(dict)
 
@@ -130,7 +131,9 @@ class Executor:
         for step in self.plan.steps:
             tasks = step.tasks if isinstance(step, Group) else (step,)
             runs = self._run_together(tasks)
-            failed = next((r for r in runs if r.outcome == "failed"), None)
+            # Of a group, the one that failed first: the others were cancelled because of it.
+            failures = [r for r in runs if r.outcome == "failed"]
+            failed = min(failures, key=lambda r: r.ended, default=None)
             if self.signal is not None:
                 return self._stopped_by_signal()
             if failed is not None:
@@ -411,6 +414,7 @@ class Executor:
             outcome = "ignored"
         run.outcome = outcome
         run.report = report
+        run.ended = time.monotonic()
         values = report.get("values", {})
         self.results[task.id] = {
             "outcome": outcome,

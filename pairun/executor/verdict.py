@@ -30,9 +30,9 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
     """
     late = next((v for v in late_values(task.args) if v is not task.when), None)
     if issubclass(cls, CheckModule):
-        return Verdict("check", late.because if late else "it looks when it runs")
+        return Verdict("check", f"depends on {late.because}" if late else "it looks when it runs")
     if late is not None:
-        return unknown(f"an argument is {late.because}")
+        return unknown(f"depends on {late.because}")
     module, problems = build(cls, task.args)
     if module is None:
         return unknown("; ".join(p.message for p in problems))

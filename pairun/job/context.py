@@ -45,9 +45,17 @@ def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str
         "roles": [
             {"name": r.name, "fc_name": r.fc_name, "instances": r.instances} for r in job.roles
         ],
+        "storages": _storages(job),
         "image": {"uri": _uri(role), "auth": _auth(job, role)},
         "user_command": render_secrets(text, job.secrets),
     }
+
+
+def _storages(job: Job) -> list[str]:
+    """The names in ``extras.storages``, which the platform mounts."""
+    entries = job.extras.get("storages") if job.extras else None
+    names = [e.get("name") for e in entries.elements()] if entries else []
+    return [str(n.value) for n in names if n is not None]
 
 
 def _uri(role: Role) -> str:

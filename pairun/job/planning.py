@@ -22,7 +22,7 @@ from pairun.playbook.reading import Node
 from pairun.playbook.template import Unknown
 
 CLUSTER_UNKNOWN = Unknown(
-    "known when every peer has an address",
+    "the addresses of the peers",
     frozenset({"environment", "summary", "own", "roles"}),
 )
 

@@ -48,7 +48,9 @@ def read_pod_input(pai_dir: str, env: Mapping[str, str]) -> PodInput:
     Raises:
         PairunError: something is missing or not valid; all of it.
     """
-    missing = [n for n in ("PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX") if not env.get(n)]
+    missing = [
+        n for n in ("PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX") if not env.get(n)
+    ]
     if missing:
         raise PairunError(
             *(

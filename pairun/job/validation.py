@@ -126,7 +126,7 @@ def _shown(at: Node, path: tuple[str | int, ...]) -> str:
     if isinstance(value, Timestamp):
         return "a date"
     if path[:1] == ("secrets",) or "auth" in path:
-        return "what is there"
+        return "text" if isinstance(value, str) else "a number or truth value"
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "...")
     return js_text(value)

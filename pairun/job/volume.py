@@ -114,5 +114,3 @@ def _script(args: Mapping[str, Any]) -> str:
     # dash has no pipefail; where a shell has it, exit codes depend on it.
     options.append("if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi")
     return "\n".join([*options, reveal(args["script"]), ""])
-
-

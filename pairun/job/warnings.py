@@ -36,7 +36,7 @@ def _role_name(role: Role) -> Iterator[Problem]:
             "PR901",
             f"the Pods of role '{role.name}' bear the name '{role.fc_name}'",
             role.node.key,
-            f"use letters and digits only, or expect both in variables: "
+            f"use lower-case letters and digits only, or expect both in variables: "
             f"PAI_HOST_IP_{role.fc_name}_0 and PAI_HOST_IP_{role.name}_0",
         )
 
@@ -54,9 +54,9 @@ def _retry_count(job: Job, role: Role) -> Iterator[Problem]:
 
 def _tags(job: Job, role: Role) -> Iterator[Problem]:
     commands = command_nodes(job, role)
+    written = [{_spelled(t) for t in unresolved_tags(c.value, None)} for c in commands]
     for tag in unresolved_tags(user_command(job, role), job.secrets):
-        key = _spelled(tag.strip("<%&{} \n>"))
-        nodes = [n for n in commands if key in _spelled(n.value)]
+        nodes = [c for c, tags in zip(commands, written, strict=True) if _spelled(tag) in tags]
         yield _warning(
             "PR904",
             f"nothing defines {tag}, and the command keeps it",
@@ -65,9 +65,9 @@ def _tags(job: Job, role: Role) -> Iterator[Problem]:
         )
 
 
-def _spelled(text: str) -> str:
-    # Rendering turns indices into their dotted form.
-    return re.sub(r"\[(\d+)\]", r".\1", text)
+def _spelled(tag: str) -> str:
+    # Rendering turns indices into their dotted form and evens out spaces.
+    return re.sub(r"\[(\d+)\]", r".\1", tag[2:-2].strip())
 
 
 # Variables that images often leave unset and scripts often extend.

@@ -79,7 +79,7 @@ class _Compiler:
         self._modules: set[str] = set()
         self._vars: dict[str, Any] = {}
         self._results = Unknown(
-            "known when the tasks before it have run",
+            "the results of tasks before it",
             frozenset(t.id for t in draft.tasks() if not t.disabled),
         )
 
@@ -209,7 +209,7 @@ class _Compiler:
             value = self._value(node, draft, local)
             if isinstance(value, Late):
                 self._problems.error(
-                    "PR305", f"'{name}' must be known before the run: {value.because}", node.place
+                    "PR305", f"'{name}' must be known before the run, and depends on {value.because}", node.place
                 )
             elif value is not _Broken:
                 values[name] = value
@@ -350,14 +350,13 @@ class _Compiler:
                     )
 
 
-class _BrokenValue:
+class _BrokenValue(str):
     """Stands for a value that could not be rendered and was reported."""
 
-    def __repr__(self) -> str:
-        return "(broken)"
+    __slots__ = ()
 
 
-_Broken = _BrokenValue()
+_Broken = _BrokenValue("(not valid)")
 
 
 def _unready(value: object) -> bool:

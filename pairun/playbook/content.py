@@ -19,7 +19,7 @@ from pairun.executor.loading import load_module
 from pairun.executor.plan import ModuleFile
 from pairun.module import Module
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.reading import Node, load_bytes, read_file
+from pairun.playbook.reading import Node, decode, load_bytes, read_text
 
 _FOLDERS = ("modules", "playbooks", "plugin_specs")
 _PLAYBOOK_FILES = ("init", "runtime", "policy")
@@ -119,7 +119,10 @@ class Content:
     def document(self, path: str, root: Root) -> Node:
         """A YAML file of a root, read once."""
         if path not in self._documents:
-            self._documents[path] = read_file(path, root.layer)
+            # People know the built-in files by their place in the project, not on this disk.
+            shown = os.path.relpath(path, root.path) if root.layer == "built-in" else path
+            source = decode(load_bytes(path), shown, root.layer)
+            self._documents[path] = read_text(source)
         return self._documents[path]
 
     def module(self, name: str) -> type[Module]:

@@ -121,7 +121,7 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:  # noqa: ANN401
     value = render(late.template, None, scope)
     if isinstance(value, Late):
         raise PairunError(
-            Problem("PR305", f"{late.where}: still not known: {value.because}")
+            Problem("PR305", f"{late.where}: still not known: it depends on {value.because}")
         )
     return value
 
@@ -212,7 +212,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
                     [*state.taken[:i], True] for i in range(state.given, len(state.taken))
                 ]
                 if len(outcomes) > _BRANCHES:
-                    outcomes.append(_NotKnown("it depends on too much that is unknown"))
+                    outcomes.append(_NotKnown("too much that is unknown"))
                     break
     except _UndefinedName as e:
         raise PairunError(

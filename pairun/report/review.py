@@ -106,7 +106,7 @@ def _verdict(task: Task, content: Content, context: Context) -> Verdict:
         return Verdict("no_change", "skipped: its condition is false")
     verdict = judge(task, content.module(task.module), context)
     if isinstance(task.when, Late):
-        return Verdict("unknown", f"whether it runs is {task.when.because}")
+        return Verdict("unknown", f"whether it runs depends on {task.when.because}")
     return verdict
 
 

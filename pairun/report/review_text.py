@@ -110,7 +110,7 @@ class ReviewText:
         if value is None or (isinstance(value, str | list | dict) and not value):
             return
         if isinstance(value, Late):
-            self.line(indent + f"{name}: " + self._style(f"({value.because})", "cyan"))
+            self.line(indent + f"{name}: " + self._style(f"(depends on {value.because})", "cyan"))
             return
         text = value.reveal() if isinstance(value, Secret) else value
         if isinstance(text, str) and "\n" in text.rstrip("\n"):

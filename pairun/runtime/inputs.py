@@ -35,6 +35,7 @@ class Inputs(NamedTuple):
         grace_s: the plan's grace time.
         environment: the variables that init worked out.
         script: the path of the user's command.
+        shells: what may read it, the preferred one first.
         redactor: what no line of ours may hold.
     """
 
@@ -44,6 +45,7 @@ class Inputs(NamedTuple):
     grace_s: float
     environment: Mapping[str, str]
     script: str
+    shells: tuple[str, ...]
     redactor: Redactor
 
 
@@ -77,6 +79,7 @@ def read_inputs(root: str) -> Inputs:
             grace_s=float(plan.get("grace_s", DEFAULT_GRACE_S)),
             environment=read_environment(runtime_file(root, "runtime_env.sh")),
             script=script,
+            shells=_shells(command.get("args", {}).get("shell", "auto"), plan_file),
             redactor=Redactor([*secrets.get("redact", ()), *values.values()]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
@@ -127,6 +130,14 @@ def _text(value: object, secrets: Mapping[str, str], plan_file: str) -> str:
     if isinstance(value, int | float):
         return str(value)
     raise _unusable(plan_file, "the environment of the user's command depends on a task's result")
+
+
+def _shells(asked: object, plan_file: str) -> tuple[str, ...]:
+    if asked in ("bash", "sh"):
+        return (str(asked),)
+    if asked != "auto":
+        raise _unusable(plan_file, "the shell of the user's command depends on a task's result")
+    return ("bash", "sh")
 
 
 def _missing(path: str) -> PairunError:

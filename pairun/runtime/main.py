@@ -134,9 +134,9 @@ class RuntimePhase:
             else:
                 self.env[name] = value
         env = {**self.env, **self._inputs.command_environment}
-        shell = _shell(env)
+        shell = _find_shell(env, self._inputs.shells)
         if shell is None:
-            _write(render(_no_shell(env)) + "\n")
+            _write(render(_no_shell(env, self._inputs.shells)) + "\n")
             return "failure", NO_SHELL
         began = time.monotonic()
         self._child = self._supervisor.start([shell, self._inputs.script], env)
@@ -206,17 +206,19 @@ def _working_directory() -> str:
         return "/"
 
 
-def _shell(env: dict[str, str]) -> str | None:
+def _find_shell(env: dict[str, str], shells: tuple[str, ...]) -> str | None:
     path = env.get("PATH", os.defpath)
-    return shutil.which("bash", path=path) or shutil.which("sh", path=path)
+    found = (shutil.which(shell, path=path) for shell in shells)
+    return next((shell for shell in found if shell), None)
 
 
-def _no_shell(env: dict[str, str]) -> Problem:
+def _no_shell(env: dict[str, str], shells: tuple[str, ...]) -> Problem:
+    missing = " and no ".join(shells)
     return Problem(
         "PR704",
-        f"this image has neither bash nor sh in PATH ({env.get('PATH', os.defpath)}), "
+        f"there is no {missing} in PATH ({env.get('PATH', os.defpath)}), "
         f"and the user's command is a shell script",
-        hint="use an image that has a shell, or set PATH to where it is",
+        hint="use an image that has one, or set PATH to where it is",
     )
 
 

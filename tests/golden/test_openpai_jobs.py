@@ -57,9 +57,7 @@ def job_of(file: str) -> Job:
 def test_a_job_that_openpai_takes_is_valid_and_renders_the_same(file: str) -> None:
     """The roles, their Pod names and the text of their commands equal the REST server's."""
     job = job_of(file)
-    found = {
-        r.name: {"fcName": r.fc_name, "entrypoint": user_command(job, r)} for r in job.roles
-    }
+    found = {r.name: {"fcName": r.fc_name, "entrypoint": user_command(job, r)} for r in job.roles}
     assert found == SERVER[file]["roles"]
 
 

@@ -84,7 +84,17 @@ def test_no_shell_at_all(volume: Any, start: Any, tmp_path: Any) -> None:
     volume.command("exit 0")
     running = start()
     assert running.end() == 127
-    assert "neither bash nor sh" in running.got("error[PR704]")[0]
+    assert "no bash and no sh" in running.got("error[PR704]")[0]
+
+
+def test_shell_of_the_plan(volume: Any, start: Any) -> None:
+    """A plan may ask for one shell; the other one is not taken in its place."""
+    volume.plan["steps"][-1]["args"] = {"shell": "sh"}
+    volume.save()
+    volume.command("cat /proc/$$/comm")
+    running = start()
+    assert running.end() == 0
+    assert "sh" in running.lines
 
 
 @pytest.mark.parametrize(

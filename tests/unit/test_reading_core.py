@@ -264,8 +264,10 @@ def _differs_by_schema(tree: Any) -> bool:
 identifiers = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 plain_trees = st.recursive(
     identifiers,
-    lambda inner: st.lists(inner, min_size=1, max_size=3)
-    | st.dictionaries(identifiers, inner, min_size=1, max_size=3),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3)
+        | st.dictionaries(identifiers, inner, min_size=1, max_size=3)
+    ),
     max_leaves=15,
 )
 
@@ -295,6 +297,6 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     """Any text is read or refused with a place, never with another exception."""
     for dialect in ("core", "js"):
         try:
-            read_text(Source("p.yaml", "job", text), dialect)  # type: ignore[arg-type]
+            read_text(Source("p.yaml", "job", text), dialect)
         except PairunError as e:
             assert all(p.place is not None and p.place.line >= 1 for p in e.problems)

@@ -1,0 +1,36 @@
+# Everything that a person types. Each target does its own set-up: Python 3.11, git and make are
+# all that must be there.
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.ready
+
+.PHONY: run test bench lint lock clean
+
+run: $(STAMP) ## watch a job of two roles go through both phases on this machine
+	$(VENV)/bin/pairun run examples/two-roles.yaml
+
+test: $(STAMP) ## every test
+	$(VENV)/bin/python -m pytest
+
+bench: $(STAMP) ## measure, and print ratios
+	$(VENV)/bin/python -m benchmarks
+
+lint: $(STAMP) ## format, lint, types
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "pairun needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+lock: ## renew the locks from pyproject.toml (needs uv)
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.lock
+	echo hatchling==1.27.0 | uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header - -o requirements-build.lock
+
+clean:
+	rm -rf $(VENV) pairun-run .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,48 @@
+"""``pairun schema``: the JSON Schemas that editors and validators use."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+
+from pairun.job.protocol import SCHEMA as JOB_SCHEMA
+from pairun.module import arguments_schema
+from pairun.playbook.content import open_content
+from pairun.playbook.effective import layer_schema
+from pairun.playbook.keywords import playbook_schema
+from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
+from pairun.playbook.specs import spec_schema
+
+FORMATS = ("playbook", "plugin-spec", "policy", "job", "extras")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("format", nargs="?", choices=FORMATS, default="playbook")
+    parser.add_argument("--root", action="append", default=[], metavar="DIR",
+                        help="a content root whose modules are known too")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a schema."""
+    print(json.dumps(schema(args.format, args.root), indent=2, ensure_ascii=False))
+    return 0
+
+
+def schema(name: str, roots: list[str]) -> dict[str, Any]:
+    """The JSON Schema of a format, with the arguments of every known module.
+
+    Args:
+        name: one of `FORMATS`.
+        roots: further content roots.
+    """
+    if name == "policy":
+        return POLICY_SCHEMA
+    if name == "job":
+        return dict(JOB_SCHEMA)
+    content = open_content(roots, os.environ)
+    modules = {n: arguments_schema(content.module(n)) for n in sorted(content.modules)}
+    makers = {"playbook": playbook_schema, "plugin-spec": spec_schema, "extras": layer_schema}
+    return makers[name](modules)

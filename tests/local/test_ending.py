@@ -1,0 +1,139 @@
+"""Runs that are stopped, killed, or run again."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+from typing import Any
+
+import pytest
+
+LOOP = "while :; do sleep 0.1; done"
+
+
+def test_interrupt(job: Any, start: Any) -> None:
+    """Ctrl-C tells every instance to end, waits for them, and ends with 130."""
+    job.role("w", f"trap 'echo tidied; exit 0' TERM; echo up; : {job.mark}; {LOOP}", instances=2)
+    run = start()
+    for index in range(2):
+        run.wait_for(f"w-{index} | up")
+    run.signal(signal.SIGINT)
+    assert run.end() == 130
+    for index in range(2):
+        assert "tidied" in run.said(f"w-{index}")
+    assert "stopped by SIGINT" in run.text
+
+
+def test_terminate(job: Any, start: Any) -> None:
+    """SIGTERM does the same, and ends with 143."""
+    job.role("w", f"echo up; {LOOP}")
+    run = start()
+    run.wait_for("| up")
+    run.signal(signal.SIGTERM)
+    assert run.end() == 143
+
+
+def test_interrupt_at_once(job: Any, start: Any) -> None:
+    """A stop during start-up is not lost: nothing waits for the grace time."""
+    job.role("w", LOOP, instances=2)
+    run = start()
+    run.wait_for("[pairun] 2 instances")
+    run.signal(signal.SIGINT)
+    assert run.end() == 130
+    assert "up" not in run.said("w-0")
+
+
+def test_second_interrupt_kills(job: Any, start: Any, eventually: Any) -> None:
+    """A second Ctrl-C ends everything at once."""
+    job.role("w", f"trap '' TERM; echo up; bash -c '{LOOP}' {job.mark}")
+    run = start()
+    run.wait_for("| up")
+    eventually(lambda: bool(job.running()))
+    run.signal(signal.SIGINT)
+    run.wait_for("told to stop")
+    run.signal(signal.SIGINT)
+    assert run.end() == 130
+    eventually(lambda: not job.running())
+
+
+def test_grace(job: Any, start: Any, eventually: Any) -> None:
+    """What does not end within the grace time is killed."""
+    job.role("w", f"trap '' TERM; echo up; bash -c '{LOOP}' {job.mark}")
+    run = start("--grace", "2s")
+    run.wait_for("| up")
+    run.signal(signal.SIGTERM)
+    assert run.end() == 143
+    eventually(lambda: not job.running())
+
+
+def _slow(job: Any) -> None:
+    job.role(
+        "w",
+        f"trap '' TERM; bash -c \"echo up; trap '' TERM; [ -e {job.folder}/go ] || {LOOP}\" {job.mark}",
+        "echo worked > result; echo finished",
+        instances=2,
+    )
+
+
+def test_engine_killed(job: Any, start: Any, eventually: Any) -> None:
+    """No process of a run outlives its engine, and the next run ends as if nothing had been."""
+    _slow(job)
+    run = start("--grace", "3s")
+    for index in range(2):
+        run.wait_for(f"w-{index} | up")
+    run.signal(signal.SIGKILL)
+    assert run.end() == -signal.SIGKILL
+    (job.folder / "go").touch()
+    again = start()
+    assert again.end() == 0
+    assert "finished" in again.said("w-0")
+    assert "finished" in again.said("w-1")
+    eventually(lambda: not job.running())
+
+
+@pytest.mark.parametrize("victim", ["runtime", "tasks child", "init"])
+def test_process_killed(job: Any, start: Any, eventually: Any, victim: str) -> None:
+    """When a process of an instance is killed the run ends, leaves nothing, and can be repeated."""
+    if victim == "init":
+        # the second one is missing to the gang until it starts; the first one is killed meanwhile
+        job.document["extras"] = {}
+    _slow(job)
+    run = start("--grace", "3s")
+    if victim == "runtime":
+        run.wait_for("w-0 | up")
+        _kill(run, "runtime")
+    elif victim == "init":
+        run.wait_for("[pairun] 2 instances")
+        eventually(lambda: _kill(run, "init"))
+    else:
+        run.wait_for("w-0 | up")
+        os.kill(job.running()[0], signal.SIGKILL)
+    assert run.end() in (137, 143)
+    eventually(lambda: not job.running())
+    (job.folder / "go").touch()
+    assert start().end() == 0
+
+
+def _kill(run: Any, phase: str) -> bool:
+    """Kill one process of that phase; whether there was one."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+            cwd = os.readlink(path.parent / "cwd")
+        except OSError:
+            continue
+        mine = cwd.startswith(str(run.folder))
+        if mine and words[-3:-1] == [b"pairun", phase.encode()] and b"unshare" not in words[0]:
+            os.kill(int(path.parent.name), signal.SIGKILL)
+            return True
+    return False
+
+
+def test_repeated(job: Any, start: Any) -> None:
+    """A second run in the same directory sees nothing of the first."""
+    job.role("w", "test ! -e trace; touch trace; mkdir -p locked/in; chmod 0 locked; echo done")
+    assert start().end() == 0
+    run = start()
+    assert run.end() == 0
+    assert "done" in run.said("w-0")
