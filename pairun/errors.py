@@ -56,13 +56,14 @@ class Source:
     def _secret_lines(self) -> set[int]:
         # A job's secrets must not be shown even when the text does not parse, so the block is
         # found by shape: a `secrets` key in column 0 up to the next word in column 0, or, in
-        # JSON, everything from the key on.
+        # JSON or a flow mapping, everything from the key on.
         if self._hidden is None:
             self._hidden = set()
             inside = False
-            for number, line in enumerate(self.text.split("\n"), 1):
-                if re.match(r"""\s*[{,]?\s*"secrets"\s*:""", line):
-                    self._hidden.update(range(number, self.text.count("\n") + 2))
+            lines = self.text.split("\n")
+            for number, line in enumerate(lines, 1):
+                if re.search(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""", line):
+                    self._hidden.update(range(number, len(lines) + 1))
                     break
                 if re.match(r"""["']?secrets["']?\s*:""", line):
                     inside = True

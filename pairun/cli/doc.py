@@ -56,7 +56,7 @@ def _document(name: str, content: Content) -> Iterator[str]:
     if name in content.specs:
         yield from [""] if found else []
         found = True
-        yield from _plugin(name, content)
+        yield from plugin_lines(name, content)
     if name in KEYWORDS:
         found = True
         yield from _keyword(KEYWORDS[name])
@@ -143,7 +143,7 @@ def _shown_default(kind: object, default: object) -> str:
     return json.dumps(default)
 
 
-def _plugin(name: str, content: Content) -> Iterator[str]:
+def plugin_lines(name: str, content: Content) -> Iterator[str]:
     spec = content.document(*content.specs[name]).plain()
     yield f"plugin {name}"
     yield f"  {spec['summary']}"

@@ -59,7 +59,7 @@ def decide(policies: Iterable[RolePolicy], ended: list[Ended], total: int) -> De
         succeeded = [e for e in ended if e.role == policy.role and e.code == 0]
         if policy.min_failed != NEVER and len(failed) >= policy.min_failed:
             last = failed[policy.min_failed - 1]
-            count = f", {len(failed)} of {policy.role} have failed" if len(failed) > 1 else ""
+            count = f", {len(failed)} instances of {policy.role} failed" if len(failed) > 1 else ""
             return Decision(
                 succeeded=False,
                 code=failed[0].code,
@@ -67,7 +67,9 @@ def decide(policies: Iterable[RolePolicy], ended: list[Ended], total: int) -> De
             )
         if policy.min_succeeded != NEVER and len(succeeded) >= policy.min_succeeded:
             of = f"{len(succeeded)} of {policy.instances}"
-            return Decision(succeeded=True, code=0, because=f"{of} of {policy.role} succeeded")
+            return Decision(
+                succeeded=True, code=0, because=f"{of} instances of {policy.role} succeeded"
+            )
     if len(ended) == total:
         return Decision(succeeded=True, code=0, because="all instances have ended")
     return None

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Literal
 
 import attrs
 
 from pairun.engines.kernel import end_with_parent
 
 PROBE_S = 20.0
-_SEPARATE = [
-    "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
-]  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)
@@ -24,17 +21,18 @@ class Isolation:
     """What the kernel lets us do.
 
     Attributes:
-        unshare: the command that makes the namespaces (unshare(1)), or None without them.
-        because: why there are none, in words.
+        who: ``root`` where it makes namespaces for us as we are, ``user`` where it takes a user
+            namespace, None where instances have no namespaces.
+        because: why they have none, in words.
     """
 
-    unshare: tuple[str, ...] | None
+    who: Literal["root", "user"] | None
     because: str = ""
 
     @property
     def namespaces(self) -> bool:
         """Whether instances have namespaces of their own."""
-        return self.unshare is not None
+        return self.who is not None
 
     def wrap(self, command: list[str], volume: str, scratch: str, *, is_pid1: bool) -> list[str]:
         """The argv that runs a command in an instance.
@@ -45,17 +43,10 @@ class Isolation:
             scratch: an empty directory of the instance.
             is_pid1: the command does the duties of PID 1 itself.
         """
-        if self.unshare is None:
+        if self.who is None:
             return command
         enter = [sys.executable, "-P", "-m", "pairun.engines.enter"]
-        return [
-            *self.unshare,
-            *enter,
-            volume,
-            scratch,
-            "exec" if is_pid1 else "supervise",
-            *command,
-        ]
+        return [*enter, self.who, volume, scratch, "exec" if is_pid1 else "supervise", *command]
 
     def before_exec(self) -> Callable[[], None]:
         """What a child does between fork and exec, so that it does not outlive us."""
@@ -83,18 +74,15 @@ def find_isolation(scratch: str, *, wanted: bool = True) -> Isolation:
         wanted: false to do without namespaces.
     """
     if not wanted:
-        return Isolation(unshare=None, because="--no-namespace")
-    program = shutil.which("unshare")
-    if program is None:
-        return Isolation(unshare=None, because="there is no unshare(1) here")
-    with_user = ["--user", "--map-root-user"]
+        return Isolation(who=None, because="--no-namespace")
     because = ""
-    for extra in ([], with_user) if os.geteuid() == 0 else (with_user,):
-        found = Isolation(unshare=(program, *extra, *_SEPARATE))
+    candidates: tuple[Literal["root", "user"], ...] = ("root", "user")
+    for who in candidates if os.geteuid() == 0 else candidates[1:]:
+        found = Isolation(who=who)
         because = _try(found, scratch)
         if not because:
             return found
-    return Isolation(unshare=None, because=because)
+    return Isolation(who=None, because=because)
 
 
 def _try(isolation: Isolation, scratch: str) -> str:
@@ -117,4 +105,4 @@ def _try(isolation: Isolation, scratch: str) -> str:
     if done.returncode == 0:
         return ""
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else f"unshare ended with {done.returncode}"
+    return lines[-1] if lines else f"the trial ended with {done.returncode}"

@@ -76,7 +76,7 @@ def plan_role(
     effective = layers.effective(
         uses,
         engine=engine,
-        job=job.extras.get("pairun") if job.extras else None,
+        job=job.plugin_overrides,
         user_extension=user_extension,
         problems=problems,
     )

@@ -91,11 +91,10 @@ class Policy:
         """Whether a task with this module may be inserted into a phase."""
         section = self._may.get("insert")
         node = section.get(phase) if section else None
-        return self._listed(
-            node,
-            {module},
-            f"modules that may be inserted into {phase}",
-        )
+        what = f"modules that may be inserted into {phase}"
+        if node is None and section is not None:
+            return False, section.key or section.place, f"{what}: none"
+        return self._listed(node, {module}, what)
 
     def may_set(self, name: str) -> tuple[bool, Place, str]:
         """Whether a variable may be set (and seen) by a job."""

@@ -19,7 +19,7 @@ def test_gang(job: Any, start: Any) -> None:
         "echo peer $PAI_HOST_IP_ps_0:$PAI_PORT_LIST_ps_0_http",
         "echo own $PAI_CONTAINER_SSH_PORT $PAI_HOST_IP_worker1_1",
         instances=2,
-        completion={"minSucceededInstances": 2},
+        completion={"minSucceededInstances": -1},
     )
     job.document["taskRoles"]["ps"]["completion"] = {"minSucceededInstances": -1}
     run = start()
@@ -129,8 +129,9 @@ def test_failed_init(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
     """When init fails the command does not start, and the code is init's."""
     (tmp_path / "root/playbooks").mkdir(parents=True)
     (tmp_path / "root/playbooks/init.yaml").write_text(
-        "phase: init\ntasks:\n  - id: no\n    name: It fails\n    cmd: {argv: ['false']}\n"
-        "    exit_codes: {permanent: 252, transient: 252}\n"
+        "phase: init\ntasks:\n"
+        "  - {id: barrier, name: All are there, barrier: {backend: framework}}\n"
+        "  - {id: no, name: It fails, cmd: {argv: ['false']}, exit_codes: {permanent: 252}}\n"
     )
     job.role("w", "echo the command ran")
     run = start("--root", str(tmp_path / "root"))
@@ -233,7 +234,14 @@ def test_summary(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
                         "retries": 2,
                         "delay": "10ms",
                         "retry_on": ["transient", "permanent", "internal"],
-                        "on_exit": [{"id": "tidy", "name": "Tidy up", "cmd": {"argv": ["true"]}}],
+                        "on_exit": [
+                            {
+                                "id": "tidy",
+                                "name": "Tidy up",
+                                "event": "always",
+                                "cmd": {"argv": ["true"]},
+                            }
+                        ],
                     },
                     {
                         "id": "user_command",

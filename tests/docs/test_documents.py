@@ -1,0 +1,92 @@
+"""Every command in the documents is run, and does what the page shows."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _sessions(page: pathlib.Path) -> list[tuple[str, int, list[str]]]:
+    """Command, expected exit code and shown output of every ``console`` block."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            head, *shown = part.splitlines()
+            command, _, comment = head.partition("  # exits with ")
+            found.append((command, int(comment or 0), shown))
+    return found
+
+
+CASES = [
+    pytest.param(command, code, shown, id=f"{page.name}: {command}")
+    for page in PAGES
+    for command, code, shown in _sessions(page)
+]
+
+
+def _pattern(line: str) -> str:
+    """A shown line as a pattern: digests, durations and numbers of a run may differ."""
+    line = re.escape(line.rstrip())
+    line = re.sub(r"\b[0-9a-f]{12}\b", "[0-9a-f]{12}", line)
+    return re.sub(r"\\\.\\\.\\\.$", ".*", line)
+
+
+def _matches(shown: list[str], output: str) -> bool:
+    parts = [r"(?:.*\n)*?" if line.strip() == "..." else _pattern(line) + r"\s*\n" for line in shown]
+    return re.fullmatch("".join(parts) + r"\s*", output + "\n") is not None
+
+
+@pytest.mark.parametrize(("command", "code", "shown"), CASES)
+def test_a_documented_command_does_what_the_page_shows(
+    command: str, code: int, shown: list[str], tmp_path: pathlib.Path
+) -> None:
+    """A command typed as documented exits and prints as documented."""
+    for name in ("examples", "playbooks", "plugin_specs"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    env = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for name in ("PAIRUN_PATH", "PAI_CONFIG_DIR"):
+        env.pop(name, None)
+    command = re.sub(r"/tmp/pairun-\w+", str(tmp_path / "work"), command)  # noqa: S108 - as shown
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == code, output
+    assert _matches(shown, output), output
+
+
+def test_the_documents_show_commands() -> None:
+    """The pages have sessions at all, so that the test above cannot pass for want of them."""
+    assert len(CASES) >= 12  # noqa: PLR2004
+
+
+def test_every_page_of_the_reference_is_as_the_code_says() -> None:
+    """The generated reference is up to date."""
+    done = subprocess.run(
+        [sys.executable, "docs/generate.py", "--check"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    """A relative link in a page names a file that exists."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
