@@ -33,7 +33,7 @@ class Redactor:
     def __bool__(self) -> bool:
         return self._pattern is not None
 
-    def bytes(self, data: bytes) -> bytes:
+    def redact(self, data: bytes) -> bytes:
         """Redact a complete piece of data."""
         return self._pattern.sub(MASK.encode(), data) if self._pattern else data
 
@@ -41,7 +41,9 @@ class Redactor:
         """Redact a complete text."""
         if not self._pattern:
             return text
-        return self.bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+        return self.redact(text.encode("utf-8", "surrogateescape")).decode(
+            "utf-8", "surrogateescape"
+        )
 
     def stream(self) -> RedactedStream:
         """A filter for data that comes in pieces."""
@@ -82,7 +84,7 @@ class RedactedStream:
     def close(self) -> bytes:
         """The rest."""
         tail, self._tail = self._tail, b""
-        return self._redactor.bytes(tail)
+        return self._redactor.redact(tail)
 
 
 def _redact_up_to(redactor: Redactor, data: bytes, end: int) -> tuple[bytes, int]:

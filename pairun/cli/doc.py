@@ -20,8 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("name", nargs="*", help="a module, plugin, keyword or error id; or one of "
                         "modules, plugins, keywords, errors")  # fmt: skip
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root whose modules and plugins are known too")
+    parser.add_argument(
+        "--root",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a content root whose modules and plugins are known too",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -153,8 +158,10 @@ def plugin_lines(name: str, content: Content) -> Iterator[str]:
     for parameter, p in schema.get("properties", {}).items():
         kinds = p.get("type", "anything")
         shown = " or ".join(kinds) if isinstance(kinds, list) else kinds
-        default = "required" if parameter in schema.get("required", ()) else (
-            f"default {json.dumps(p['default'])}" if "default" in p else "optional"
+        default = (
+            "required"
+            if parameter in schema.get("required", ())
+            else (f"default {json.dumps(p['default'])}" if "default" in p else "optional")
         )
         yield f"  {parameter} ({shown}, {default})"
         if "description" in p:

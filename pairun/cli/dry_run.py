@@ -38,13 +38,23 @@ USER_EXTENSION = Unknown("the user's extension, which is mounted into the Pod", 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("jobs", nargs="*", metavar="JOB", help="job files; - is standard input")
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root: a cluster's playbooks, policy, modules, plugins")
+    parser.add_argument(
+        "--root",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a content root: a cluster's playbooks, policy, modules, plugins",
+    )
     parser.add_argument("--role", action="append", default=[], help="only this role")
     parser.add_argument("--user", default="user", help="who submits the job")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
-    parser.add_argument("--why", metavar="ID.PATH", action="append", default=[],
-                        help="who set a value: git.args.depth, barrier.retries")
+    parser.add_argument(
+        "--why",
+        metavar="ID.PATH",
+        action="append",
+        default=[],
+        help="who set a value: git.args.depth, barrier.retries",
+    )
     parser.add_argument("--exit-code", action="store_true",
                         help="exit with 2 when something would change")  # fmt: skip
 
@@ -65,7 +75,7 @@ class JobReview:
     path: str
     job: Job | None
     plans: tuple[RolePlan, ...]
-    tasks: Mapping[str, Mapping[str, list[Reviewed]]]
+    tasks: Mapping[str, Mapping[Phase, list[Reviewed]]]
     problems: Problems
     redactor: Redactor
 
@@ -74,7 +84,11 @@ def run(args: argparse.Namespace) -> int:
     """Review the jobs; 0 valid, 1 errors, 2 with ``--exit-code`` when something would change."""
     if not args.jobs:
         raise PairunError(
-            Problem("PR801", "--dry-run needs a job file", hint="pairun --dry-run JOB; - is standard input")
+            Problem(
+                "PR801",
+                "--dry-run needs a job file",
+                hint="pairun --dry-run JOB; - is standard input",
+            )
         )
     content = open_content(args.root, os.environ)
     try:
@@ -114,7 +128,9 @@ def review_job(path: str, layers: Layers, user: str, only: list[str]) -> JobRevi
     """Review a job against an empty Pod: nothing of this machine is looked at."""
     job, problems = load_job(path, user=user)
     if job is None:
-        return JobReview(path=path, job=None, plans=(), tasks={}, problems=problems, redactor=Redactor())
+        return JobReview(
+            path=path, job=None, plans=(), tasks={}, problems=problems, redactor=Redactor()
+        )
     problems.extend(job_warnings(job))
     for name in only:
         if name not in {n for r in job.roles for n in (r.name, r.fc_name)}:
@@ -137,7 +153,9 @@ def review_job(path: str, layers: Layers, user: str, only: list[str]) -> JobRevi
         )
         plans.append(plan)
         tasks[role.name] = {
-            phase: review_phase(plan.plans[phase], plan.effective.drafts[phase], layers.content, context)
+            phase: review_phase(
+                plan.plans[phase], plan.effective.drafts[phase], layers.content, context
+            )
             for phase in plan.plans
         }
     return JobReview(
@@ -173,16 +191,12 @@ def _print_json(reviews: list[JobReview]) -> None:
 
 
 def _document(review: JobReview) -> dict[str, Any]:
-    roles = {}
+    roles: dict[str, dict[str, Any]] = {}
     for plan in review.plans:
         assert review.job is not None
-        roles[plan.role.name] = {
-            "user_command": user_command(review.job, plan.role),
-            **{
-                phase: [as_data(t, review.redactor) for t in tasks]
-                for phase, tasks in review.tasks[plan.role.name].items()
-            },
-        }
+        role = roles[plan.role.name] = {"user_command": user_command(review.job, plan.role)}
+        for phase, tasks in review.tasks[plan.role.name].items():
+            role[phase] = [as_data(t, review.redactor) for t in tasks]
     return {"roles": roles, "problems": [problem_data(p) for p in review.problems]}
 
 
@@ -194,7 +208,9 @@ def _print_text(review: JobReview, content: Content) -> None:
     roots = ", ".join(f"{r.layer} {r.digest()}" for r in content.roots)
     text.line(f"pairun {pairun.__version__} · content roots: {roots}")
     if all(r.layer == "built-in" for r in content.roots):
-        text.line("no cluster layer is among them: your cluster may have other defaults (--root DIR)")
+        text.line(
+            "no cluster layer is among them: your cluster may have other defaults (--root DIR)"
+        )
     job = review.job
     if job is None:
         text.line(f"{review.path} is not valid")
@@ -215,7 +231,11 @@ def _print_text(review: JobReview, content: Content) -> None:
         for phase, tasks in review.tasks[role.name].items():
             text.phase(phase, tasks)
     text.line()
-    text.line(summary({f"{n}/{p}": t for n, role_tasks in review.tasks.items() for p, t in role_tasks.items()}))
+    text.line(
+        summary(
+            {f"{n}/{p}": t for n, role_tasks in review.tasks.items() for p, t in role_tasks.items()}
+        )
+    )
 
 
 def _print_why(review: JobReview, wanted: list[str]) -> None:
@@ -239,7 +259,9 @@ def _print_why(review: JobReview, wanted: list[str]) -> None:
                 for n, each in enumerate(chain):
                     text.line(f"  {'  ' * n}{'' if n == 0 else '└ '}{each}")
         if not printed:
-            known = sorted({t.id for p in review.plans for d in p.effective.drafts.values() for t in d.tasks()})
+            known = sorted(
+                {t.id for p in review.plans for d in p.effective.drafts.values() for t in d.tasks()}
+            )
             review.problems.error(
                 "PR401",
                 f"nobody sets '{path}'",

@@ -128,9 +128,7 @@ class InitPhase:
             pai_dir=self.pai_dir,
         )
 
-    def _resolve(
-        self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]
-    ) -> Any:  # noqa: ANN401
+    def _resolve(self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:  # noqa: ANN401
         names: dict[str, Any] = {"results": results, "env": env}
         if "cluster" in late.template:
             names["cluster"] = cluster_facts(self._known_cluster())

@@ -22,8 +22,13 @@ from pairun.report.review import problem_data
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root that the files are checked against")
+    parser.add_argument(
+        "--root",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a content root that the files are checked against",
+    )
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 

@@ -45,6 +45,14 @@ def main(argv: list[str] | None = None) -> int:
         # the reader of our output went away; the rest is not wanted
         sys.stderr.close()
         return 141
+    except Exception as e:  # noqa: BLE001 - nobody is shown a traceback who did not ask for it
+        import os
+
+        if os.environ.get("PAIRUN_DEBUG"):
+            raise
+        print(f"error: pairun itself failed: {type(e).__name__}: {e}", file=sys.stderr)
+        print("  help: this is an error of pairun; PAIRUN_DEBUG=1 shows its trace", file=sys.stderr)
+        return 1
 
 
 def _run(command: str, argv: list[str]) -> int:
@@ -82,7 +90,9 @@ def _top(argv: list[str]) -> int:
     if not args.dry_run:
         parser.print_usage(sys.stderr)
         if argv:
-            print("pairun: error: nothing to do: --dry-run or a command is missing", file=sys.stderr)
+            print(
+                "pairun: error: nothing to do: --dry-run or a command is missing", file=sys.stderr
+            )
             return 2
         parser.print_help()
         return 0

@@ -9,9 +9,30 @@ from pairun.runtime.paths import pai_dir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments: none, the shared volume says everything."""
+    """Declare the arguments: the shared volume says everything else."""
+    parser.add_argument("--dry-run", action="store_true",
+                        help="probe where this stands, and change nothing")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the runtime phase and return the container's exit code."""
-    return main(pai_dir())
+    return _review(pai_dir()) if args.dry_run else main(pai_dir())
+
+
+def _review(root: str) -> int:
+    import os
+    import sys
+
+    from pairun.cli.tasks import read_plan
+    from pairun.executor.context import ProbeContext
+    from pairun.executor.loading import plan_loader
+    from pairun.report.review import review_plan
+    from pairun.report.review_text import ReviewText, summary
+
+    plan, redactor = read_plan(root)
+    context = ProbeContext(env=dict(os.environ), pai_dir=root)
+    tasks = review_plan(plan, plan_loader(plan), context)
+    text = ReviewText(sys.stdout, redactor)
+    text.phase("runtime", tasks)
+    text.line(summary({"runtime": tasks}))
+    return 0

@@ -11,9 +11,10 @@ from typing import Any
 
 import attrs
 
+from pairun.errors import PairunError, Problem
 from pairun.executor.loading import plan_loader
 from pairun.executor.phase import PhaseEvents, log_dir, pump_in_background
-from pairun.executor.plan import Late, Plan, Task, load_plan
+from pairun.executor.plan import USER_COMMAND, Late, Plan, Task, load_plan
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.redaction import Redactor
 from pairun.report.console import Console
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one part of the runtime phase; what became of it is written to ``--state-out``."""
-    plan, redactor = _read(args.pai_dir)
+    plan, redactor = read_plan(args.pai_dir)
     console = Console(sys.stdout, redactor)
     env = dict(os.environ)
     journal = os.path.join(log_dir(args.pai_dir, env), "journal.jsonl")
@@ -59,30 +60,41 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def resolve_late(
-    late: Late, results: Mapping[str, Any], env: Mapping[str, str]
-) -> Any:  # noqa: ANN401
+def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:  # noqa: ANN401
     """Resolve a late value; Jinja is imported only when there is one."""
     from pairun.playbook.template import resolve
 
     return resolve(late, {"results": results, "env": env})
 
 
-def _read(pai_dir: str) -> tuple[Plan, Redactor]:
-    secrets: dict[str, Any] = {}
-    path = runtime_file(pai_dir, "secrets.json")
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as f:
+def read_plan(pai_dir: str) -> tuple[Plan, Redactor]:
+    """The runtime plan that init left, and what no sink may show of it.
+
+    Raises:
+        PairunError: there is none, or it cannot be used.
+    """
+    path = runtime_file(pai_dir, "plan.json")
+    try:
+        with open(runtime_file(pai_dir, "secrets.json"), encoding="utf-8") as f:
             secrets = json.load(f)
-    plan_path = runtime_file(pai_dir, "plan.json")
-    with open(plan_path, encoding="utf-8") as f:
-        plan = load_plan(f.read(), secrets, plan_path)
-    values = secrets.get("values", {}).values()
-    return plan, Redactor([*values, *secrets.get("redact", ())])
+        with open(path, encoding="utf-8") as f:
+            plan = load_plan(f.read(), secrets, path)
+        # The values are whole texts that hold secrets; what must not show is the secrets in them.
+        return plan, Redactor(secrets["redact"])
+    except FileNotFoundError as e:
+        raise PairunError(
+            Problem(
+                "PR704",
+                f"{e.filename} is missing: the init phase has not run or did not end well",
+                hint="pairun init runs in the Pod's init container; on a laptop use pairun run",
+            )
+        ) from e
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise PairunError(Problem("PR702", f"{path} cannot be used: {e}")) from e
 
 
 def _is_command(step: object) -> bool:
-    return isinstance(step, Task) and step.module == "user_command"
+    return isinstance(step, Task) and step.module == USER_COMMAND
 
 
 def _run_tasks(executor: Executor) -> dict[str, Any]:
@@ -97,9 +109,7 @@ def _run_tasks(executor: Executor) -> dict[str, Any]:
     }
 
 
-def _run_handlers(
-    executor: Executor, plan: Plan, question: Mapping[str, Any]
-) -> dict[str, Any]:
+def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -> dict[str, Any]:
     state = question["state"]
     known = {h.id: h for t in plan.tasks() for h in t.on_exit}
     executor.registered = [known[id_] for id_ in state["registered"]]

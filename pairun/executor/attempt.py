@@ -17,21 +17,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.executor.context import HostContext
-from pairun.module import (
-    CheckModule,
-    Failure,
-    Module,
-    Result,
-    Skip,
-    StateModule,
-    UnknownUntilRun,
-)
+from pairun.executor.signals import fork_program
+from pairun.module import CheckModule, Failure, Fault, Module, Result, Skip, StateModule
 
 Report = dict[str, Any]
 """What an attempt says: ``outcome`` (ok, changed, skipped, failed) and what belongs to it."""
 
 TERM_WAIT_S = 5.0
 """How long an attempt that is stopped has between TERM and KILL."""
+
+KILL_WAIT_S = 5.0
+"""How long we wait for what was killed; the kernel may hold it for ever (a dead file server)."""
+
+GROUP_POLL_S = 0.02
+"""How often we look for the end of processes that are not our children."""
 
 
 class Attempt:
@@ -41,7 +40,12 @@ class Attempt:
         pid: the child, leader of its own session and process group.
         result_fd: the report comes here.
         output_fd: what it prints comes here.
+        reporting: the report has not ended yet.
         deadline: monotonic time at which it is stopped, or None.
+        stopping: why it is being stopped, or None.
+
+    Raises:
+        OSError: no process can be started.
     """
 
     def __init__(
@@ -54,15 +58,20 @@ class Attempt:
         self.started = time.monotonic()
         self.deadline = deadline
         self.stopping: str | None = None
-        self.kill_at: float | None = None
+        self.reporting = True
         self._report = b""
-        self.result_fd, result_in = os.pipe()
-        self.output_fd, output_in = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _child(module, env, pai_dir, deadline, result_in, output_in)
+        self._final: Report | None = None
+        self._next_step: float | None = None
+        self._killed = False
+        with contextlib.ExitStack() as on_failure:
+            self.result_fd, result_in = _pipe(on_failure)
+            self.output_fd, output_in = _pipe(on_failure)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            self.pid = fork_program()
+            if self.pid == 0:
+                _child(module, env, pai_dir, deadline, result_in, output_in)
+            on_failure.pop_all()
         os.close(result_in)
         os.close(output_in)
         os.set_blocking(self.result_fd, False)
@@ -70,61 +79,121 @@ class Attempt:
 
     def read_report(self) -> None:
         """Take what has arrived of the report."""
-        while chunk := _read(self.result_fd):
+        while self.reporting:
+            try:
+                chunk = os.read(self.result_fd, 65536)
+            except BlockingIOError:
+                return
             self._report += chunk
+            self.reporting = bool(chunk)
 
     def stop(self, why: str, kill_after_s: float = TERM_WAIT_S) -> None:
-        """Ask the whole group to end, and see to it that it does."""
+        """Ask the whole group to end; `check_time` sees to it that it does."""
         if self.stopping is None:
             self.stopping = why
-            self.kill_at = time.monotonic() + kill_after_s
-            self.signal(signal.SIGTERM)
+            self._next_step = time.monotonic() + kill_after_s
+            self._signal(signal.SIGTERM)
 
-    def signal(self, number: int) -> None:
+    def wake_at(self) -> float | None:
+        """The time at which `check_time` has something to do, or None."""
+        if self.stopping is None:
+            return self.deadline
+        if self._final is not None:
+            return time.monotonic() + GROUP_POLL_S
+        return self._next_step
+
+    def check_time(self, kill_after_s: float) -> None:
+        """Do what is due: TERM at the deadline, KILL when that was not enough."""
+        now = time.monotonic()
+        if self.stopping is None:
+            if self.deadline is not None and now >= self.deadline:
+                self.stop("timeout", kill_after_s)
+        elif not self._killed and self._next_step is not None and now >= self._next_step:
+            self._killed = True
+            self._next_step = now + KILL_WAIT_S
+            self._signal(signal.SIGKILL)
+
+    def ended(self) -> Report | None:
+        """The report once the attempt has ended, None while it goes on.
+
+        One that is stopped ends with the last process of its group: its child dies of TERM at
+        once, but a program that it started may still be tidying up.
+        """
+        if self._final is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid == 0:
+                return self._unkillable()
+            self.read_report()
+            os.close(self.result_fd)
+            self.reporting = False
+            self._final = _parsed(self._report) or _no_report(status)
+            if self.stopping is None and self._final["outcome"] == "failed":
+                # Nothing of a failed attempt may go on while the next one runs.
+                self._signal(signal.SIGKILL)
+        if self.stopping is not None and not self._killed and self._group_lives():
+            return None
+        return self._final
+
+    def _unkillable(self) -> Report | None:
+        if not self._killed or self._next_step is None or time.monotonic() < self._next_step:
+            return None
+        os.close(self.result_fd)
+        self.reporting = False
+        return _failed("a process of the attempt cannot be killed: the kernel holds it", "platform")
+
+    def _signal(self, number: int) -> None:
         """Send a signal to the attempt's whole group."""
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:
-            # before its setsid, or after its end
-            with contextlib.suppress(ProcessLookupError):
+            # Before its setsid; once it is waited for, its number may be somebody else's.
+            if self._final is None:
                 os.kill(self.pid, number)
+        except PermissionError:
+            pass  # what is left of it runs as somebody else
 
-    def ended(self) -> Report | None:
-        """The report when the child has ended, None while it runs."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if pid == 0:
-            return None
-        self.read_report()
-        os.close(self.result_fd)
+    def _group_lives(self) -> bool:
+        with contextlib.suppress(ChildProcessError):
+            # As PID 1 we inherit the group's orphans; unless waited for they count as alive.
+            while os.waitpid(-self.pid, os.WNOHANG)[0]:
+                pass
         try:
-            report: Report = json.loads(self._report)
-        except ValueError:
-            report = _no_report(status)
-        if self.stopping is not None or report["outcome"] == "failed":
-            # Nothing of a failed attempt may go on while the next one runs.
-            self.signal(signal.SIGKILL)
-        return report
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+
+def _pipe(on_failure: contextlib.ExitStack) -> tuple[int, int]:
+    ends = os.pipe()
+    for fd in ends:
+        on_failure.callback(os.close, fd)
+    return ends
+
+
+def _parsed(text: bytes) -> Report | None:
+    try:
+        report = json.loads(text)
+    except ValueError:
+        return None
+    return report if isinstance(report, dict) and "outcome" in report else None
+
+
+def _failed(message: str, fault: Fault = "unknown", **more: str | None) -> Report:
+    """A failure that is the module's or ours, not the user's."""
+    report = {"outcome": "failed", "kind": "internal", "fault": fault, "message": message}
+    return {**report, **more}
 
 
 def _no_report(status: int) -> Report:
     code = os.waitstatus_to_exitcode(status)
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-    return {
-        "outcome": "failed",
-        "kind": "internal",
-        "fault": "unknown",
-        "message": f"the attempt {how} and left no result",
-        "hint": "memory that ran out ends processes so; see the events of the Pod"
-        if code == -signal.SIGKILL
-        else None,
-    }
-
-
-def _read(fd: int) -> bytes:
-    try:
-        return os.read(fd, 65536)
-    except BlockingIOError:
-        return b""
+    hint = "memory that ran out ends processes so; see the events of the Pod"
+    return _failed(
+        f"the attempt {how} and left no result", hint=hint if code == -signal.SIGKILL else None
+    )
 
 
 def _child(
@@ -139,17 +208,17 @@ def _child(
     code = 1
     try:
         os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output_in, 1)
         os.dup2(output_in, 2)
         report = perform(module, HostContext(env=env, pai_dir=pai_dir, deadline=deadline))
+        try:
+            data = json.dumps(report).encode()
+        except (TypeError, ValueError) as e:
+            data = json.dumps(_unforeseen(module, e)).encode()
         sys.stdout.flush()
         sys.stderr.flush()
-        data = json.dumps(report).encode()
         while data:
             data = data[os.write(result_in, data) :]
         code = 0
@@ -175,16 +244,17 @@ def perform(module: Module, context: HostContext) -> Report:
             "hint": e.hint,
             "retry_after_s": e.retry_after_s,
         }
-    except (Exception, UnknownUntilRun) as e:  # noqa: BLE001 - an error that no one foresaw is ours
-        return {
-            "outcome": "failed",
-            "kind": "internal",
-            "fault": "unknown",
-            "message": f"{type(module).__name__} failed in a way it did not foresee: "
-            f"{type(e).__name__}: {e}",
-            "hint": "this is an error of the module; the journal has its trace",
-            "trace": traceback.format_exc(limit=-12),
-        }
+    except BaseException as e:  # noqa: BLE001 - an error that no one foresaw is ours
+        return _unforeseen(module, e)
+
+
+def _unforeseen(module: Module, error: BaseException) -> Report:
+    return _failed(
+        f"{type(module).__name__} failed in a way it did not foresee: "
+        f"{type(error).__name__}: {error}",
+        hint="this is an error of the module; the journal has its trace",
+        trace="".join(traceback.format_exception(error, limit=-12)),
+    )
 
 
 def _bring_about(module: StateModule, context: HostContext) -> Report:
@@ -195,13 +265,11 @@ def _bring_about(module: StateModule, context: HostContext) -> Report:
     if module.verify:
         again = module.plan(module.probe(context))
         if again.kind != "no_change":
-            return {
-                "outcome": "failed",
-                "kind": "internal",
-                "fault": "platform",
-                "message": f"it was done, but did not hold: {again.because}",
-                "hint": "something else changes the same thing, or the module is wrong",
-            }
+            return _failed(
+                f"it was done, but did not hold: {again.because}",
+                "platform",
+                hint="something else changes the same thing, or the module is wrong",
+            )
     report = _report("changed", result)
     report["message"] = report["message"] or verdict.because
     return report
@@ -215,5 +283,3 @@ def _report(outcome: str, result: Result | None) -> Report:
         "values": dict(result.values),
         "environment": dict(result.environment),
     }
-
-

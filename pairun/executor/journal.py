@@ -8,15 +8,18 @@ It is a record for reports and never a source of truth. Schema 1; every record h
 - ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
   hint, output (the last lines it printed), trace (of an error that no one foresaw)
 - ``wait``: task, seconds, because
-- ``task_end``: task, name, outcome, attempts, seconds, message, kind, fault, handler
+- ``task_end``: task, name, outcome, attempts, of, seconds, message, handler, and for a failure
+  kind, fault, hint, trace (of an error that no one foresaw before the first attempt)
 - ``handlers_begin``: event, count
 - ``phase_end``: phase, outcome, exit_code, seconds
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import time
 from collections.abc import Callable
 from typing import Any
@@ -43,9 +46,7 @@ class Journal:
         self._path = path
         self._fd: int | None = None
         try:
-            self._fd = os.open(
-                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
-            )
+            self._fd = _open(path)
         except OSError as e:
             complain(f"no journal is kept: {path}: {e.strerror}")
 
@@ -54,19 +55,44 @@ class Journal:
         if self._fd is None or record["type"] == "output":
             return
         full = {"schema": SCHEMA, "time": round(time.time(), 3), **record}
-        line = self._redactor.bytes(json.dumps(full, ensure_ascii=False).encode("utf-8", "replace"))
+        data = self._redactor.redact(
+            json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        )
         try:
             # One write per record: a killed process leaves whole lines, or one torn last line.
-            os.write(self._fd, line + b"\n")
+            if os.write(self._fd, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as e:
-            self._complain(f"the journal ends here: {self._path}: {e.strerror}")
             self.close()
+            self._complain(f"the journal ends here: {self._path}: {e.strerror}")
 
     def close(self) -> None:
         """Close the file."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+def _open(path: str) -> int:
+    """Open a journal for appending; nothing that stands there is trusted.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    # O_NONBLOCK: opening a named pipe would wait for a reader for ever.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fd = os.open(path, flags, 0o644)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if found.st_size and os.pread(fd, 1, found.st_size - 1) != b"\n":
+            # The last writer was killed; what it left must not spoil the next record.
+            os.write(fd, b"\n")
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def read_journal(path: str) -> list[Record]:

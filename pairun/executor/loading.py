@@ -102,7 +102,9 @@ def plan_loader(plan: Plan) -> Callable[[str], type[Module]]:
 
     def load(name: str) -> type[Module]:
         if name not in loaded:
-            file = plan.modules[name]
+            file = plan.modules.get(name)
+            if file is None:
+                raise PairunError(Problem("PR602", f"the plan does not say where module {name} is"))
             loaded[name] = load_module(name, file.path, file.sha256)
         return loaded[name]
 

@@ -31,21 +31,27 @@ class OutputLines:
         self._rest = b""
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
 
-    def read(self) -> bool:
-        """Take what is there; True when the last writer is gone and the pipe is closed."""
-        while self.open:
-            try:
-                chunk = os.read(self.fd, 65536)
-            except BlockingIOError:
-                return False
-            if not chunk:
-                last = self._stream.close()
-                self._split(last + (b"\n" if last or self._rest else b""))
-                os.close(self.fd)
-                self.open = False
-                return True
+    def read(self) -> None:
+        """Take what is there, at most 64 KiB: one who prints without end must not keep us."""
+        if not self.open:
+            return
+        try:
+            chunk = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return
+        if chunk:
             self._split(self._stream.feed(chunk))
-        return True
+            return
+        # the last writer is gone
+        last = self._stream.close()
+        self._split(last + (b"\n" if last or self._rest else b""))
+        os.close(self.fd)
+        self.open = False
+
+    def drain(self) -> None:
+        """Take what was printed up to now; a pipe holds 64 KiB (pipe(7))."""
+        self.read()
+        self.read()
 
     def _split(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-import selectors
+import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import attrs
 
 from pairun.executor.journal import Emit, Journal
 from pairun.executor.output import OutputLines
 from pairun.executor.plan import Plan
 from pairun.executor.run import PhaseOutcome
+from pairun.executor.signals import block_stop_signals
 from pairun.redaction import Redactor
+from pairun.runtime.grace import VARIABLE, parse_grace
 
 
 def log_dir(pai_dir: str, env: dict[str, str] | os._Environ[str]) -> str:
     """The Pod's log directory on the shared volume."""
     return os.path.join(pai_dir, "logs", env.get("FC_POD_UID") or "local")
+
+
+def with_grace(plan: Plan, env: Mapping[str, str]) -> Plan:
+    """The plan with the grace time that the platform gives this Pod, where it tells."""
+    seconds = parse_grace(env.get(VARIABLE, ""))
+    return plan if seconds is None else attrs.evolve(plan, grace_s=seconds)
 
 
 class PhaseEvents:
@@ -71,25 +81,25 @@ class PhaseEvents:
         self._journal.close()
 
 
-def pump_in_background(lingering: list[tuple[int, OutputLines]]) -> None:
+def pump_in_background(lingering: list[OutputLines]) -> None:
     """Read on what background processes of tasks print, in a process of its own.
 
     A task may leave a server running. When the executor ends, nobody would read its output any
     more, and its next line would kill it (SIGPIPE). The child is left to PID 1, and ends with the
-    last writer.
+    last writer: a signal that ends the writer must not cut off its last words.
     """
-    still_open = [lines for _, lines in lingering if not lines.read()]
-    if not still_open or os.fork() != 0:
+    for lines in lingering:
+        lines.drain()
+    if not any(lines.open for lines in lingering) or os.fork() != 0:
         return
     try:
         os.setsid()
-        with selectors.DefaultSelector() as selector:
-            for lines in still_open:
-                selector.register(lines.fd, selectors.EVENT_READ, lines)
-            while selector.get_map():
-                for key, _ in selector.select():
-                    fd = key.fd
-                    if key.data.read():
-                        selector.unregister(fd)
+        block_stop_signals()
+        while still_open := {lines.fd: lines for lines in lingering if lines.open}:
+            poll = select.poll()
+            for fd in still_open:
+                poll.register(fd, select.POLLIN)
+            for fd, _ in poll.poll():
+                still_open[fd].read()
     finally:
         os._exit(0)

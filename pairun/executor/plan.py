@@ -20,6 +20,9 @@ from pairun.errors import PairunError, Problem
 from pairun.module import FailureKind, Phase, Secret
 
 SCHEMA = 1
+USER_COMMAND = "user_command"
+"""The one module that PID 1 runs itself; it is the last task of its phase."""
+
 Event = Literal["success", "failure", "signal"]
 EVENTS: tuple[Event, ...] = ("success", "failure", "signal")
 FailurePolicy = Literal["fail", "ignore"]
@@ -274,6 +277,4 @@ def load_plan(text: str | bytes, secrets: Mapping[str, Any], file: str) -> Plan:
             pairun=raw["pairun"],
         )
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise PairunError(
-            Problem("PR702", f"{file} is not a plan: {type(e).__name__} {e}")
-        ) from e
+        raise PairunError(Problem("PR702", f"{file} is not a plan: {type(e).__name__} {e}")) from e

@@ -52,6 +52,23 @@ class PhaseOutcome:
     message: str = ""
 
 
+def retry_delay(task: Task, attempts: int, retry_after_s: float | None = None) -> float:
+    """Seconds to wait before the next attempt.
+
+    Exponential with full jitter; what the other side asked for wins.
+
+    Args:
+        task: the task.
+        attempts: how many it has made, one at least.
+        retry_after_s: what the other side asked for.
+    """
+    if retry_after_s is not None:
+        return max(0.0, min(retry_after_s, MAX_RETRY_AFTER_S))
+    # The exponent is bounded, because a float is.
+    longest = min(MAX_DELAY_S, task.delay_s * 2.0 ** min(attempts - 1, 64))
+    return random.uniform(0, longest)  # noqa: S311 - jitter
+
+
 @attrs.define(kw_only=True)
 class _Run:
     """A task on its way through its attempts."""
@@ -74,6 +91,19 @@ class _Run:
     @property
     def of(self) -> int:
         return self.task.retries + 1
+
+    def bound(self) -> None:
+        """Set the limit of the attempt that runs, by all that bounds it."""
+        assert self.attempt is not None
+        limits = [self.deadline]
+        if self.task.timeout_s is not None:
+            limits.append(self.attempt.started + self.task.timeout_s)
+        limit = min((x for x in limits if x is not None), default=None)
+        if self.handler and limit is not None:
+            # A handler's share includes the time it takes to stop it.
+            self.kill_after_s = min(1.0, 0.2 * max(0.0, limit - time.monotonic()))
+            limit -= self.kill_after_s
+        self.attempt.deadline = limit
 
 
 class Executor:
@@ -289,7 +319,9 @@ class Executor:
     def _begin(self, run: _Run) -> None:
         task = run.task
         if self.signal is not None and not run.handler:
-            self._end(run, "failed", {"kind": "transient", "fault": "unknown", "message": "stopped"})
+            self._end(
+                run, "failed", {"kind": "transient", "fault": "unknown", "message": "stopped"}
+            )
             return
         try:
             if not self._resolved(task.when):
@@ -453,30 +485,3 @@ def _late_problem(error: PairunError) -> Report:
         "message": f"[{first.id}] {first.message}",
         "hint": first.hint,
     }
-
-
-class _Signals:
-    """Signals as bytes in a pipe, so that one selector waits for everything."""
-
-    NUMBERS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-    def install(self) -> None:
-        self.fd, self._in = os.pipe()
-        os.set_blocking(self.fd, False)
-        os.set_blocking(self._in, False)
-        self._old_fd = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
-        self._old = {n: signal.signal(n, lambda *_: None) for n in self.NUMBERS}
-
-    def restore(self) -> None:
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._old_fd)
-        os.close(self.fd)
-        os.close(self._in)
-
-    def take(self) -> list[int]:
-        """The numbers that came since the last look."""
-        try:
-            return list(os.read(self.fd, 4096))
-        except BlockingIOError:
-            return []

@@ -18,7 +18,7 @@ from pairun.module import Phase, Secret
 from pairun.playbook.compiling import Facts, compile_phase
 from pairun.playbook.effective import Effective, Layers
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.reading import Node
+from pairun.playbook.reading import Node, js_text
 from pairun.playbook.template import Unknown
 
 CLUSTER_UNKNOWN = Unknown(
@@ -89,8 +89,7 @@ def plan_role(
     )
     phases: tuple[Phase, ...] = ("init", "runtime")
     plans = {
-        phase: compile_phase(effective, phase, layers.content, facts, problems)
-        for phase in phases
+        phase: compile_phase(effective, phase, layers.content, facts, problems) for phase in phases
     }
     return RolePlan(role=role, uses=tuple(uses), effective=effective, plans=plans)
 
@@ -98,10 +97,10 @@ def plan_role(
 def cluster_facts(cluster: Cluster) -> dict[str, Any]:
     """What expressions see as ``cluster`` once every peer has an address."""
     summary = cluster_summary(cluster)
-    own_instances = next(
+    own_instances: list[dict[str, Any]] = next(
         (r["instances"] for r in summary["roles"] if r["fc_name"] == cluster.own_role), []
     )
-    own = next((i for i in own_instances if i["index"] == cluster.own_index), {})
+    own: dict[str, Any] = next((i for i in own_instances if i["index"] == cluster.own_index), {})
     return {
         "environment": [list(pair) for pair in runtime_environment(cluster)],
         "summary": summary,
@@ -124,7 +123,7 @@ def secrets_of(job: Job) -> list[str]:
         elif isinstance(value, Secret):
             found.append(value.reveal())
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            found.append(str(value))
+            found.append(js_text(value))
 
     if job.secrets is not None:
         collect_from(job.secrets.plain())

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Protocol, cast
 
 import attrs
 
 from pairun.errors import PairunError, Problem
 from pairun.executor.context import HostContext
+from pairun.executor.loading import plan_loader
 from pairun.executor.phase import log_dir
-from pairun.executor.plan import ModuleFile, Plan, SecretStore, Task, dump_plan
-from pairun.module import Failure, reveal
+from pairun.executor.plan import USER_COMMAND, ModuleFile, Plan, SecretStore, Task, dump_plan
+from pairun.module import Failure, build
 
 KEPT = frozenset({"logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret"})
 """What init neither deletes nor shadows: logs, and what the platform mounts."""
@@ -74,7 +75,7 @@ class Volume:
         self._write_secret("secrets.json", json.dumps(secrets.dump()))
         command = _command_of(plan)
         if command is not None:
-            self._write_secret("user.sh", _script(command.args))
+            self._write_secret("user.sh", _script(plan, command))
         # The plan last: while it is missing, nothing starts.
         self._host.write_file(self._path("runtime.d", "plan.json"), json.dumps(document).encode())
 
@@ -101,16 +102,19 @@ class Volume:
         return out
 
 
+class _Command(Protocol):
+    """What the module of the user's command offers besides a module's methods."""
+
+    def script_text(self) -> str:
+        """The file that the shell runs."""
+
+
 def _command_of(plan: Plan) -> Task | None:
     last = plan.steps[-1] if plan.steps else None
-    return last if isinstance(last, Task) and last.module == "user_command" else None
+    return last if isinstance(last, Task) and last.module == USER_COMMAND else None
 
 
-def _script(args: Mapping[str, Any]) -> str:
-    """``user.sh``: the shell options OpenPAI's runtime sets, then the command as it was written."""
-    options = ["set -o errexit"]
-    if args.get("nounset", True):
-        options.append("set -o nounset")
-    # dash has no pipefail; where a shell has it, exit codes depend on it.
-    options.append("if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi")
-    return "\n".join([*options, reveal(args["script"]), ""])
+def _script(plan: Plan, command: Task) -> str:
+    module, problems = build(plan_loader(plan)(command.module), command.args)
+    assert not problems  # the plan was checked
+    return cast("_Command", module).script_text()

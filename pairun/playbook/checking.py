@@ -71,7 +71,7 @@ def _problems(
                 hint or did_you_mean(name, known),
             )
     elif error.validator == "required":
-        for name in error.validator_value:
+        for name in schema["required"]:
             if node.get(name) is None and f"'{name}'" in error.message:
                 yield Problem(ids.missing, f"'{name}' is missing", node.key or node.place)
     elif error.validator == "propertyNames" or "propertyNames" in error.schema_path:
@@ -128,7 +128,7 @@ def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return " or ".join(words[k] for k in kinds)
     if error.validator in ("anyOf", "oneOf"):
-        return " or ".join(_described(s, _as_type(error)) for s in error.validator_value)
+        return " or ".join(_described(s, _as_type(error)) for s in schema[str(error.validator)])
     limits = {
         "minimum": "at least {}", "maximum": "at most {}", "minLength": "at least {} character",
         "maxLength": "at most {} characters", "minItems": "a list of at least {}",

@@ -14,6 +14,7 @@ from pairun.executor.plan import (
     DEFAULT_GRACE_S,
     DEFAULT_RETRY_ON,
     EVENTS,
+    USER_COMMAND,
     Group,
     Late,
     Plan,
@@ -21,15 +22,16 @@ from pairun.executor.plan import (
     Task,
 )
 from pairun.module import Phase, arguments, build, parse_duration
-from pairun.playbook.checking import shown
+from pairun.playbook.checking import Ids, shown, violations
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task
 from pairun.playbook.effective import RESERVED, Effective
-from pairun.playbook.keywords import keywords_of
+from pairun.playbook.keywords import KEYWORDS, keywords_of
 from pairun.playbook.policy import Policy
 from pairun.playbook.reading import Node
 from pairun.playbook.template import Scope, Unknown, condition, is_template, render
 
+_IDS = Ids("PR201", "PR204", "PR205")
 _MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_codes")
 
 
@@ -76,6 +78,8 @@ class _Compiler:
         self._content = content
         self._facts = facts
         self._problems = problems
+        # Values were checked where they were read; only after a problem can one be of a wrong kind.
+        self._sound = not problems.errors
         self._modules: set[str] = set()
         self._vars: dict[str, Any] = {}
         self._results = Unknown(
@@ -110,7 +114,7 @@ class _Compiler:
             tasks = step.tasks if isinstance(step, Group) else (step,)
             for task in tasks:
                 last = i == len(steps) - 1 and not isinstance(step, Group)
-                if task.module == "user_command" and not last:
+                if task.module == USER_COMMAND and not last:
                     later = self._draft.find(next(_ids(steps[i + 1 :]), task.id))
                     self._problems.error(
                         "PR208",
@@ -162,8 +166,12 @@ class _Compiler:
 
     # --- tasks ---
 
+    def _keywords(self, draft: TaskDraft) -> Mapping[str, Node]:
+        """What a task says, without values of a wrong kind, which were reported."""
+        return {k: n for k, n in draft.node.items() if self._sound or _fits(k, n)}
+
     def _task(self, draft: TaskDraft, handler_of: Task | None = None) -> Task | None:
-        where: Mapping[str, Node] = draft.node.value
+        where = self._keywords(draft)
         cls = self._content.module(draft.module)
         self._modules.add(draft.module)
         if self._draft.phase not in cls.phases:
@@ -183,24 +191,37 @@ class _Compiler:
         args = self._arguments(draft, local)
         task = Task(
             id=draft.id,
-            name=str(self._value(where["name"], draft, local)) if "name" in where else "",
+            name=self._sentence(where.get("name"), draft, local),
             module=draft.module,
             args=args,
             when=self._when(where.get("when"), draft, local),
-            environment=self._value(where["environment"], draft, local) or {}
-            if "environment" in where
-            else {},
+            environment=self._mapping(where.get("environment"), draft, local),
             failure_policy=self._plain(where.get("failure_policy"), draft.failure_policy),
             where=str(draft.place),
-            **self._known(draft, local),
+            **self._known(where, draft, local),
         )
         self._check_effect(draft, handler_of)
         handlers = self._handlers(draft, task)
         return attrs.evolve(task, on_exit=handlers) if handlers else task
 
-    def _known(self, draft: TaskDraft, local: Mapping[str, Any]) -> dict[str, Any]:
+    def _sentence(self, node: Node | None, draft: TaskDraft, local: Mapping[str, Any]) -> str:
+        """A task's name; what is not known of it yet stays as it was written."""
+        if node is None or node.value is None:
+            return ""
+        value = self._value(node, draft, local)
+        return str(node.value if isinstance(value, Late) else value)
+
+    def _mapping(
+        self, node: Node | None, draft: TaskDraft, local: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """A mapping without the entries that a higher layer set back."""
+        made = {} if node is None else self._value(node, draft, local)
+        return {k: v for k, v in (made or {}).items() if v is not None}
+
+    def _known(
+        self, where: Mapping[str, Node], draft: TaskDraft, local: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """The keywords that must be known before the run."""
-        where: Mapping[str, Node] = draft.node.value
         values: dict[str, Any] = {}
         for name in _MUST_BE_KNOWN:
             node = where.get(name)
@@ -209,7 +230,9 @@ class _Compiler:
             value = self._value(node, draft, local)
             if isinstance(value, Late):
                 self._problems.error(
-                    "PR305", f"'{name}' must be known before the run, and depends on {value.because}", node.place
+                    "PR305",
+                    f"'{name}' must be known before the run, and depends on {value.because}",
+                    node.place,
                 )
             elif value is not _Broken:
                 values[name] = value
@@ -227,7 +250,7 @@ class _Compiler:
             "retry_on": tuple(values.get("retry_on", DEFAULT_RETRY_ON)),
             "timeout_s": self._seconds(values, where, "timeout", None),
             "deadline_s": self._seconds(values, where, "deadline", None),
-            "exit_codes": values.get("exit_codes", {}),
+            "exit_codes": {k: v for k, v in values.get("exit_codes", {}).items() if v is not None},
         }
 
     def _seconds(
@@ -283,7 +306,7 @@ class _Compiler:
         return {k: v for k, v in values.items() if v is not None or k in required}
 
     def _handlers(self, draft: TaskDraft, task: Task) -> tuple[Task, ...]:
-        node = draft.node.value.get("on_exit")
+        node = self._keywords(draft).get("on_exit")
         if node is None or node.value is None:
             return ()
         handlers: list[Task] = []
@@ -303,12 +326,12 @@ class _Compiler:
             made = self._task(handler, task)
             # A handler whose condition is known to be false would only be noise in the review.
             if made is not None and made.when is not False:
-                handlers.append(attrs.evolve(made, events=_events(entry.get("event"))))
+                handlers.append(attrs.evolve(made, events=_events(self._keywords(handler).get("event"))))
         return tuple(handlers)
 
     def _check_effect(self, draft: TaskDraft, handler_of: Task | None) -> None:
         """A combination that has no effect is an error, where one layer wrote both halves."""
-        where: Mapping[str, Node] = draft.node.value
+        where = self._keywords(draft)
 
         def written(name: str) -> Node | None:
             node = where.get(name)
@@ -357,6 +380,12 @@ class _BrokenValue(str):
 
 
 _Broken = _BrokenValue("(not valid)")
+
+
+def _fits(keyword: str, node: Node) -> bool:
+    if keyword not in KEYWORDS or node.value is None:
+        return True
+    return not any(violations(node, KEYWORDS[keyword].schema, _IDS))
 
 
 def _unready(value: object) -> bool:

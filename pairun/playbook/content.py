@@ -58,7 +58,11 @@ class Root:
     def digest(self) -> str:
         """The first 12 hex digits of the SHA-256 over names and contents."""
         sha = hashlib.sha256()
-        for folder, ending in (("modules", ".py"), ("playbooks", ".yaml"), ("plugin_specs", ".yaml")):
+        for folder, ending in (
+            ("modules", ".py"),
+            ("playbooks", ".yaml"),
+            ("plugin_specs", ".yaml"),
+        ):
             for name, path in self.files(folder, ending).items():
                 sha.update(f"{folder}/{name}\0".encode() + load_bytes(path) + b"\0")
         return sha.hexdigest()[:12]

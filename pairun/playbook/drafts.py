@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from pairun.errors import Place, Problems
+from pairun.executor.plan import USER_COMMAND
 from pairun.module import Phase
 from pairun.playbook.keywords import keywords_of
 from pairun.playbook.reading import Node
@@ -45,7 +46,9 @@ class TaskDraft:
     @property
     def args(self) -> Node:
         """The module's arguments, as written."""
-        return self.node.value[self.module]
+        node = self.node.get(self.module)
+        assert node is not None  # a draft has its module
+        return node
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -86,12 +89,16 @@ class Draft:
     def end(self) -> int:
         """Where an appended task goes: the end, but before the user's command."""
         last = self.steps[-1] if self.steps else None
-        ends = isinstance(last, TaskDraft) and last.module == "user_command"
+        ends = isinstance(last, TaskDraft) and last.module == USER_COMMAND
         return len(self.steps) - 1 if ends else len(self.steps)
 
 
 def draft_task(
-    node: Node, modules: Mapping[str, object], origin: str, problems: Problems, **more: Any  # noqa: ANN401
+    node: Node,
+    modules: Mapping[str, object],
+    origin: str,
+    problems: Problems,
+    **more: Any,  # noqa: ANN401
 ) -> TaskDraft | None:
     """A task from its tree; None, with a problem, when it has not exactly one module."""
     reserved = {*keywords_of("task"), *keywords_of("operation"), "event"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from pairun.errors import Problems
+from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import Content
@@ -58,18 +58,14 @@ class Layers:
         for phase in PHASES:
             for document in content.playbooks(phase):
                 self.check(document, problems)
-        self._specs_checked: set[str] = set()
+        self._spec_problems: dict[str, Problems] = {}
         problems.raise_errors()
 
     def check(self, document: Node, problems: Problems) -> None:
         """Check a playbook document against the format."""
-        problems.extend(
-            violations(document, self._schema, _IDS, foreign=FOREIGN, what="keyword")
-        )
+        problems.extend(violations(document, self._schema, _IDS, foreign=FOREIGN, what="keyword"))
         if document.get("tasks") is None and document.get("patches") is None:
-            problems.error(
-                "PR205", "a playbook has 'tasks' or 'patches'", document.place
-            )
+            problems.error("PR205", "a playbook has 'tasks' or 'patches'", document.place)
 
     def effective(
         self,
@@ -90,21 +86,26 @@ class Layers:
             problems: takes everything that is wrong.
         """
         drafts = {phase: self._base(phase, problems) for phase in PHASES}
-        self._check_specs(uses, problems)
-        add_plugins(
-            drafts, self.content, list(uses), self.policy, user_extension, problems
-        )
+        sound = [u for u in uses if self._spec_is_sound(u.plugin, problems)]
+        add_plugins(drafts, self.content, sound, self.policy, user_extension, problems)
         for layer, node in (("engine", engine), ("job", job)):
             if node is not None:
                 self._apply_layer(drafts, layer, node, problems)
         _check_ids(drafts, problems)
         return Effective(drafts=drafts, policy=self.policy)
 
-    def _check_specs(self, uses: Sequence[PluginUse], problems: Problems) -> None:
-        for name in dict.fromkeys(u.plugin for u in uses):
-            if name in self.content.specs and name not in self._specs_checked:
-                self._specs_checked.add(name)
-                check_spec(self.content.document(*self.content.specs[name]), self.content, problems)
+    def _spec_is_sound(self, plugin: str, problems: Problems) -> bool:
+        """Check a plugin's spec when it is first used; one with errors brings no tasks."""
+        if plugin not in self.content.specs:
+            return True  # whoever asks for it is told
+        if plugin not in self._spec_problems:
+            found = self._spec_problems[plugin] = Problems()
+            try:
+                check_spec(self.content.document(*self.content.specs[plugin]), self.content, found)
+            except PairunError as e:
+                found.extend(e.problems)
+        problems.extend(self._spec_problems[plugin])
+        return not self._spec_problems[plugin].errors
 
     def _base(self, phase: Phase, problems: Problems) -> Draft:
         draft = Draft(phase=phase)
@@ -112,7 +113,7 @@ class Layers:
             origin = document.place.source.layer
             if (tasks := document.get("tasks")) is not None:
                 draft.steps = self._steps(tasks, origin, problems)
-                draft.vars = {}
+                draft.vars, draft.grace = {}, None
             for name, node in (document.get("vars") or Node({}, document.place)).items():
                 draft.vars[name] = merged(draft.vars.get(name), node)
                 if name in RESERVED:
@@ -125,9 +126,7 @@ class Layers:
                 Patcher(draft, self.content.modules, origin, None, problems, {}).apply(patches)
         return draft
 
-    def _steps(
-        self, tasks: Node, origin: str, problems: Problems
-    ) -> list[TaskDraft | GroupDraft]:
+    def _steps(self, tasks: Node, origin: str, problems: Problems) -> list[TaskDraft | GroupDraft]:
         steps: list[TaskDraft | GroupDraft] = []
         for node in tasks.elements():
             if (name := node.get("parallel")) is not None:
@@ -158,9 +157,9 @@ class Layers:
                 continue
             other = "runtime" if phase == "init" else "init"
             elsewhere = {t.id: other for t in drafts[other].tasks()}  # type: ignore[index]
-            Patcher(
-                drafts[phase], self.content.modules, layer, policy, problems, elsewhere
-            ).apply(operations)
+            Patcher(drafts[phase], self.content.modules, layer, policy, problems, elsewhere).apply(
+                operations
+            )
 
     def _set_variable(
         self,
@@ -203,16 +202,26 @@ def layer_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_ids(drafts: Mapping[Phase, Draft], problems: Problems) -> None:
-    seen: dict[str, TaskDraft] = {}
+    seen: dict[str, Place] = {}
     for draft in drafts.values():
         for task in draft.tasks():
             if task.disabled:
                 continue
-            if (first := seen.setdefault(task.id, task)) is not task:
-                problems.error(
-                    "PR206",
-                    f"the id '{task.id}' is used twice",
-                    task.place,
-                    "give the task another id",
-                    also=[("first used here", first.place)],
-                )
+            for id_, place in _ids_of(task):
+                if (first := seen.setdefault(id_, place)) is not place:
+                    problems.error(
+                        "PR206",
+                        f"the id '{id_}' is used twice",
+                        place,
+                        "give the task another id",
+                        also=[("first used here", first)],
+                    )
+
+
+def _ids_of(task: TaskDraft) -> Iterator[tuple[str, Place]]:
+    """The id of a task, and those that its exit handlers were given."""
+    yield task.id, task.place
+    handlers = task.node.get("on_exit")
+    for handler in handlers.elements() if handlers else ():
+        if (given := handler.get("id")) is not None:
+            yield str(given.value), given.place

@@ -199,6 +199,20 @@ def _object(where: Where, modules: Mapping[str, Any], required: list[str]) -> di
     }
 
 
+# What has a default, to which null in a patch returns.
+_MAY_BE_SET_BACK = [n for n in keywords_of("task") if n not in ("id", "name", "locked")]
+
+
+def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A keyword's schema in a patch: null, and in a mapping of texts or codes also for one entry."""
+    of_entry = schema.get("additionalProperties")
+    inner = {"additionalProperties": _or_null(of_entry)} if of_entry else {}
+    if "enum" in schema:
+        return {**schema, "enum": [*schema["enum"], None]}
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return {**schema, **inner, "type": [*kinds, "null"]}
+
+
 def playbook_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a playbook.
 
@@ -218,8 +232,11 @@ def playbook_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
     root["properties"]["tasks"] |= {"items": step}
     root["properties"]["patches"] |= {"items": {"$ref": "#/$defs/operation"}}
     operation = _object("task", modules, [])
-    operation["properties"] |= _object("operation", {}, [])["properties"]
     operation["properties"]["on_exit"] |= {"items": {"$ref": "#/$defs/handler"}}
+    operation["properties"] |= {
+        name: _or_null(operation["properties"][name]) for name in _MAY_BE_SET_BACK
+    }
+    operation["properties"] |= _object("operation", {}, [])["properties"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "pairun playbook",

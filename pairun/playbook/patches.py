@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pairun.errors import Place, Problems, did_you_mean
+from pairun.executor.plan import USER_COMMAND
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, merged
 from pairun.playbook.keywords import OPERATIONS, keywords_of
 from pairun.playbook.policy import Policy
@@ -100,9 +101,9 @@ class Patcher:
                 node.key or node.place,
                 "args: {…}",
             )
-        for name in ("id", "event"):
-            if (node := changes.pop(name, None)) is not None:
-                self._problems.error("PR404", f"a patch cannot change '{name}'", node.place)
+        for name in [n for n in ("id", "event") if n in changes]:
+            place = changes.pop(name).place
+            self._problems.error("PR404", f"a patch cannot change '{name}'", place)
         args = op.get("args")
         if args is not None and isinstance(args.value, dict):
             changes[task.module] = args
@@ -199,7 +200,7 @@ class Patcher:
         if kind == "before":
             steps.insert(at, task)
             return
-        if anchor.module == "user_command":
+        if anchor.module == USER_COMMAND:
             self._problems.error(
                 "PR208",
                 "nothing runs after the user's command",

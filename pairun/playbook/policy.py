@@ -9,9 +9,7 @@ from pairun.errors import Place, Problems
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.reading import Node
 
-_NAMES: dict[str, Any] = {
-    "anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]
-}
+_NAMES: dict[str, Any] = {"anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]}
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "pairun policy",
@@ -23,7 +21,9 @@ SCHEMA: dict[str, Any] = {
             "type": "object",
             "additionalProperties": False,
             "properties": {
-                "patch": {"anyOf": [{"const": "*"}, {"type": "object", "additionalProperties": _NAMES}]},
+                "patch": {
+                    "anyOf": [{"const": "*"}, {"type": "object", "additionalProperties": _NAMES}]
+                },
                 "disable": _NAMES,
                 "insert": {
                     "type": "object",
@@ -33,7 +33,10 @@ SCHEMA: dict[str, Any] = {
                 "vars": _NAMES,
                 "plugins": {
                     "type": "object",
-                    "properties": {"allow": _NAMES, "deny": {"type": "array", "items": {"type": "string"}}},
+                    "properties": {
+                        "allow": _NAMES,
+                        "deny": {"type": "array", "items": {"type": "string"}},
+                    },
                     "additionalProperties": False,
                 },
             },

@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import yaml
-from yaml.cyaml import CParser
+from yaml._yaml import CParser
 from yaml.events import (
     AliasEvent,
     CollectionEndEvent,
+    CollectionStartEvent,
     DocumentStartEvent,
     Event,
     MappingStartEvent,
+    NodeEvent,
     ScalarEvent,
     SequenceStartEvent,
 )
@@ -134,9 +136,7 @@ def load_bytes(path: str) -> bytes:
         with open(path, "rb") as f:
             return f.read(MAX_BYTES + 1)
     except OSError as e:
-        raise PairunError(
-            Problem("PR108", f"{path} cannot be read: {e.strerror}")
-        ) from e
+        raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
 
 
 def decode(data: bytes, file: str, layer: str) -> Source:
@@ -265,6 +265,7 @@ class _Reader:
 
     def _place(self, event: Event) -> Place:
         mark = event.start_mark
+        assert mark is not None  # libyaml marks every event
         return Place(self._source, mark.line + 1, mark.column + 1)
 
     def _check_depth(self, stack: list[_Open], event: Event) -> None:
@@ -277,12 +278,12 @@ class _Reader:
                 )
             )
 
-    def _anchor(self, event: Event, node: Node) -> None:
+    def _anchor(self, event: NodeEvent, node: Node) -> None:
         if event.anchor:
             self._anchors[event.anchor] = node
 
     def _alias(self, event: AliasEvent) -> Node:
-        target = self._anchors.get(event.anchor)
+        target = self._anchors.get(event.anchor or "")
         if target is None or id(target.value) in self._open:
             what = "contains itself" if target else "is not anchored"
             raise PairunError(
@@ -353,7 +354,7 @@ class _Reader:
                 for name, node in source.items():
                     closed.node.value.setdefault(name, node)
 
-    def _check_tag(self, event: Event) -> None:
+    def _check_tag(self, event: CollectionStartEvent) -> None:
         plain = {None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
         if event.tag not in plain:
             self._problems.error(
@@ -376,7 +377,9 @@ class _Reader:
             return float(value) if kind == "!!float" and isinstance(value, int) else value
         self._problems.error(
             "PR107",
-            f"'{text[:40]}' is not a {kind}" if kind in wanted else f"the tag {kind} is not supported",
+            f"'{text[:40]}' is not a {kind}"
+            if kind in wanted
+            else f"the tag {kind} is not supported",
             self._place(event),
         )
         return text
@@ -393,8 +396,8 @@ class _Open:
         self.merges: list[Node] = []
 
 
-def _short(tag: str) -> str:
-    return tag.replace("tag:yaml.org,2002:", "!!")
+def _short(tag: str | None) -> str:
+    return (tag or "").replace("tag:yaml.org,2002:", "!!")
 
 
 # --- scalars -----------------------------------------------------------------------------------
@@ -458,7 +461,11 @@ def _js_integer(text: str) -> int | None:
     sign = -1 if text[0] == "-" else 1
     if len(text) - len(digits) > 1 or text.endswith("_") or len(text) > 400:  # noqa: PLR2004
         return None
-    for prefix, pattern, base in (("0b", "[01_]+", 2), ("0x", "[0-9a-fA-F_]+", 16), ("0", "[0-7_]+", 8)):
+    for prefix, pattern, base in (
+        ("0b", "[01_]+", 2),
+        ("0x", "[0-9a-fA-F_]+", 16),
+        ("0", "[0-7_]+", 8),
+    ):
         rest = digits[len(prefix) :]
         if digits.startswith(prefix) and re.fullmatch(pattern, rest) and rest.strip("_"):
             return sign * int(rest.replace("_", ""), base)
@@ -522,7 +529,9 @@ def js_text(value: Scalar) -> str:
     mantissa, _, power = shortest.partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0") or "0"
-    point = len(whole.lstrip("0")) if whole.strip("0") else -len(fraction) + len(fraction.lstrip("0"))
+    point = (
+        len(whole.lstrip("0")) if whole.strip("0") else -len(fraction) + len(fraction.lstrip("0"))
+    )
     point += int(power or 0)
     digits = digits.rstrip("0") or "0"
     sign = "-" if value < 0 else ""

@@ -137,7 +137,9 @@ def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any
     )
     given = use.parameters.plain()
     defaults = {
-        name: p["default"] for name, p in schema.get("properties", {}).items() if "default" in p
+        name: p["default"]
+        for name, p in schema.get("properties", {}).items()
+        if isinstance(p, dict) and "default" in p
     }
     known = given if isinstance(given, dict) else {}
     return {**defaults, **{k: v for k, v in known.items() if v is not None or k not in defaults}}

@@ -20,13 +20,16 @@ import re
 import shlex
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, UndefinedError
 from jinja2 import nodes as ast
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.filters import make_attrgetter
 from jinja2.meta import find_undeclared_variables
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pairun.errors import PairunError, Place, Problem, did_you_mean
 from pairun.executor.plan import Late
@@ -35,6 +38,7 @@ from pairun.module import Secret
 MAX_TEXT = 1_000_000
 MAX_RANGE = 10_000
 MAX_SECONDS = 2.0
+MAX_WORK = 16_000_000
 _BRANCHES = 64
 
 
@@ -98,6 +102,9 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
         raise PairunError(
             Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
         )
+    with _syntax(text, place):
+        # By itself, so that a parenthesis too many cannot become part of what follows.
+        _ENVIRONMENT.compile_expression(text)
     # Its truth may be known where its value is not: `unknown or true`.
     wrapped = "{{ true if (" + text + ") else false }}"
     value = _evaluate(wrapped, _prepare(wrapped, place, statements=False), place, scope)
@@ -116,7 +123,7 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:  # noqa: ANN401
     Raises:
         PairunError: as `render`; and when it is still not known.
     """
-    known = {k: resolve(v, names) if isinstance(v, Late) else v for k, v in late.vars.items()}
+    known = {k: _resolved(v, names) for k, v in late.vars.items()}
     scope = Scope({**names, **known})
     value = render(late.template, None, scope)
     if isinstance(value, Late):
@@ -124,6 +131,14 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:  # noqa: ANN401
             Problem("PR305", f"{late.where}: still not known: it depends on {value.because}")
         )
     return value
+
+
+def _resolved(value: Any, names: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain data
+    if isinstance(value, Late):
+        return resolve(value, names)
+    if isinstance(value, Mapping):
+        return {k: _resolved(v, names) for k, v in value.items()}
+    return [_resolved(v, names) for v in value] if isinstance(value, list | tuple) else value
 
 
 # --- preparing ---------------------------------------------------------------------------------
@@ -138,13 +153,24 @@ class _Prepared(NamedTuple):
 def _prepare(text: str, place: Place | None, statements: bool) -> _Prepared:
     if len(text) > MAX_TEXT:
         raise PairunError(Problem("PR304", "the text is too long for expressions", place))
-    try:
+    with _syntax(text, place):
         return _compiled(text, statements)
+
+
+class _Statement(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def _syntax(text: str, place: Place | None) -> Iterator[None]:
+    """What goes wrong before anything is evaluated."""
+    try:
+        yield
     except TemplateSyntaxError as e:
         raise PairunError(
             Problem("PR302", f"not a valid expression: {e.message}", _inside(place, text))
         ) from e
-    except RecursionError:
+    except (RecursionError, MemoryError):
         raise PairunError(Problem("PR304", "the expression is nested too deeply", place)) from None
     except _Statement:
         raise PairunError(
@@ -155,10 +181,6 @@ def _prepare(text: str, place: Place | None, statements: bool) -> _Prepared:
                 "use an expression: {{ a if b else c }}",
             )
         ) from None
-
-
-class _Statement(Exception):
-    pass
 
 
 @functools.lru_cache(maxsize=4096)
@@ -175,7 +197,8 @@ def _compiled(text: str, statements: bool) -> _Prepared:  # noqa: FBT001
         and not isinstance(body[0].nodes[0], ast.TemplateData)
     )
     if single:
-        inner = text.strip()[2:-2].strip("-+ ")
+        # One sign at either end belongs to the delimiter, a further one to the expression.
+        inner = re.sub(r"^[-+]|[-+]$", "", text.strip()[2:-2])
         expression = _ENVIRONMENT.compile_expression(inner, undefined_to_none=False)
         return _Prepared(lambda given: expression(**given), True, names)  # noqa: FBT003
     template = _ENVIRONMENT.from_string(text)
@@ -186,7 +209,10 @@ def _inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
     """The place of the first expression within a value, where the value's own line shows it."""
     if place is None:
         return None
-    for line in range(place.line, place.line + text.count("\n") + 2):
+    head = place.source.line(place.line)[place.column - 1 :]
+    # The text of a block scalar begins below its sign.
+    last = place.line + (text.count("\n") + 1 if head[:1] in ("|", ">", '"', "'", "") else 0)
+    for line in range(place.line, last + 1):
         start = place.column - 1 if line == place.line else 0
         at = place.source.line(line).find(needle, start)
         if at >= 0:
@@ -208,9 +234,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
                 state.begin(waiting.pop())
                 outcomes.append(_once(prepared, names, state))
                 # An unknown that was asked for its truth is tried the other way as well.
-                waiting += [
-                    [*state.taken[:i], True] for i in range(state.given, len(state.taken))
-                ]
+                waiting += [[*state.taken[:i], True] for i in range(state.given, len(state.taken))]
                 if len(outcomes) > _BRANCHES:
                     outcomes.append(_NotKnown("too much that is unknown"))
                     break
@@ -220,21 +244,31 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
                 "PR301",
                 f"'{e.path}' is not defined",
                 _inside(place, text, e.path) if place else None,
-                did_you_mean(e.path.rpartition(".")[2], e.known or scope.names),
+                did_you_mean(e.path.rpartition(".")[2], e.known or _top_names(e.path, scope)),
             )
         ) from e
     except (_TooMuch, MemoryError, OverflowError) as e:
+        why = str(e) or "more memory than there is"
         raise PairunError(
-            Problem("PR304", f"the expression costs too much: {e}", _inside(place, text))
+            Problem("PR304", f"the expression costs too much: {why}", _inside(place, text))
         ) from e
-    except (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as e:
+    except (
+        TemplateError,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        LookupError,
+        RecursionError,
+    ) as e:
+        why = "it touches a secret, so no more is said" if state.secret else str(e)
         raise PairunError(
-            Problem("PR305", f"the expression fails: {e}", _inside(place, text))
+            Problem("PR305", f"the expression fails: {why}", _inside(place, text))
         ) from e
     unknown = next((o for o in outcomes if isinstance(o, _NotKnown)), None)
     if unknown is None and any(o != outcomes[0] for o in outcomes[1:]):
         unknown = _NotKnown(state.asked)
     if unknown is not None:
+        _check_names(prepared, place, text, scope)
         return Late(
             template=text,
             expression=prepared.expression,
@@ -246,6 +280,26 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
     if not state.secret:
         return value
     return Secret(value if isinstance(value, str) else json.dumps(value))
+
+
+def _top_names(path: str, scope: Scope) -> list[str]:
+    return [] if "." in path or "[" in path else list(scope.names)
+
+
+def _check_names(prepared: _Prepared, place: Place | None, text: str, scope: Scope) -> None:
+    """Refuse a late expression with a name that its scope does not have.
+
+    The run knows more names than a job may use (``env``), so nothing is left for it to find out.
+    """
+    for name in sorted(prepared.names - scope.names.keys() - _ENVIRONMENT.globals.keys()):
+        raise PairunError(
+            Problem(
+                "PR301",
+                f"'{name}' is not defined",
+                _inside(place, text, name),
+                did_you_mean(name, scope.names),
+            )
+        )
 
 
 class _NotKnown(Exception):  # noqa: N818
@@ -260,6 +314,11 @@ def _once(prepared: _Prepared, names: Mapping[str, Any], state: _State) -> Any: 
         return _plain(value)
     except _NotKnown as e:
         return e
+    except TypeError:
+        # `in`, `/` and the like refuse what stands for an unknown before it can say so.
+        if state.unknown:
+            return _NotKnown(state.unknown)
+        raise
 
 
 class _State:
@@ -267,6 +326,7 @@ class _State:
 
     def __init__(self) -> None:
         self.secret = False
+        self.unknown = ""
         self.asked = ""
         self.taken: list[bool] = []
         self.given = 0
@@ -286,6 +346,7 @@ class _State:
 @contextlib.contextmanager
 def _deadline() -> Iterator[None]:
     """Stop an expression that runs away; between bytecodes, so single operations are bounded too."""
+    _work.done = 0
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -304,6 +365,29 @@ def _deadline() -> Iterator[None]:
 
 class _TooMuch(Exception):  # noqa: N818
     pass
+
+
+class _Work:
+    """Counts the characters and elements that one evaluation has made."""
+
+    done = 0
+
+    def spend(self, size: int) -> None:
+        self.done += size
+        if size > MAX_TEXT:
+            raise _TooMuch("a text or list that long")
+        if self.done > MAX_WORK:
+            raise _TooMuch("more text than it may make")
+
+
+_work = _Work()
+
+
+def _made(value: Any) -> Any:  # noqa: ANN401
+    """A value that an operation has made, once it is paid for."""
+    if isinstance(value, str | list | tuple):
+        _work.spend(len(value))
+    return value
 
 
 # --- views: data as expressions see it -----------------------------------------------------------
@@ -351,9 +435,7 @@ class _MapView(Mapping[str, Any]):
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401
         if key not in self.data and self.rest is not None:
-            return _UnknownView(
-                Unknown(self.rest, optional=True), f"{self.path}.{key}", self.state
-            )
+            return _UnknownView(Unknown(self.rest, optional=True), f"{self.path}.{key}", self.state)
         return _wrap(self.data[key], f"{self.path}.{key}", self.state)
 
     def __iter__(self) -> Iterator[str]:
@@ -397,6 +479,7 @@ class _UnknownView:
 
     def __init__(self, unknown: Unknown, path: str, state: _State) -> None:
         self.unknown, self.path, self.state = unknown, path, state
+        state.unknown = state.unknown or unknown.because
 
     def child(self, name: str) -> _UnknownView:
         return _UnknownView(
@@ -418,7 +501,7 @@ class _UnknownView:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _same
     __truediv__ = __floordiv__ = __neg__ = __pos__ = __call__ = __getitem__ = _same
     __str__ = __repr__ = __int__ = __float__ = __len__ = __iter__ = __contains__ = _fail
-    __index__ = __hash__ = __html__ = _fail  # type: ignore[assignment]
+    __index__ = __hash__ = __html__ = _fail
 
 
 # --- Jinja -------------------------------------------------------------------------------------
@@ -460,7 +543,7 @@ _FILTERS = frozenset(
 class _Environment(ImmutableSandboxedEnvironment):
     """The sandbox, with dotted paths in errors and bounds on every operation that can grow."""
 
-    intercepted_binops = frozenset({"*", "**", "%"})
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
 
     def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401
         return self._look_up(obj, attribute, method=True)
@@ -494,7 +577,12 @@ class _Environment(ImmutableSandboxedEnvironment):
                 return _undefined(f"{path}[{key}]", [])
         return _undefined(f"{type(obj).__name__}.{key}", [])
 
+    def call(self, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return _made(super().call(context, function, *args, **kwargs))
+
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401
+        if isinstance(left, _UnknownView) or isinstance(right, _UnknownView):
+            return left if isinstance(left, _UnknownView) else right
         if operator == "**":
             numbers = isinstance(left, int | float) and isinstance(right, int | float)
             if not numbers or abs(left) > 10_000 or abs(right) > 64:  # noqa: PLR2004
@@ -504,10 +592,11 @@ class _Environment(ImmutableSandboxedEnvironment):
         elif operator == "*":
             for a, b in ((left, right), (right, left)):
                 if isinstance(a, str | list | tuple | _ListView) and isinstance(b, int):
-                    if len(a) * b > MAX_TEXT:
-                        raise _TooMuch("a text that long")
+                    _work.spend(max(0, len(a) * b))
                 elif isinstance(a, int) and isinstance(b, int) and a.bit_length() > 10_000:  # noqa: PLR2004
                     raise _TooMuch("a number that large")
+        elif operator == "+" and isinstance(left, str | list | tuple | _ListView):
+            _work.spend(len(left) + (len(right) if isinstance(right, Sequence) else 0))
         return super().call_binop(context, operator, left, right)
 
 
@@ -531,9 +620,24 @@ def _bounded_range(*bounds: int) -> range:
 
 def _replace(text: str, old: str, new: str) -> str:
     text, old, new = str(text), str(old), str(new)
-    if len(text) + text.count(old) * len(new) > MAX_TEXT:
-        raise _TooMuch("a text that long")
+    _work.spend(len(text) + text.count(old) * len(new))
     return text.replace(old, new)
+
+
+def _joined(texts: Iterable[Any]) -> str:
+    """The texts as one; counted before they are put together."""
+    parts = []
+    for each in texts:
+        parts.append(str(each))
+        _work.spend(len(parts[-1]))
+    return "".join(parts)
+
+
+def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> str:
+    if attribute is not None:
+        values = map(make_attrgetter(_ENVIRONMENT, attribute), values)
+    separated = ((d, value) if n else (value,) for n, value in enumerate(values))
+    return _joined(text for pair in separated for text in pair)
 
 
 def _to_json(value: Any) -> str:  # noqa: ANN401
@@ -544,6 +648,42 @@ def _defined(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, _UnknownView) and value.unknown.optional:
         return value
     return not isinstance(value, Undefined)
+
+
+class _Generator(CodeGenerator):
+    """Puts texts together (``~``) where they are counted."""
+
+    def visit_Concat(self, node: ast.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja's name
+        self.write("environment.concat((")
+        for each in node.nodes:
+            self.visit(each, frame)
+            self.write(", ")
+        self.write("))")
+
+
+_Environment.code_generator_class = _Generator
+_Environment.concat = staticmethod(_joined)
+
+
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter whose results are counted."""
+
+    @functools.wraps(function)
+    def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return _made(function(*args, **kwargs))
+
+    return counted
+
+
+def _three_valued(test: Any) -> Callable[..., Any]:
+    """A test that does not know the answer for a value that is not known."""
+
+    @functools.wraps(test)
+    def asked(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        unknown = next((a for a in args if isinstance(a, _UnknownView)), None)
+        return test(*args, **kwargs) if unknown is None else unknown
+
+    return asked
 
 
 def _make_environment() -> _Environment:
@@ -560,12 +700,15 @@ def _make_environment() -> _Environment:
     environment.filters = {n: f for n, f in environment.filters.items() if n in _FILTERS}
     environment.filters |= {
         "replace": _replace,
+        "join": _join,
         "tojson": _to_json,
         "quote": lambda value: shlex.quote(str(value)),
         "basename": lambda value: os.path.basename(str(value)),
         "dirname": lambda value: os.path.dirname(str(value)),
         "string": lambda value: str(_finalize(value)),
     }
+    environment.filters = {n: _counted(f) for n, f in environment.filters.items()}
+    environment.tests = {n: _three_valued(t) for n, t in environment.tests.items()}
     environment.tests["defined"] = _defined
     environment.tests["undefined"] = lambda value: not _defined(value)
     environment.globals = {"range": _bounded_range}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from typing import IO, Any
 
 from pairun.module import format_duration
@@ -22,6 +24,9 @@ class Console:
     """
 
     def __init__(self, stream: IO[str], redactor: Redactor) -> None:
+        if isinstance(stream, io.TextIOWrapper):
+            # What a stream cannot write must not end the phase that wants to tell it.
+            stream.reconfigure(errors="backslashreplace")
         self._stream = stream
         self._redactor = redactor
         self._style = Style(stream)
@@ -33,20 +38,30 @@ class Console:
             method(event)
 
     def say(self, line: str) -> None:
-        """Print a line."""
-        self._stream.write(self._redactor.text(line) + "\n")
-        self._stream.flush()
+        """Print a line; that nobody listens, or the disk is full, is no reason to fail."""
+        # a file name may hold bytes that are no text
+        clean = line.encode("utf-8", "backslashreplace").decode()
+        try:
+            self._stream.write(self._redactor.text(clean) + "\n")
+            self._stream.flush()
+        except OSError:
+            # What the stream still holds would fail once more when the interpreter ends.
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
 
     def _output(self, event: dict[str, Any]) -> None:
         self.say(f"  {self._style(event['task'], 'dim')} | {event['line']}")
 
     def _wait(self, event: dict[str, Any]) -> None:
         wait = format_duration(event["seconds"])
-        self.say(self._style(f"retry    {event['task']}: {event['because']}; next in {wait}", "yellow"))
+        self.say(
+            self._style(f"retry    {event['task']}: {event['because']}; next in {wait}", "yellow")
+        )
 
     def _task_end(self, event: dict[str, Any]) -> None:
         outcome = event["outcome"]
-        attempts = f", attempt {event['attempts']}" if event["attempts"] > 1 else ""
+        attempts = f", attempt {event['attempts']} of {event['of']}" if event["attempts"] > 1 else ""
         seconds = format_duration(event["seconds"])
         self.say(
             f"{self._style(f'{outcome:8}', _COLORS[outcome])} {event['task']}: {event['name']} "

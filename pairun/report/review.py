@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from pairun.errors import Problem
 from pairun.executor.plan import Group, Late, Plan, Task
 from pairun.executor.verdict import judge
-from pairun.module import Context, Secret, Verdict, format_duration
+from pairun.module import Context, Module, Secret, Verdict, format_duration
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import Draft, TaskDraft
 from pairun.playbook.reading import Node
@@ -67,7 +67,7 @@ class Reviewed:
 
 
 def review_phase(
-    plan: Plan, draft: Draft | None, content: Content, context: Context
+    plan: Plan, draft: Draft, content: Content, context: Context
 ) -> list[Reviewed]:
     """Every task of a phase with its verdict and its overrides, disabled ones included.
 
@@ -80,7 +80,7 @@ def review_phase(
     planned = {t.id: t for t in plan.tasks()}
     groups = {t.id: s.name for s in plan.steps if isinstance(s, Group) for t in s.tasks}
     out = []
-    for item in draft.tasks() if draft else ():
+    for item in draft.tasks():
         task = planned.get(item.id)
         if item.disabled or task is None:
             out.append(_disabled(item))
@@ -93,7 +93,7 @@ def review_phase(
                 module=task.module,
                 layer=item.origin,
                 where=str(item.place),
-                verdict=_verdict(task, content, context),
+                verdict=_verdict(task, content.module, context),
                 group=groups.get(task.id),
                 overrides=tuple(_overrides(item)),
             )
@@ -101,10 +101,23 @@ def review_phase(
     return out
 
 
-def _verdict(task: Task, content: Content, context: Context) -> Verdict:
+def review_plan(
+    plan: Plan, load: Callable[[str], type[Module]], context: Context
+) -> list[Reviewed]:
+    """Every task of a plan that was made before, with its verdict; its history is gone."""
+    return [
+        Reviewed(
+            task=task, id=task.id, name=task.name, module=task.module, layer="", where=task.where,
+            verdict=_verdict(task, load, context), group=None, overrides=(),
+        )
+        for task in plan.tasks()
+    ]  # fmt: skip
+
+
+def _verdict(task: Task, load: Callable[[str], type[Module]], context: Context) -> Verdict:
     if task.when is False:
         return Verdict("no_change", "skipped: its condition is false")
-    verdict = judge(task, content.module(task.module), context)
+    verdict = judge(task, load(task.module), context)
     if isinstance(task.when, Late):
         return Verdict("unknown", f"whether it runs depends on {task.when.because}")
     return verdict
@@ -142,7 +155,9 @@ def _overrides(item: TaskDraft) -> Iterator[Override]:
 
 
 def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:
-    if isinstance(node.value, dict):
+    if isinstance(node.value, dict) and (
+        node.overrides is None or isinstance(node.overrides.value, dict)
+    ):
         low = node.overrides.value if node.overrides is not None else {}
         for key, child in node.items():
             if child.overrides is not None:

@@ -56,7 +56,7 @@ class ReviewText:
         mark, color = _MARKS[item.verdict.kind]
         skipped = item.verdict.because.startswith("skipped") or item.task is None
         mark = "-" if skipped else mark
-        brought = "" if item.layer == "built-in" else f" ({item.layer}: {item.where})"
+        brought = "" if item.layer in ("", "built-in") else f" ({item.layer}: {item.where})"
         room = self._style.width - len(indent) - 21 - len(item.name)
         head = f"{indent}{self._style(mark, color)} {self._style(item.id.ljust(18), 'bold')} {item.name}"
         if brought and len(brought) <= room:
@@ -79,7 +79,9 @@ class ReviewText:
     def _because(self, item: Reviewed, indent: str) -> None:
         verdict = item.verdict
         words = {
-            "no_change": verdict.because if verdict.because.startswith("skipped") else f"no change: {verdict.because}",
+            "no_change": verdict.because
+            if verdict.because.startswith("skipped")
+            else f"no change: {verdict.because}",
             "will_change": f"will change: {verdict.because}",
             "unknown": f"unknown until run: {verdict.because}",
             "check": f"check: {verdict.because}",
@@ -91,7 +93,9 @@ class ReviewText:
 
     def _handler(self, handler: Task) -> None:
         events = "always" if handler.events == EVENTS else ", ".join(handler.events)
-        self.line(f"    {self._style('>', 'blue')} {self._style(handler.id.ljust(18), 'bold')} {handler.name}")
+        self.line(
+            f"    {self._style('>', 'blue')} {self._style(handler.id.ljust(18), 'bold')} {handler.name}"
+        )
         self.line("        " + self._style(f"on {events}", "dim"))
         self._values(handler, "        ")
 
@@ -129,7 +133,11 @@ class ReviewText:
 
     def _override(self, o: Override, indent: str) -> None:
         value = _compact(o.value)
-        was = "the default" if o.before[0] is None else f"{_compact(o.before[0])} ({o.before[1]} {o.before[2]})"
+        was = (
+            "the default"
+            if o.before[0] is None
+            else f"{_compact(o.before[0])} ({o.before[1]} {o.before[2]})"
+        )
         text = f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}"
         for n, part in enumerate(_wrapped(text, self._style.width - len(indent))):
             self.line(indent + ("  " if n else "") + self._style(part, "green"))

@@ -162,7 +162,6 @@ class RuntimePhase:
             "tasks", self._pai_dir, "--part", "handlers",
             "--state-in", str(question.fd), "--state-out", str(answer.fd),
         )  # fmt: skip
-        self.say(f"exit handlers for {event}: {', '.join(state.registered)}")
         child = self._supervisor.start(argv, self.env)
         question.close()
         # A stop that comes now is news for the one who shares the time out, not for a handler.

@@ -131,7 +131,7 @@ def test_failed_init(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
     (tmp_path / "root/playbooks/init.yaml").write_text(
         "phase: init\ntasks:\n"
         "  - {id: barrier, name: All are there, barrier: {backend: framework}}\n"
-        "  - {id: no, name: It fails, cmd: {argv: ['false']}, exit_codes: {permanent: 252}}\n"
+        "  - {id: no, name: It fails, cmd: {argv: ['false']}, exit_codes: {transient: 252}}\n"
     )
     job.role("w", "echo the command ran")
     run = start("--root", str(tmp_path / "root"))

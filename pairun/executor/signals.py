@@ -1,0 +1,74 @@
+"""Signals as bytes in a pipe, so that one poll waits for everything."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Tell us to end."""
+
+
+def block_stop_signals() -> None:
+    """Keep the stop signals pending until somebody takes them.
+
+    A process that dies of one before it listens has lost its state, and PID 1 of a container would
+    never hear of it (signal(7): what has no handler is not delivered to it, unless it is blocked).
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+
+
+class Signals:
+    """The process's stop signals and the ends of its children, while it is installed."""
+
+    NUMBERS = (signal.SIGCHLD, *STOP_SIGNALS)
+
+    def install(self) -> None:
+        """Take the signals over; those that were held back come now."""
+        self.fd, self._in = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._in, False)
+        self._old_fd = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
+        self._old = {n: signal.signal(n, lambda *_: None) for n in self.NUMBERS}
+        self._old_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, self.NUMBERS)
+
+    def restore(self) -> None:
+        """Give them back as they were; a stop signal that nobody has looked at is sent again."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
+        unseen = [n for n in self.take() if n in STOP_SIGNALS]
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._old_fd)
+        os.close(self.fd)
+        os.close(self._in)
+        for number in unseen:
+            os.kill(os.getpid(), number)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
+
+    def take(self) -> list[int]:
+        """The numbers that came since the last look."""
+        try:
+            return list(os.read(self.fd, 4096))
+        except BlockingIOError:
+            return []
+
+
+def fork_program() -> int:
+    """Fork a child that dies of our signals, as any program does; returns what `os.fork` returns.
+
+    Until the child has let go of our pipe, what is sent to it must wait: it would look to us as if
+    it had been sent to us.
+    """
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, Signals.NUMBERS)
+    pid = -1
+    try:
+        pid = os.fork()
+    finally:
+        if pid != 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)
+    if pid == 0:
+        signal.set_wakeup_fd(-1)
+        for number in Signals.NUMBERS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return pid

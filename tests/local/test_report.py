@@ -1,0 +1,85 @@
+"""The summary of a run as text."""
+
+from __future__ import annotations
+
+import io
+import json
+import pathlib
+from typing import Any
+
+from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
+from pairun.report.terminal import Style
+
+
+def _instance(label: str, journal: str = "", **more: Any) -> InstanceReport:
+    phases = {"init": PhaseReport(code=0, seconds=1.2), "command": PhaseReport(code=0, seconds=61)}
+    return InstanceReport(
+        **{"label": label, "journal": journal, "stopped": False, **phases, **more}
+    )
+
+
+def _render(*instances: InstanceReport, **more: Any) -> list[str]:
+    report = RunReport(
+        **{
+            "namespaces": True,
+            "because": "",
+            "images": ["example.com/team/image:1"],
+            "instances": instances,
+            "succeeded": True,
+            "exit_code": 0,
+            "verdict": "all instances have ended",
+            "workdir": "pairun-run/x",
+            **more,
+        }
+    )
+    return render_run(report, Style(io.StringIO())).splitlines()
+
+
+def test_first_line() -> None:
+    """The first line says the mode, and that the image was not used."""
+    lines = _render(_instance("w-0"), images=["a", "b", "a"])
+    assert lines[0] == (
+        "own namespaces; the images were not used, this machine's programs ran: a, b"
+    )
+    lines = _render(_instance("w-0"), namespaces=False, because="not permitted")
+    assert lines[0].startswith("rewritten paths (no namespaces: not permitted); the image was")
+
+
+def test_columns() -> None:
+    """Instances stand below each other, with codes and times."""
+    lines = _render(
+        _instance("worker-0"),
+        _instance("ps-0", command=None, stopped=True),
+        succeeded=False,
+        exit_code=7,
+        verdict="worker-1 ended with 7",
+    )
+    assert lines[1:] == [
+        "instance  init       command",
+        "worker-0  0 in 1.2s  0 in 1m1s",
+        "ps-0      0 in 1.2s  -          told to end",
+        "failed: worker-1 ended with 7",
+        "exit code 7",
+        "logs: pairun-run/x/INSTANCE/output.log, more in pairun-run/x/INSTANCE/pai/logs",
+    ]
+
+
+def test_notes_and_width(tmp_path: pathlib.Path) -> None:
+    """What healed, failed and ran at exit is told, and no line is longer than 100 columns."""
+    records = [
+        {"type": "task_end", "task": "clone", "outcome": "changed", "attempts": 3},
+        {"type": "task_end", "task": "fine", "outcome": "ok", "attempts": 1},
+        {"type": "task_end", "task": "last", "outcome": "failed", "attempts": 2,
+         "message": "it did not work at all " * 10},
+        {"type": "task_end", "task": "tidy", "outcome": "ok", "attempts": 1, "handler": True},
+        {"type": "phase_end"},
+    ]  # fmt: skip
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("".join(json.dumps({"schema": 1, **r}) + "\n" for r in records) + '{"torn')
+    for label in ("w-0", "a_role_with_a_name_that_takes_most_of_the_room_there_is_on_a_line-12"):
+        lines = _render(_instance(label, str(journal)))
+        text = " ".join(" ".join(lines).split())
+        assert "clone healed at attempt 3; last failed: it did" in text
+        assert "exit handlers: tidy ok" in text
+        assert "fine" not in text
+        assert max(map(len, lines)) <= 100
