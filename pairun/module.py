@@ -208,6 +208,19 @@ class Completed(NamedTuple):
     stderr: bytes
 
 
+class Fetched(NamedTuple):
+    """An answer over HTTP: ``headers`` holds every value of a header under its lower-case name."""
+
+    status: int
+    headers: Mapping[str, tuple[str, ...]]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """A header's values, joined as RFC 9110 (5.2) has it, or None where there are none."""
+        values = self.headers.get(name.lower())
+        return ", ".join(values) if values else None
+
+
 class Context(abc.ABC):
     """A module's only way to the world.
 
@@ -251,6 +264,34 @@ class Context(abc.ABC):
     @abc.abstractmethod
     def port_taken(self, port: int) -> str | None:
         """Who or what holds a TCP or UDP port of this host, in words; None when it is free."""
+
+    @abc.abstractmethod
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: Literal["GET", "HEAD"] = "GET",
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> Fetched:
+        """Ask a server for something, once. Never raises for a status, follows no redirection.
+
+        TLS is verified; ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` count.
+
+        Args:
+            url: an http or https address; credentials go into ``headers``.
+            method: ``HEAD`` asks for status and headers only.
+            headers: further headers; a `Secret` is shown nowhere.
+            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+            max_bytes: the largest body.
+
+        Raises:
+            Transient: there was no answer, or none that is HTTP.
+            TimedOut: the time was up.
+            Permanent: the server's certificate is not valid, the address cannot be asked, or the
+                body is larger than ``max_bytes``.
+        """
 
     @abc.abstractmethod
     def remaining_s(self) -> float | None:

@@ -7,16 +7,28 @@ from collections.abc import Iterable
 from typing import IO
 
 from pairun.errors import Problem, render
+from pairun.redaction import Redactor
 from pairun.report.terminal import Style
 
 
-def print_problems(problems: Iterable[Problem], stream: IO[str] | None = None) -> None:
-    """Print problems for people, on standard error."""
+def print_problems(
+    problems: Iterable[Problem],
+    stream: IO[str] | None = None,
+    redactor: Redactor | None = None,
+) -> None:
+    """Print problems for people, on standard error.
+
+    Args:
+        problems: errors and warnings.
+        stream: where to instead.
+        redactor: what must not be shown.
+    """
+    mask = redactor.text if redactor else str
     out = sys.stderr if stream is None else stream
     color = Style(out).on
     found = list(problems)
     for p in found:
-        print(render(p, color=color), file=out)
+        print(mask(render(p, color=color)), file=out)
     errors = sum(p.severity == "error" for p in found)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}", file=out)

@@ -9,10 +9,11 @@ import os
 import sys
 from collections.abc import Iterator
 
-from pairun.errors import CATALOGUE, PairunError, Problem, did_you_mean
+from pairun.errors import CATALOGUE, PairunError, Problem, Problems, did_you_mean
 from pairun.module import CheckModule, Module, arguments, format_duration, type_name
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.keywords import KEYWORDS, Keyword
+from pairun.playbook.specs import check_spec
 from pairun.report.terminal import Style
 
 
@@ -149,13 +150,18 @@ def _shown_default(kind: object, default: object) -> str:
 
 
 def plugin_lines(name: str, content: Content) -> Iterator[str]:
-    spec = content.document(*content.specs[name]).plain()
+    document = content.document(*content.specs[name])
+    problems = Problems()
+    check_spec(document, content, problems)
+    problems.raise_errors()
+    spec = document.plain()
     yield f"plugin {name}"
     yield f"  {spec['summary']}"
     yield ""
     yield "parameters"
     schema = spec.get("parameters", {})
     for parameter, p in schema.get("properties", {}).items():
+        p = p if isinstance(p, dict) else {}
         kinds = p.get("type", "anything")
         shown = " or ".join(kinds) if isinstance(kinds, list) else kinds
         default = (

@@ -16,7 +16,7 @@ from pairun.cli.common import print_problems
 from pairun.errors import PairunError, Place, Problem, Problems, did_you_mean
 from pairun.executor.context import ProbeContext, ReviewContext
 from pairun.job.jobfile import load_job
-from pairun.job.model import Job
+from pairun.job.model import Job, Role
 from pairun.job.planning import RolePlan, plan_role, secrets_of
 from pairun.job.platform import platform_environment
 from pairun.job.templates import user_command
@@ -25,6 +25,7 @@ from pairun.module import Phase
 from pairun.playbook.compiling import history, place_of
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.effective import Layers
+from pairun.playbook.reading import Node
 from pairun.playbook.template import Partial, Unknown
 from pairun.redaction import Redactor
 from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase
@@ -82,6 +83,17 @@ class JobReview:
 
 def run(args: argparse.Namespace) -> int:
     """Review the jobs; 0 valid, 1 errors, 2 with ``--exit-code`` when something would change."""
+    try:
+        return _review(args)
+    except PairunError as e:
+        if not args.json:
+            raise
+        problems = [problem_data(p) for p in e.problems]
+        _print_document({"schema": SCHEMA, "roles": {}, "problems": problems})
+        return 1
+
+
+def _review(args: argparse.Namespace) -> int:
     if not args.jobs:
         raise PairunError(
             Problem(
@@ -91,21 +103,18 @@ def run(args: argparse.Namespace) -> int:
             )
         )
     content = open_content(args.root, os.environ)
-    try:
-        layers = Layers(content)
-    except PairunError as e:
-        return _unusable_roots(e, as_json=args.json)
+    layers = Layers(content)
     reviews = [review_job(path, layers, args.user, args.role) for path in args.jobs]
     if args.json:
         _print_json(reviews)
-    elif args.why:
-        for review in reviews:
-            _print_why(review, args.why)
     else:
         for review in reviews:
-            _print_text(review, content)
-    if not args.json:
-        print_problems(p for r in reviews for p in r.problems)
+            if args.why:
+                _print_why(review, args.why)
+            else:
+                _print_text(review, content)
+        for review in reviews:
+            print_problems(review.problems, redactor=review.redactor)
     if any(r.problems.errors for r in reviews):
         return 1
     changes = any(
@@ -115,57 +124,69 @@ def run(args: argparse.Namespace) -> int:
     return 2 if args.exit_code and changes else 0
 
 
-def _unusable_roots(e: PairunError, *, as_json: bool) -> int:
-    if as_json:
-        problems = [problem_data(p) for p in e.problems]
-        print(json.dumps({"schema": SCHEMA, "roles": {}, "problems": problems}, indent=2))
-    else:
-        print_problems(e.problems)
-    return 1
-
-
 def review_job(path: str, layers: Layers, user: str, only: list[str]) -> JobReview:
-    """Review a job against an empty Pod: nothing of this machine is looked at."""
-    job, problems = load_job(path, user=user)
-    if job is None:
-        return JobReview(
-            path=path, job=None, plans=(), tasks={}, problems=problems, redactor=Redactor()
-        )
-    problems.extend(job_warnings(job))
-    for name in only:
-        if name not in {n for r in job.roles for n in (r.name, r.fc_name)}:
-            hint = did_you_mean(name, [r.name for r in job.roles])
-            problems.error("PR509", f"{path} has no role '{name}'", None, hint)
-    context = ReviewContext(env={}, pai_dir=DEFAULT_PAI_DIR)
-    plans, tasks = [], {}
-    for role in job.roles:
-        if only and not {role.name, role.fc_name} & set(only):
-            continue
-        init_env, _ = platform_environment(job, role, 0, pod_uid="")
-        init_env = {k: v for k, v in init_env.items() if k not in _PER_INSTANCE and v}
-        plan = plan_role(
-            layers,
-            job,
-            role,
-            env={"init": Partial(init_env, "the environment of the Pod"), "runtime": RUNTIME_ENV},
-            user_extension=USER_EXTENSION,
-            problems=problems,
-        )
-        plans.append(plan)
-        tasks[role.name] = {
-            phase: review_phase(
-                plan.plans[phase], plan.effective.drafts[phase], layers.content, context
-            )
-            for phase in plan.plans
-        }
+    """Review a job file against an empty Pod: nothing of this machine is looked at."""
+    return review_loaded(path, *load_job(path, user=user), layers, only)
+
+
+def review_loaded(
+    path: str, job: Job | None, problems: Problems, layers: Layers, only: list[str]
+) -> JobReview:
+    """Review a job that was read already.
+
+    Args:
+        path: where it comes from.
+        job: the job, or None when it is not valid.
+        problems: what was found while it was read; takes what is found now.
+        layers: the content roots, read.
+        only: the roles to look at, all when empty.
+    """
+    plans: list[RolePlan] = []
+    tasks: dict[str, dict[Phase, list[Reviewed]]] = {}
+    if job is not None:
+        problems.extend(job_warnings(job))
+        for name in only:
+            if name not in {n for r in job.roles for n in (r.name, r.fc_name)}:
+                hint = did_you_mean(name, [r.name for r in job.roles])
+                problems.error("PR509", f"{path} has no role '{name}'", None, hint)
+        for role in job.roles:
+            if only and not {role.name, role.fc_name} & set(only):
+                continue
+            try:
+                plan = _plan(layers, job, role, problems)
+                tasks[role.name] = _reviewed(plan, layers.content)
+                plans.append(plan)
+            except PairunError as e:
+                problems.extend(e.problems)
     return JobReview(
         path=path,
         job=job,
         plans=tuple(plans),
         tasks=tasks,
         problems=problems,
-        redactor=Redactor(secrets_of(job)),
+        redactor=Redactor(secrets_of(job) if job else ()),
     )
+
+
+def _plan(layers: Layers, job: Job, role: Role, problems: Problems) -> RolePlan:
+    init_env, _ = platform_environment(job, role, 0, pod_uid="")
+    init_env = {k: v for k, v in init_env.items() if k not in _PER_INSTANCE and v}
+    return plan_role(
+        layers,
+        job,
+        role,
+        env={"init": Partial(init_env, "the environment of the Pod"), "runtime": RUNTIME_ENV},
+        user_extension=USER_EXTENSION,
+        problems=problems,
+    )
+
+
+def _reviewed(plan: RolePlan, content: Content) -> dict[Phase, list[Reviewed]]:
+    context = ReviewContext(env={}, pai_dir=DEFAULT_PAI_DIR)
+    return {
+        phase: review_phase(plan.plans[phase], plan.effective.drafts[phase], content, context)
+        for phase in plan.plans
+    }
 
 
 _PER_INSTANCE = frozenset(
@@ -187,7 +208,11 @@ def _print_json(reviews: list[JobReview]) -> None:
         whole = {"schema": SCHEMA, **next(iter(documents.values()))}
     else:
         whole = {"schema": SCHEMA, "jobs": documents}
-    print(json.dumps(whole, indent=2, ensure_ascii=False))
+    _print_document(whole)
+
+
+def _print_document(document: dict[str, Any]) -> None:
+    print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _document(review: JobReview) -> dict[str, Any]:
@@ -197,7 +222,8 @@ def _document(review: JobReview) -> dict[str, Any]:
         role = roles[plan.role.name] = {"user_command": user_command(review.job, plan.role)}
         for phase, tasks in review.tasks[plan.role.name].items():
             role[phase] = [as_data(t, review.redactor) for t in tasks]
-    return {"roles": roles, "problems": [problem_data(p) for p in review.problems]}
+    problems = [problem_data(p, review.redactor) for p in review.problems]
+    return {"roles": roles, "problems": problems}
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -205,28 +231,33 @@ def _document(review: JobReview) -> dict[str, Any]:
 
 def _print_text(review: JobReview, content: Content) -> None:
     text = ReviewText(sys.stdout, review.redactor)
-    roots = ", ".join(f"{r.layer} {r.digest()}" for r in content.roots)
-    text.line(f"pairun {pairun.__version__} · content roots: {roots}")
-    if all(r.layer == "built-in" for r in content.roots):
-        text.line(
-            "no cluster layer is among them: your cluster may have other defaults (--root DIR)"
-        )
+    built_in = all(r.layer == "built-in" for r in content.roots)
+    roots = ", ".join(
+        " ".join([r.layer, *([r.path] if r.layer != "built-in" else []), r.digest()])
+        for r in content.roots
+    )
+    none = " · no cluster layer is among them" if built_in else ""
+    text.wrapped(f"pairun {pairun.__version__} · content roots: {roots}{none}", hang="  ")
+    if built_in:
+        text.line("your cluster may have other defaults: give its content root with --root DIR")
     job = review.job
     if job is None:
-        text.line(f"{review.path} is not valid")
+        text.wrapped(f"{review.path} is not valid")
         return
     count = sum(r.instances for r in job.roles)
-    text.line(
+    text.wrapped(
         f"job {job.name} of {job.user} · {len(job.roles)} role{'s' * (len(job.roles) > 1)}, "
-        f"{count} instance{'s' * (count > 1)} · {review.path}"
+        f"{count} instance{'s' * (count > 1)} · {review.path}",
+        hang="  ",
     )
     for plan in review.plans:
         role = plan.role
         text.line()
         image = role.image.node.get("uri")
-        text.line(
+        text.wrapped(
             f"role {role.name} · {role.instances} instance{'s' * (role.instances > 1)} · "
-            f"image {image.value if image else '?'}"
+            f"image {image.value if image else '?'}",
+            hang="  ",
         )
         for phase, tasks in review.tasks[role.name].items():
             text.phase(phase, tasks)
@@ -241,36 +272,45 @@ def _print_text(review: JobReview, content: Content) -> None:
 def _print_why(review: JobReview, wanted: list[str]) -> None:
     text = ReviewText(sys.stdout, review.redactor)
     for path in wanted:
-        id_, _, rest = path.partition(".")
         printed = set()
         for plan in review.plans:
-            for draft in plan.effective.drafts.values():
-                # ids may have dots themselves, so the longest that fits is taken
-                task = draft.find(id_)
-                node = place_of(task, rest) if task and rest else None
-                if node is None:
-                    continue
-                chain = [_who(n.plain(), p) for n, p in history(node)]
-                key = tuple(chain)
-                if key in printed:
-                    continue
-                printed.add(key)
-                text.line(f"{path} (role {plan.role.name})")
-                for n, each in enumerate(chain):
-                    text.line(f"  {'  ' * n}{'' if n == 0 else '└ '}{each}")
+            node = _find(plan, path)
+            chain = [_who(n.plain(), p) for n, p in history(node)] if node else []
+            if not chain or tuple(chain) in printed:
+                continue
+            printed.add(tuple(chain))
+            text.wrapped(f"{path} (role {plan.role.name})")
+            for n, each in enumerate(chain):
+                text.wrapped(("└ " if n else "") + each, "  " + "  " * n, hang="  ")
         if not printed:
-            known = sorted(
-                {t.id for p in review.plans for d in p.effective.drafts.values() for t in d.tasks()}
-            )
-            review.problems.error(
-                "PR401",
-                f"nobody sets '{path}'",
-                None,
-                did_you_mean(id_, known) if id_ not in known else "it has its default",
-            )
+            _nobody(review, path)
 
 
-def _who(value: Any, place: Place) -> str:  # noqa: ANN401 - plain data
+def _find(plan: RolePlan, path: str) -> Node | None:
+    """The node that a path of an id and keys leads to; both may have dots themselves."""
+    for draft in plan.effective.drafts.values():
+        for task in draft.tasks():
+            if path.startswith(f"{task.id}."):
+                node = place_of(task, path.removeprefix(f"{task.id}."))
+                if node is not None:
+                    return node
+    return None
+
+
+def _nobody(review: JobReview, path: str) -> None:
+    known = {t.id for p in review.plans for d in p.effective.drafts.values() for t in d.tasks()}
+    is_task = any(path == id_ or path.startswith(f"{id_}.") for id_ in known)
+    review.problems.error(
+        "PR401",
+        f"nobody sets '{path}'",
+        None,
+        "it has its default; a path begins with an id and a keyword: barrier.args.timeout"
+        if is_task
+        else did_you_mean(path.partition(".")[0], sorted(known)),
+    )
+
+
+def _who(value: Any, place: Place) -> str:
     shown = json.dumps(value, ensure_ascii=False)
     return f"{shown}  ← {place.source.layer} {place}"
 
@@ -284,7 +324,7 @@ def review_here(
     """Review a phase in its own container: real probes, no change."""
     context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
     tasks = review_phase(planned.plans[phase], planned.effective.drafts[phase], content, context)
-    text = ReviewText(sys.stdout, Redactor())
+    text = ReviewText(sys.stdout, Redactor(secrets_of(planned.job)))
     text.phase(phase, tasks)
     text.line(summary({phase: tasks}))
     return 0

@@ -11,9 +11,10 @@ from typing import Any
 from pairun.cli.common import print_problems
 from pairun.errors import PairunError, Problems
 from pairun.executor.loading import plan_loader
-from pairun.executor.phase import PhaseEvents, log_dir
+from pairun.executor.phase import PhaseEvents, log_dir, with_grace
 from pairun.executor.plan import Late, Plan
 from pairun.executor.run import Executor, PhaseOutcome
+from pairun.executor.signals import block_stop_signals
 from pairun.job.cluster import Cluster
 from pairun.job.planning import RolePlan, cluster_facts, plan_role, secrets_of
 from pairun.job.podinput import PodInput, read_cluster, read_pod_input
@@ -101,7 +102,8 @@ class InitPhase:
 
     def run(self) -> int:
         """Check everything, run the tasks, hand over, run the exit handlers."""
-        plan = self.planned().plans["init"]
+        block_stop_signals()
+        plan = with_grace(self.planned().plans["init"], self.env)
         volume = Volume(self.pai_dir, self.env)
         volume.prepare()
         console = Console(sys.stdout, self._redactor)
@@ -112,9 +114,10 @@ class InitPhase:
             outcome = executor.run_tasks()
             if outcome.event == "success":
                 outcome = self._hand_over(volume, outcome)
-            budget = plan.grace_s / 2 if outcome.event == "signal" else None
-            outcome = executor.run_handlers(outcome, budget)
-        events.end(outcome)
+            if outcome.event == "success":
+                outcome = executor.stopped() or outcome
+            outcome = executor.run_handlers(outcome)
+            events.end(outcome)
         return outcome.exit_code
 
     def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
@@ -128,7 +131,7 @@ class InitPhase:
             pai_dir=self.pai_dir,
         )
 
-    def _resolve(self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:  # noqa: ANN401
+    def _resolve(self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
         names: dict[str, Any] = {"results": results, "env": env}
         if "cluster" in late.template:
             names["cluster"] = cluster_facts(self._known_cluster())
@@ -149,4 +152,7 @@ class InitPhase:
             return PhaseOutcome(event="failure", exit_code=1, message="the handover failed")
         except Failure as e:
             return PhaseOutcome(event="failure", exit_code=1, message=f"the handover: {e.message}")
+        except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
+            message = f"the handover: {type(e).__name__}: {e}"
+            return PhaseOutcome(event="failure", exit_code=1, message=message)
         return outcome

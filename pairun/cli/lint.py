@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator
 
 from pairun.cli.common import print_problems
-from pairun.errors import PairunError, Problem, Problems
+from pairun.errors import PairunError, Problems
+from pairun.module import build
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import Content, open_content
-from pairun.playbook.drafts import draft_task
+from pairun.playbook.drafts import TaskDraft, draft_task
 from pairun.playbook.effective import Layers
 from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
 from pairun.playbook.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.specs import check_spec
+from pairun.playbook.template import is_template
+from pairun.redaction import Redactor
 from pairun.report.review import problem_data
 
 
@@ -34,65 +36,112 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; 0 when there is no error, else 1."""
-    content = open_content(args.root, os.environ)
-    layers = Layers(content)
-    problems = Problems()
-    for path in args.files:
-        problems.extend(lint(path, layers))
+    try:
+        layers = Layers(open_content(args.root, os.environ))
+        found = [lint(path, layers) for path in args.files]
+    except PairunError as e:
+        # The content roots themselves are not in order.
+        found = [(Problems(), Redactor())]
+        found[0][0].extend(e.problems)
     if args.json:
-        print(json.dumps({"schema": 1, "problems": [problem_data(p) for p in problems]}, indent=2))
+        shown = [problem_data(p, redactor) for problems, redactor in found for p in problems]
+        print(json.dumps({"schema": 1, "problems": shown}, indent=2, ensure_ascii=False))
     else:
-        print_problems(problems)
-        if not problems:
+        for problems, redactor in found:
+            print_problems(problems, redactor=redactor)
+        if not any(problems for problems, _ in found):
             print(f"{len(args.files)} file{'s' * (len(args.files) > 1)}: nothing to complain about")
-    return 1 if problems.errors else 0
+    return 1 if any(problems.errors for problems, _ in found) else 0
 
 
-def lint(path: str, layers: Layers) -> Problems:
-    """The problems of one file; what kind of file it is, its content tells."""
+def lint(path: str, layers: Layers) -> tuple[Problems, Redactor]:
+    """The problems of one file, and what of it must not be shown.
+
+    What kind of file it is, its content tells.
+    """
     problems = Problems()
     try:
         data = load_bytes(path)
         node = read_text(decode(data, path, "file"))
-        keys = dict(node.items())
-        if "phase" in keys:
-            layers.check(node, problems)
-            problems.extend(_tasks(node.get("tasks"), layers.content))
-        elif "summary" in keys:
-            check_spec(node, layers.content, problems)
-            for phase in ("init", "runtime"):
-                problems.extend(_tasks(node.get(phase), layers.content))
-        elif "job_may" in keys:
-            problems.extend(violations(node, POLICY_SCHEMA, Ids("PR406", "PR406", "PR406")))
-        elif "job_may" not in keys:
-            return _lint_job(path, layers)
     except PairunError as e:
         problems.extend(e.problems)
-    return problems
+        return problems, Redactor()
+    if node.get("phase") is not None:
+        layers.check(node, problems)
+        problems.extend(
+            check_tasks(node.get("tasks"), str(node.value["phase"].value), layers.content)
+        )
+    elif node.get("summary") is not None:
+        check_spec(node, layers.content, problems)
+        for phase in ("init", "runtime"):
+            problems.extend(check_tasks(node.get(phase), phase, layers.content))
+    elif node.get("job_may") is not None:
+        problems.extend(violations(node, POLICY_SCHEMA, Ids("PR406", "PR406", "PR406")))
+    else:
+        return _lint_job(path, data, layers)
+    return problems, Redactor()
 
 
-def _lint_job(path: str, layers: Layers) -> Problems:
-    from pairun.cli.dry_run import review_job
+def _lint_job(path: str, data: bytes, layers: Layers) -> tuple[Problems, Redactor]:
+    from pairun.cli.dry_run import review_loaded
+    from pairun.job.jobfile import read_job
 
-    return review_job(path, layers, "user", []).problems
+    try:
+        job, problems = read_job(read_text(decode(data, path, "job"), "js"))
+    except PairunError as e:
+        problems = Problems()
+        problems.extend(e.problems)
+        return problems, Redactor()
+    review = review_loaded(path, job, problems, layers, [])
+    return review.problems, review.redactor
 
 
-def _tasks(tasks: Node | None, content: Content) -> Iterator[Problem]:
-    """What only shows in a whole task: its module, and waits that nothing bounds."""
+def check_tasks(tasks: Node | None, phase: str, content: Content) -> Problems:
+    """What only shows in a whole task: its module, its arguments, and waits that nothing bounds."""
     problems = Problems()
     for node in tasks.elements() if tasks else ():
         if (inner := node.get("tasks")) is not None:
-            yield from _tasks(inner, content)
+            problems.extend(check_tasks(inner, phase, content))
             continue
         task = draft_task(node, content.modules, "file", problems)
         if task is None:
             continue
-        bounded = node.get("timeout") or node.get("deadline")
-        if node.get("retries") and not bounded:
+        _check_arguments(task, phase, content, problems)
+        handlers = node.get("on_exit")
+        for each in handlers.elements() if handlers else ():
+            if handler := draft_task(each, content.modules, "file", problems):
+                _check_arguments(handler, phase, content, problems)
+        if node.get("retries") and not (node.get("timeout") or node.get("deadline")):
             problems.warning(
                 "PR910",
                 f"the task '{task.id}' is tried again and again, and nothing bounds an attempt",
                 node.place,
                 "add timeout or deadline",
             )
-    yield from problems
+    return problems
+
+
+def _check_arguments(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
+    try:
+        cls = content.module(task.module)
+    except PairunError as e:
+        problems.extend(e.problems)
+        return
+    if phase not in cls.phases:
+        problems.error(
+            "PR212",
+            f"the module '{task.module}' does not run in {phase}",
+            task.args.key or task.args.place,
+            f"it runs in {' and '.join(cls.phases)}",
+        )
+    values = task.args.plain()
+    pending = frozenset(k for k, n in task.args.items() if _has_expressions(n))
+    for p in build(cls, values, pending)[1]:
+        at = task.args.at(p.path) or task.args
+        place = at.key or at.place if p.id in ("PR604", "PR606") else at.place
+        problems.error(p.id, f"{task.module}: {p.message}", place, p.hint)
+
+
+def _has_expressions(node: Node) -> bool:
+    children = [*node.elements(), *(child for _, child in node.items())]
+    return is_template(node.value) or any(map(_has_expressions, children))

@@ -65,6 +65,10 @@ def _run(command: str, argv: list[str]) -> int:
 
 
 def _top(argv: list[str]) -> int:
+    if argv == ["--version"]:
+        # Asked often, by scripts: without what only a review needs.
+        print(version())
+        return 0
     listed = "\n".join(
         f"  {name:9}{text}" for name, text in COMMANDS.items() if text is not argparse.SUPPRESS
     )

@@ -13,9 +13,10 @@ import attrs
 
 from pairun.errors import PairunError, Problem
 from pairun.executor.loading import plan_loader
-from pairun.executor.phase import PhaseEvents, log_dir, pump_in_background
+from pairun.executor.phase import PhaseEvents, log_dir, pump_in_background, with_grace
 from pairun.executor.plan import USER_COMMAND, Late, Plan, Task, load_plan
-from pairun.executor.run import Executor, PhaseOutcome
+from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.executor.signals import block_stop_signals
 from pairun.redaction import Redactor
 from pairun.report.console import Console
 from pairun.runtime.paths import runtime_file
@@ -31,36 +32,70 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one part of the runtime phase; what became of it is written to ``--state-out``."""
+    block_stop_signals()
     plan, redactor = read_plan(args.pai_dir)
     console = Console(sys.stdout, redactor)
     env = dict(os.environ)
     journal = os.path.join(log_dir(args.pai_dir, env), "journal.jsonl")
     events = PhaseEvents(plan, journal, console, redactor, console.say)
     steps = tuple(s for s in plan.steps if not _is_command(s))
+
+    def emit(event: dict[str, Any]) -> None:
+        if args.part == "tasks" and event["type"] == "attempt_begin":
+            state.keep(executor)
+        events.emit(event)
+
     executor = Executor(
-        attrs.evolve(plan, steps=steps),
+        attrs.evolve(with_grace(plan, env), steps=steps),
         load=plan_loader(plan),
         resolve=resolve_late,
-        emit=events.emit,
+        emit=emit,
         redactor=redactor,
         env=env,
         pai_dir=args.pai_dir,
     )
+    state = _State(args.state_out)
+    # The state is written while signals are still taken: one that comes now must not cost it.
     with executor:
         if args.part == "tasks":
             events.begin()
-            answer = _run_tasks(executor)
+            state.write(_answer(executor, executor.run_tasks()))
         else:
             with open(args.state_in, encoding="utf-8") as f:
                 question = json.load(f)
-            answer = _run_handlers(executor, plan, question)
-    with open(args.state_out, "w", encoding="utf-8") as f:
-        json.dump(answer, f)
+            state.write(_run_handlers(executor, plan, question))
     pump_in_background(executor.lingering)
     return 0
 
 
-def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:  # noqa: ANN401
+class _State:
+    """What the parent reads when this process has ended, however it ends.
+
+    Args:
+        fd: a file that can be written more than once.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._kept = 0
+
+    def keep(self, executor: Executor) -> None:
+        """Write what holds if this process is killed: what was begun must still be undone."""
+        if len(executor.registered) > self._kept:
+            self._kept = len(executor.registered)
+            message = "the process that ran the tasks was killed"
+            code = DEFAULT_EXIT_CODE["runtime"]
+            outcome = PhaseOutcome(event="failure", exit_code=code, message=message)
+            self.write(_answer(executor, outcome))
+
+    def write(self, answer: dict[str, Any]) -> None:
+        """Replace what is there."""
+        data = json.dumps(answer).encode()
+        os.pwrite(self._fd, data, 0)
+        os.ftruncate(self._fd, len(data))
+
+
+def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
     """Resolve a late value; Jinja is imported only when there is one."""
     from pairun.playbook.template import resolve
 
@@ -97,8 +132,7 @@ def _is_command(step: object) -> bool:
     return isinstance(step, Task) and step.module == USER_COMMAND
 
 
-def _run_tasks(executor: Executor) -> dict[str, Any]:
-    outcome = executor.run_tasks()
+def _answer(executor: Executor, outcome: PhaseOutcome) -> dict[str, Any]:
     return {
         "outcome": outcome.event,
         "exit_code": outcome.exit_code,

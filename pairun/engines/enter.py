@@ -56,7 +56,7 @@ def _inside(alive: int, volume: str, scratch: str, how: str, command: list[str])
         show_volume(volume, scratch, DEFAULT_PAI_DIR)
         if how == "exec":
             # With the signals still blocked: one that comes before it listens is not lost.
-            os.execv(command[0], command)
+            os.execv(command[0], command)  # noqa: S606 - it is what this process is for
         supervisor = Supervisor(Grace(0.0), lambda _: None)
         # How long it may take to end is the engine's business.
         code = supervisor.wait(supervisor.start(command, os.environ), lambda: None)

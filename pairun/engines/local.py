@@ -210,7 +210,7 @@ class LocalRun:
         self, role: Role, index: int, uid: str, folder: str
     ) -> Mapping[PhaseName, Mapping[str, str]]:
         init, app = platform_environment(self._job, role, index, pod_uid=uid)
-        shared = {**base_environment(), GRACE_VARIABLE: f"{self._options.grace_s:g}s"}
+        shared = {**base_environment(), GRACE_VARIABLE: f"{self._options.grace_s:.3f}s"}
         if not self._isolation.namespaces:
             shared["PAIRUN_PAI_DIR"] = os.path.join(folder, "pai")
         engine = engine_environment(self._options, self._gang)

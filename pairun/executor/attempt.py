@@ -18,7 +18,18 @@ from typing import Any
 
 from pairun.executor.context import HostContext
 from pairun.executor.signals import fork_program
-from pairun.module import CheckModule, Failure, Fault, Module, Result, Skip, StateModule
+from pairun.module import (
+    CheckModule,
+    Failure,
+    FailureKind,
+    Fault,
+    Module,
+    Result,
+    Skip,
+    StateModule,
+    format_duration,
+)
+from pairun.runtime.processes import processes
 
 Report = dict[str, Any]
 """What an attempt says: ``outcome`` (ok, changed, skipped, failed) and what belongs to it."""
@@ -29,7 +40,7 @@ TERM_WAIT_S = 5.0
 KILL_WAIT_S = 5.0
 """How long we wait for what was killed; the kernel may hold it for ever (a dead file server)."""
 
-GROUP_POLL_S = 0.02
+GROUP_POLL_S = 0.05
 """How often we look for the end of processes that are not our children."""
 
 
@@ -130,16 +141,23 @@ class Attempt:
             if self.stopping is None and self._final["outcome"] == "failed":
                 # Nothing of a failed attempt may go on while the next one runs.
                 self._signal(signal.SIGKILL)
-        if self.stopping is not None and not self._killed and self._group_lives():
-            return None
-        return self._final
+        if self.stopping is None:
+            return self._final
+        return None if not self._killed and self._group_lives() else self._stopped()
 
     def _unkillable(self) -> Report | None:
         if not self._killed or self._next_step is None or time.monotonic() < self._next_step:
             return None
         os.close(self.result_fd)
         self.reporting = False
-        return _failed("a process of the attempt cannot be killed: the kernel holds it", "platform")
+        return self._stopped("; a process of it cannot be killed: the kernel holds it")
+
+    def _stopped(self, more: str = "") -> Report:
+        timeout = self.stopping == "timeout"
+        seconds = format_duration(time.monotonic() - self.started)
+        why = f"it was stopped after {seconds}" if timeout else self.stopping
+        kind: FailureKind = "timeout" if timeout else "transient"
+        return {"outcome": "failed", "kind": kind, "fault": "unknown", "message": f"{why}{more}"}
 
     def _signal(self, number: int) -> None:
         """Send a signal to the attempt's whole group."""
@@ -153,17 +171,15 @@ class Attempt:
             pass  # what is left of it runs as somebody else
 
     def _group_lives(self) -> bool:
-        with contextlib.suppress(ChildProcessError):
-            # As PID 1 we inherit the group's orphans; unless waited for they count as alive.
-            while os.waitpid(-self.pid, os.WNOHANG)[0]:
-                pass
         try:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
             pass
-        return True
+        # One that nobody has waited for yet counts for kill(2), but does nothing any more.
+        members = [p.dead for p in processes() if p.group == self.pid]
+        return not members or not all(members)
 
 
 def _pipe(on_failure: contextlib.ExitStack) -> tuple[int, int]:
@@ -181,17 +197,22 @@ def _parsed(text: bytes) -> Report | None:
     return report if isinstance(report, dict) and "outcome" in report else None
 
 
-def _failed(message: str, fault: Fault = "unknown", **more: str | None) -> Report:
+def internal(message: str, fault: Fault = "unknown", **more: str | None) -> Report:
     """A failure that is the module's or ours, not the user's."""
     report = {"outcome": "failed", "kind": "internal", "fault": fault, "message": message}
     return {**report, **more}
+
+
+def trace_of(error: BaseException) -> str:
+    """The end of an error's trace, for the journal."""
+    return "".join(traceback.format_exception(error, limit=-12))
 
 
 def _no_report(status: int) -> Report:
     code = os.waitstatus_to_exitcode(status)
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
     hint = "memory that ran out ends processes so; see the events of the Pod"
-    return _failed(
+    return internal(
         f"the attempt {how} and left no result", hint=hint if code == -signal.SIGKILL else None
     )
 
@@ -249,11 +270,11 @@ def perform(module: Module, context: HostContext) -> Report:
 
 
 def _unforeseen(module: Module, error: BaseException) -> Report:
-    return _failed(
+    return internal(
         f"{type(module).__name__} failed in a way it did not foresee: "
         f"{type(error).__name__}: {error}",
         hint="this is an error of the module; the journal has its trace",
-        trace="".join(traceback.format_exception(error, limit=-12)),
+        trace=trace_of(error),
     )
 
 
@@ -265,7 +286,7 @@ def _bring_about(module: StateModule, context: HostContext) -> Report:
     if module.verify:
         again = module.plan(module.probe(context))
         if again.kind != "no_change":
-            return _failed(
+            return internal(
                 f"it was done, but did not hold: {again.because}",
                 "platform",
                 hint="something else changes the same thing, or the module is wrong",

@@ -7,12 +7,21 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from pairun.executor import hostfiles
 from pairun.executor.hostports import port_taken
 from pairun.executor.hostprocess import run_process
-from pairun.module import Completed, Context, FileStat, Secret, TimedOut, UnknownUntilRun, reveal
+from pairun.module import (
+    Completed,
+    Context,
+    Fetched,
+    FileStat,
+    Secret,
+    TimedOut,
+    UnknownUntilRun,
+    reveal,
+)
 
 
 def _say(line: str) -> None:
@@ -63,6 +72,28 @@ class HostContext(Context):
 
     def port_taken(self, port: int) -> str | None:
         return port_taken(port)
+
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: Literal["GET", "HEAD"] = "GET",
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> Fetched:
+        # http.client and ssl are heavy, and most attempts ask nobody.
+        from pairun.executor import hosthttp
+
+        left = self.remaining_s()
+        return hosthttp.fetch(
+            url,
+            method=method,
+            headers=headers or {},
+            limit_s=timeout_s if left is None else min(timeout_s, left),
+            max_bytes=max_bytes,
+            env=self.env,
+        )
 
     def remaining_s(self) -> float | None:
         return None if self._deadline is None else self._deadline - time.monotonic()
@@ -205,6 +236,19 @@ class ReviewContext(_NoChanges):
 
     def port_taken(self, port: int) -> str | None:
         raise UnknownUntilRun(f"depends on whether port {port} is free on the node")
+
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: Literal["GET", "HEAD"] = "GET",
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> Fetched:
+        # Without what may stand before an @, after the path or in it.
+        host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        raise UnknownUntilRun(f"depends on what {host} answers")
 
     def remaining_s(self) -> float | None:
         return None

@@ -16,6 +16,7 @@ It is a record for reports and never a source of truth. Schema 1; every record h
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -60,11 +61,13 @@ class Journal:
         )
         try:
             # One write per record: a killed process leaves whole lines, or one torn last line.
-            if os.write(self._fd, data) < len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            whole = os.write(self._fd, data) == len(data)
+            why = None if whole else os.strerror(errno.ENOSPC)
         except OSError as e:
+            why = e.strerror
+        if why is not None:
             self.close()
-            self._complain(f"the journal ends here: {self._path}: {e.strerror}")
+            self._complain(f"the journal ends here: {self._path}: {why}")
 
     def close(self) -> None:
         """Close the file."""
@@ -82,16 +85,14 @@ def _open(path: str) -> int:
     # O_NONBLOCK: opening a named pipe would wait for a reader for ever.
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     fd = os.open(path, flags, 0o644)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    with contextlib.suppress(OSError):
         if found.st_size and os.pread(fd, 1, found.st_size - 1) != b"\n":
             # The last writer was killed; what it left must not spoil the next record.
             os.write(fd, b"\n")
-    except OSError:
-        os.close(fd)
-        raise
     return fd
 
 

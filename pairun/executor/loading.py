@@ -36,7 +36,7 @@ def load_module(name: str, path: str, sha256: str | None = None) -> type[Module]
         raise PairunError(
             Problem("PR703", f"the file of module {name} changed since the plan was made: {path}")
         )
-    return _module_class(name, path, _execute(name, path, data))
+    return _module_class(path, _execute(name, path, data))
 
 
 def _execute(name: str, path: str, data: bytes) -> ModuleType:
@@ -72,7 +72,7 @@ def _line(error: BaseException, path: str) -> int:
     return line
 
 
-def _module_class(name: str, path: str, loaded: ModuleType) -> type[Module]:
+def _module_class(path: str, loaded: ModuleType) -> type[Module]:
     classes = [
         c
         for c in vars(loaded).values()

@@ -171,14 +171,14 @@ class SecretStore:
 def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
     """A plan as plain data, with secrets by reference."""
 
-    def encode(value: Any) -> Any:  # noqa: ANN401 - plain data
+    def encode(value: Any) -> Any:
         if isinstance(value, Secret):
             return {"$secret": secrets.name(value)}
         if isinstance(value, Late):
             return {"$late": {**_plain_fields(value), "vars": encode(value.vars)}}
         if isinstance(value, Mapping):
             encoded = {k: encode(v) for k, v in value.items()}
-            return {"$literal": encoded} if any(k.startswith("$") for k in value) else encoded
+            return {"$literal": encoded} if any(str(k).startswith("$") for k in value) else encoded
         if isinstance(value, list | tuple):
             return [encode(v) for v in value]
         return value
@@ -211,11 +211,11 @@ def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
     }
 
 
-def _plain_fields(record: Any) -> dict[str, Any]:  # noqa: ANN401 - an attrs record
+def _plain_fields(record: Any) -> dict[str, Any]:
     return {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
 
 
-def _default(field: Any) -> Any:  # noqa: ANN401 - an attrs attribute
+def _default(field: Any) -> Any:
     is_factory = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
     return field.default.factory() if is_factory else field.default
 
@@ -231,16 +231,15 @@ def load_plan(text: str | bytes, secrets: Mapping[str, Any], file: str) -> Plan:
     Raises:
         PairunError: it is not a plan, or one of another version.
     """
-    values: Mapping[str, str] = secrets.get("values", {})
 
-    def decode(value: Any) -> Any:  # noqa: ANN401 - plain data
+    def decode(value: Any) -> Any:
         if isinstance(value, dict):
             if "$secret" in value:
                 return Secret(values[value["$secret"]])
             if "$late" in value:
                 late = value["$late"]
                 return Late(**{**late, "vars": decode(late["vars"])})
-            inner = value["$literal"] if "$literal" in value else value
+            inner = value.get("$literal", value)
             return {k: decode(v) for k, v in inner.items()}
         if isinstance(value, list):
             return [decode(v) for v in value]
@@ -258,6 +257,7 @@ def load_plan(text: str | bytes, secrets: Mapping[str, Any], file: str) -> Plan:
         return Task(**fields)
 
     try:
+        values: Mapping[str, str] = secrets.get("values", {})
         raw = json.loads(text)
         if raw["schema"] != SCHEMA:
             raise PairunError(
@@ -276,5 +276,5 @@ def load_plan(text: str | bytes, secrets: Mapping[str, Any], file: str) -> Plan:
             grace_s=raw["grace_s"],
             pairun=raw["pairun"],
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise PairunError(Problem("PR702", f"{file} is not a plan: {type(e).__name__} {e}")) from e

@@ -6,27 +6,31 @@ is resolved by a function that it is given.
 
 from __future__ import annotations
 
-import os
+import gc
 import random
-import selectors
+import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import attrs
 
-from pairun.errors import PairunError
-from pairun.executor.attempt import TERM_WAIT_S, Attempt, Report
+from pairun.errors import PairunError, Problem
+from pairun.executor.attempt import TERM_WAIT_S, Attempt, Report, internal, trace_of
 from pairun.executor.journal import Emit
 from pairun.executor.output import OutputLines
 from pairun.executor.plan import Event, Group, Late, Plan, Task
+from pairun.executor.signals import STOP_SIGNALS, Signals
 from pairun.module import FailureKind, Module, Secret, build, format_duration
 from pairun.redaction import Redactor
 
 MAX_DELAY_S = 300.0
 MAX_RETRY_AFTER_S = 3600.0
 HANDLER_DEADLINE_S = 300.0
+GRACE_SHARE = 0.8
+"""After this part of the grace time the exit handlers are over, and we end."""
+
 DEFAULT_EXIT_CODE = {"init": 1, "runtime": 255}
 """Exit code of a phase whose failure is mapped by no ``exit_codes``; OpenPAI's values."""
 
@@ -76,7 +80,7 @@ class _Run:
     task: Task
     handler: bool
     started: float
-    deadline: float | None
+    deadline: float | None = None
     module: Module | None = None
     env: Mapping[str, str] = attrs.Factory(dict)
     attempts: int = 0
@@ -84,6 +88,7 @@ class _Run:
     lines: OutputLines | None = None
     kill_after_s: float = TERM_WAIT_S
     resume_at: float | None = None
+    cancelled: bool = False
     ended: float = 0.0
     outcome: Outcome | None = None
     report: Report = attrs.Factory(dict)
@@ -92,18 +97,17 @@ class _Run:
     def of(self) -> int:
         return self.task.retries + 1
 
-    def bound(self) -> None:
-        """Set the limit of the attempt that runs, by all that bounds it."""
-        assert self.attempt is not None
+    def limit(self, began: float) -> float | None:
+        """The time at which an attempt that began then must be stopped, by all that bounds it."""
         limits = [self.deadline]
         if self.task.timeout_s is not None:
-            limits.append(self.attempt.started + self.task.timeout_s)
+            limits.append(began + self.task.timeout_s)
         limit = min((x for x in limits if x is not None), default=None)
         if self.handler and limit is not None:
             # A handler's share includes the time it takes to stop it.
             self.kill_after_s = min(1.0, 0.2 * max(0.0, limit - time.monotonic()))
             limit -= self.kill_after_s
-        self.attempt.deadline = limit
+        return limit
 
 
 class Executor:
@@ -136,22 +140,27 @@ class Executor:
         self.results: dict[str, dict[str, Any]] = {}
         self.registered: list[Task] = []
         self.signal: int | None = None
-        self.lingering: list[tuple[int, OutputLines]] = []
+        self.lingering: list[OutputLines] = []
         self._load = load
         self._resolve = resolve
         self._emit = emit
         self._redactor = redactor
         self._pai_dir = pai_dir
-        self._handling = False
-        self._signals = _Signals()
+        self._signals = Signals()
+        self._end_of_grace: float | None = None
+        self._handlers_left = 0
+        self._end_of_handlers: float | None = None
 
-    def __enter__(self) -> Executor:
+    def __enter__(self) -> Self:
         """Take over the process's signals: from here on TERM, INT and HUP stop the phase."""
         self._signals.install()
+        # A collection would touch, and so copy, every page that a forked child shares with us.
+        gc.freeze()
         return self
 
     def __exit__(self, *exc: object) -> None:
         """Give the signals back."""
+        gc.unfreeze()
         self._signals.restore()
 
     # --- the two halves of a phase ---
@@ -159,47 +168,42 @@ class Executor:
     def run_tasks(self) -> PhaseOutcome:
         """Run the steps in order until one fails or a signal comes."""
         for step in self.plan.steps:
-            tasks = step.tasks if isinstance(step, Group) else (step,)
-            runs = self._run_together(tasks)
+            if stopped := self.stopped():
+                return stopped
+            runs = self._run_together(step.tasks if isinstance(step, Group) else (step,))
             # Of a group, the one that failed first: the others were cancelled because of it.
             failures = [r for r in runs if r.outcome == "failed"]
             failed = min(failures, key=lambda r: r.ended, default=None)
-            if self.signal is not None:
-                return self._stopped_by_signal()
-            if failed is not None:
+            if failed is not None and self.signal is None:
                 return PhaseOutcome(
                     event="failure",
                     exit_code=self._exit_code(failed),
                     failed=failed.task.id,
                     message=f"{failed.task.id}: {failed.report['message']}",
                 )
-        return PhaseOutcome(event="success", exit_code=0)
+        return self.stopped() or PhaseOutcome(event="success", exit_code=0)
 
-    def run_handlers(self, outcome: PhaseOutcome, budget_s: float | None) -> PhaseOutcome:
+    def run_handlers(self, outcome: PhaseOutcome, budget_s: float | None = None) -> PhaseOutcome:
         """Run the exit handlers for an outcome, last registered first.
 
         Args:
             outcome: how the tasks (or the user's command) ended.
-            budget_s: seconds for all handlers together, or None when only their own limits bound
-                them; each has its share of what is left.
+            budget_s: seconds for all handlers together, or None when only their own limits and
+                the grace time bound them; each has its share of what is left.
 
         Returns:
             The outcome, turned into a failure when a handler that may fail the phase failed.
         """
         waiting = [h for h in reversed(self.registered) if outcome.event in h.events]
-        if not waiting:
-            return outcome
-        self._handling = True
-        self._emit({"type": "handlers_begin", "event": outcome.event, "count": len(waiting)})
-        end = None if budget_s is None else time.monotonic() + budget_s
-        for left in range(len(waiting), 0, -1):
-            handler = waiting[len(waiting) - left]
-            if self.signal is not None and end is None:
-                end = time.monotonic() + self.plan.grace_s
-            share = HANDLER_DEADLINE_S if end is None else max(0.0, end - time.monotonic()) / left
-            if handler.deadline_s is not None:
-                share = min(share, handler.deadline_s)
-            run = self._run_together((attrs.evolve(handler, deadline_s=share),), handler=True)[0]
+        if waiting:
+            count = len(waiting)
+            self._emit({"type": "handlers_begin", "event": outcome.event, "count": count})
+        now = time.monotonic()
+        ends = [self._end_of_grace, None if budget_s is None else now + budget_s]
+        self._end_of_handlers = min((x for x in ends if x is not None), default=None)
+        for left, handler in zip(range(len(waiting), 0, -1), waiting, strict=True):
+            self._handlers_left = left
+            run = self._run_together((handler,), handler=True)[0]
             if run.outcome == "failed" and outcome.event == "success":
                 outcome = PhaseOutcome(
                     event="failure",
@@ -207,12 +211,13 @@ class Executor:
                     failed=handler.id,
                     message=f"exit handler {handler.id}: {run.report['message']}",
                 )
-        if self.signal is not None and outcome.event == "success":
-            return self._stopped_by_signal()
-        return outcome
+        return (outcome.event == "success" and self.stopped()) or outcome
 
-    def _stopped_by_signal(self) -> PhaseOutcome:
-        assert self.signal is not None
+    def stopped(self) -> PhaseOutcome | None:
+        """The outcome when a stop signal has come up to now, else None."""
+        self._take_signals(())
+        if self.signal is None:
+            return None
         name = signal.Signals(self.signal).name
         return PhaseOutcome(
             event="signal", exit_code=128 + self.signal, message=f"stopped by {name}"
@@ -224,17 +229,11 @@ class Executor:
     # --- the loop ---
 
     def _run_together(self, tasks: Sequence[Task], *, handler: bool = False) -> list[_Run]:
-        now = time.monotonic()
-        runs = [
-            _Run(
-                task=t,
-                handler=handler,
-                started=now,
-                deadline=None if t.deadline_s is None else now + t.deadline_s,
-            )
-            for t in tasks
-        ]
+        runs = [_Run(task=t, handler=handler, started=time.monotonic()) for t in tasks]
         for run in runs:
+            limits = [run.task.deadline_s, self._share_s() if handler else None]
+            limit = min((x for x in limits if x is not None), default=None)
+            run.deadline = None if limit is None else run.started + limit
             self._begin(run)
         while any(r.outcome is None for r in runs):
             self._turn(runs)
@@ -242,109 +241,118 @@ class Executor:
 
     def _turn(self, runs: list[_Run]) -> None:
         """Wait for the next thing to happen, and let it happen."""
-        busy = [r for r in runs if r.outcome is None]
-        for run in busy:
+        for run in runs:
             if run.resume_at is not None and run.resume_at <= time.monotonic():
                 self._attempt(run)
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._signals.fd, selectors.EVENT_READ)
-            sources = {r.lines.fd: r.lines for r in busy if r.attempt and r.lines and r.lines.open}
-            sources |= {fd: lines for fd, lines in self.lingering}
-            for fd, lines in sources.items():
-                selector.register(fd, selectors.EVENT_READ, lines)
-            for run in busy:
-                if run.attempt:
-                    selector.register(run.attempt.result_fd, selectors.EVENT_READ, run.attempt)
-            for key, _ in selector.select(self._next_timer(busy)):
-                if isinstance(key.data, OutputLines):
-                    self._read_output(key.data)
-                elif isinstance(key.data, Attempt):
-                    key.data.read_report()
-        for number in self._signals.take():
-            self._on_signal(number, busy)
-        for run in busy:
-            self._check_limits(run)
-            if run.attempt and (report := run.attempt.ended()) is not None:
-                self._attempt_ended(run, report)
         if any(r.outcome == "failed" for r in runs):
             for run in runs:
-                if run.outcome is None:
-                    self._cancel(run, "another task of its group failed")
+                self._cancel(run, "another task of its group failed")
+        busy = [r for r in runs if r.outcome is None]
+        if busy:
+            self._wait(busy)
+            self._take_signals(busy)
+        for run in busy:
+            if run.attempt is not None:
+                run.attempt.check_time(run.kill_after_s)
+                if (report := run.attempt.ended()) is not None:
+                    self._attempt_ended(run, run.attempt, report)
 
-    def _read_output(self, lines: OutputLines) -> None:
-        if lines.read():
-            self.lingering = [(fd, held) for fd, held in self.lingering if held is not lines]
-
-    def _next_timer(self, busy: list[_Run]) -> float | None:
-        times = []
+    def _wait(self, busy: list[_Run]) -> None:
+        """Wait for a signal, for the next limit, or for something to read; read it."""
+        readers: dict[int, Callable[[], None]] = {x.fd: x.read for x in self.lingering}
+        wake_at = []
         for run in busy:
             if run.attempt is None:
-                times.append(run.resume_at)
-            elif run.attempt.kill_at is not None:
-                times.append(run.attempt.kill_at)
-            else:
-                times.append(run.attempt.deadline)
-        known = [t for t in times if t is not None]
-        # A child that ends between two looks at it wakes the loop through SIGCHLD.
-        return max(0.0, min(known) - time.monotonic()) if known else None
+                wake_at.append(run.resume_at)
+                continue
+            wake_at.append(run.attempt.wake_at())
+            if run.attempt.reporting:
+                readers[run.attempt.result_fd] = run.attempt.read_report
+            if run.lines is not None and run.lines.open:
+                readers[run.lines.fd] = run.lines.read
+        poll = select.poll()
+        poll.register(self._signals.fd, select.POLLIN)
+        for fd in readers:
+            poll.register(fd, select.POLLIN)
+        limit = min((x for x in wake_at if x is not None), default=None)
+        # A child that ends between two looks at it wakes us through SIGCHLD.
+        wait_ms = None if limit is None else max(0.0, limit - time.monotonic()) * 1000
+        for fd, _ in poll.poll(wait_ms):
+            if fd in readers:
+                readers[fd]()
+        self.lingering = [x for x in self.lingering if x.open]
 
-    def _on_signal(self, number: int, busy: list[_Run]) -> None:
-        if number not in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) or self.signal is not None:
+    def _take_signals(self, busy: Sequence[_Run]) -> None:
+        numbers = [n for n in self._signals.take() if n in STOP_SIGNALS]
+        if not numbers or self.signal is not None:
             return
-        self.signal = number
-        if self._handling:
-            return
+        self.signal = numbers[0]
+        self._end_of_grace = time.monotonic() + GRACE_SHARE * self.plan.grace_s
         for run in busy:
-            self._cancel(run, f"stopped by {signal.Signals(number).name}")
+            if run.handler:
+                self._hurry(run)
+            else:
+                self._cancel(run, f"stopped by {signal.Signals(self.signal).name}")
 
     def _cancel(self, run: _Run, why: str) -> None:
+        run.cancelled = True
         if run.attempt is not None:
             # Of the grace time, what is stopped has a quarter; the rest is the handlers'.
-            run.attempt.stop(why, min(5.0, self.plan.grace_s / 4))
+            run.attempt.stop(why, min(TERM_WAIT_S, self.plan.grace_s / 4))
         elif run.outcome is None:
             self._end(run, "failed", {"kind": "transient", "fault": "unknown", "message": why})
 
-    def _check_limits(self, run: _Run) -> None:
-        attempt, now = run.attempt, time.monotonic()
-        if attempt is None:
-            return
-        if attempt.kill_at is not None and now >= attempt.kill_at:
-            attempt.signal(signal.SIGKILL)
-            attempt.kill_at = None
-        elif attempt.stopping is None and attempt.deadline is not None and now >= attempt.deadline:
-            attempt.stop("timeout", run.kill_after_s)
+    def _hurry(self, run: _Run) -> None:
+        """Give a handler that runs no more than its share of the grace time."""
+        limits = [self._end_of_handlers, self._end_of_grace]
+        self._end_of_handlers = min(x for x in limits if x is not None)
+        now = time.monotonic()
+        run.deadline = min(now + self._share_s(), now if run.deadline is None else run.deadline)
+        if run.attempt is not None:
+            run.attempt.deadline = run.limit(run.attempt.started)
+        elif run.resume_at is not None:
+            run.resume_at = now
+
+    def _share_s(self) -> float:
+        """Seconds that the handler whose turn it is may take."""
+        if self._end_of_handlers is None:
+            return HANDLER_DEADLINE_S
+        return max(0.0, self._end_of_handlers - time.monotonic()) / self._handlers_left
 
     # --- one task ---
 
     def _begin(self, run: _Run) -> None:
-        task = run.task
         if self.signal is not None and not run.handler:
-            self._end(
-                run, "failed", {"kind": "transient", "fault": "unknown", "message": "stopped"}
-            )
+            self._cancel(run, "stopped before it began")
             return
-        try:
-            if not self._resolved(task.when):
-                self._end(run, "skipped", {"message": "its condition is false"})
-                return
-            values = self._resolved(task.args)
-            added = self._resolved(task.environment)
-            module, problems = build(self._load(task.module), values)
-        except PairunError as e:
-            # What only the run could tell does not fit: bad input, found late.
-            self._end(run, "failed", _late_problem(e))
+        report = self._prepare(run)
+        if report is not None:
+            self._end(run, report["outcome"], report)
             return
-        if module is None:
-            message = "; ".join(p.message for p in problems)
-            self._end(run, "failed", {"kind": "permanent", "fault": "user", "message": message})
-            return
-        run.module = module
-        run.env = {**self.env, **{k: _text(v) for k, v in added.items()}}
         # What a first attempt half did must be undone too, so its handlers count from here.
-        self.registered += task.on_exit
+        self.registered += run.task.on_exit
         self._attempt(run)
 
-    def _resolved(self, value: Any) -> Any:  # noqa: ANN401 - plain data
+    def _prepare(self, run: _Run) -> Report | None:
+        """Resolve what is late and make the module; a report when there is nothing to attempt."""
+        task = run.task
+        try:
+            if not self._resolved(task.when):
+                return {"outcome": "skipped", "message": "its condition is false"}
+            added = self._resolved(task.environment)
+            run.module, problems = build(self._load(task.module), self._resolved(task.args))
+            run.env = {**self.env, **{k: _text(k, v) for k, v in added.items() if v is not None}}
+        except PairunError as e:
+            # What only the run could tell does not fit: bad input, found late.
+            return _late_problem(e)
+        except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
+            return internal(f"{type(e).__name__}: {e}", trace=trace_of(e))
+        if run.module is not None:
+            return None
+        message = "; ".join(p.message for p in problems)
+        return {"outcome": "failed", "kind": "permanent", "fault": "user", "message": message}
+
+    def _resolved(self, value: Any) -> Any:
         if isinstance(value, Late):
             return self._resolve(value, self.results, self.env)
         if isinstance(value, Mapping):
@@ -357,14 +365,6 @@ class Executor:
         assert run.module is not None
         run.attempts += 1
         run.resume_at = None
-        limits = [run.deadline]
-        if run.task.timeout_s is not None:
-            limits.append(time.monotonic() + run.task.timeout_s)
-        deadline = min((x for x in limits if x is not None), default=None)
-        if run.handler and deadline is not None:
-            # A handler's share includes the time it takes to stop it.
-            run.kill_after_s = min(1.0, 0.2 * max(0.0, deadline - time.monotonic()))
-            deadline -= run.kill_after_s
         self._emit(
             {
                 "type": "attempt_begin", "task": run.task.id, "name": run.task.name,
@@ -372,59 +372,48 @@ class Executor:
                 "handler": run.handler,
             }
         )  # fmt: skip
-        run.attempt = Attempt(run.module, run.env, self._pai_dir, deadline)
-        run.lines = OutputLines(run.attempt.output_fd, run.task.id, self._redactor, self._emit)
+        limit = run.limit(time.monotonic())
+        try:
+            run.attempt = Attempt(run.module, run.env, self._pai_dir, limit)
+        except OSError as e:
+            message = f"no process could be started for it: {e.strerror}"
+            report = {"outcome": "failed", "kind": "transient", "fault": "platform"}
+            self._settle(run, {**report, "message": message}, 0.0, [])
+        else:
+            run.lines = OutputLines(run.attempt.output_fd, run.task.id, self._redactor, self._emit)
 
-    def _attempt_ended(self, run: _Run, report: Report) -> None:
-        attempt, lines = run.attempt, run.lines
-        assert attempt is not None
-        assert lines is not None
+    def _attempt_ended(self, run: _Run, attempt: Attempt, report: Report) -> None:
+        assert run.lines is not None
         run.attempt = None
-        if not lines.read():
+        run.lines.drain()
+        if run.lines.open:
             # Something in the background still holds the pipe; it is read on, never broken.
-            self.lingering.append((lines.fd, lines))
-        if attempt.stopping == "timeout":
-            limit = time.monotonic() - attempt.started
-            report = {
-                "outcome": "failed",
-                "kind": "timeout",
-                "fault": "unknown",
-                "message": f"attempt {run.attempts} of {run.of} was stopped after "
-                f"{format_duration(limit)}",
-            }
-        elif attempt.stopping is not None:
-            report = {
-                "outcome": "failed", "kind": "transient", "fault": "unknown",
-                "message": attempt.stopping,
-            }  # fmt: skip
+            self.lingering.append(run.lines)
+        self._settle(run, report, time.monotonic() - attempt.started, run.lines.tail())
+
+    def _settle(self, run: _Run, report: Report, seconds: float, output: list[str]) -> None:
+        """Record the end of an attempt, and go on from there."""
         record = {
             "type": "attempt_end", "task": run.task.id, "attempt": run.attempts, "of": run.of,
-            "seconds": round(time.monotonic() - attempt.started, 4), "outcome": report["outcome"],
+            "seconds": round(seconds, 4), "outcome": report["outcome"],
         }  # fmt: skip
         if report["outcome"] == "failed":
             record |= {k: report.get(k) for k in ("kind", "fault", "message", "hint", "trace")}
-            record["output"] = lines.tail()
+            record["output"] = output
         self._emit(record)
-        if report["outcome"] != "failed":
+        if report["outcome"] != "failed" or not self._try_again(run, report):
             self._end(run, report["outcome"], report)
-        elif attempt.stopping not in (None, "timeout") or not self._try_again(run, report):
-            self._end(run, "failed", report)
 
     def _try_again(self, run: _Run, report: Report) -> bool:
         kind: FailureKind = report["kind"]
-        if run.attempts >= run.of or kind not in run.task.retry_on or self._must_end(run):
+        if run.attempts >= run.of or kind not in run.task.retry_on or run.cancelled:
             return False
-        asked = report.get("retry_after_s")
-        delay = (
-            min(asked, MAX_RETRY_AFTER_S)
-            if asked is not None
-            else random.uniform(0, min(MAX_DELAY_S, run.task.delay_s * 2 ** (run.attempts - 1)))  # noqa: S311 - jitter
-        )
+        delay = retry_delay(run.task, run.attempts, report.get("retry_after_s"))
         resume_at = time.monotonic() + delay
         if run.deadline is not None and resume_at >= run.deadline:
+            limit = format_duration(max(0.0, run.deadline - run.started))
             report["message"] += (
-                f" (no further attempt: the next would begin after the task's deadline of "
-                f"{format_duration(run.task.deadline_s or 0)})"
+                f" (no further attempt: the next would begin after the task's deadline of {limit})"
             )
             return False
         run.resume_at = resume_at
@@ -437,22 +426,18 @@ class Executor:
         )  # fmt: skip
         return True
 
-    def _must_end(self, run: _Run) -> bool:
-        return self.signal is not None and not run.handler
-
     def _end(self, run: _Run, outcome: Outcome, report: Report) -> None:
         task = run.task
-        if outcome == "failed" and task.failure_policy == "ignore" and not self._must_end(run):
+        if outcome == "failed" and task.failure_policy == "ignore" and not run.cancelled:
             outcome = "ignored"
         run.outcome = outcome
         run.report = report
         run.ended = time.monotonic()
-        values = report.get("values", {})
         self.results[task.id] = {
             "outcome": outcome,
             "changed": outcome == "changed",
             "message": report.get("message", ""),
-            "values": values,
+            "values": report.get("values", {}),
         }
         for name, value in report.get("environment", {}).items():
             self.exports[name] = value
@@ -462,26 +447,32 @@ class Executor:
                 self.env[name] = value
         record: dict[str, Any] = {
             "type": "task_end", "task": task.id, "name": task.name, "outcome": outcome,
-            "attempts": run.attempts, "seconds": round(time.monotonic() - run.started, 4),
+            "attempts": run.attempts, "of": run.of,
+            "seconds": round(run.ended - run.started, 4),
             "message": report.get("message", ""), "handler": run.handler,
         }  # fmt: skip
         if outcome in ("failed", "ignored"):
             record |= {k: report.get(k) for k in ("kind", "fault", "hint")}
+            if run.attempts == 0 and "trace" in report:
+                record["trace"] = report["trace"]
         self._emit(record)
 
 
-def _text(value: object) -> str:
+def _text(name: str, value: object) -> str:
     if isinstance(value, Secret):
         return value.reveal()
+    if isinstance(value, list | Mapping):
+        raise PairunError(Problem("PR605", f"the variable {name} must be a text"))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _late_problem(error: PairunError) -> Report:
     first = error.problems[0]
-    internal = first.id in ("PR602", "PR603", "PR703")
+    ours = first.id in ("PR602", "PR603", "PR703")
     return {
-        "kind": "internal" if internal else "permanent",
-        "fault": "platform" if internal else "user",
+        "outcome": "failed",
+        "kind": "internal" if ours else "permanent",
+        "fault": "platform" if ours else "user",
         "message": f"[{first.id}] {first.message}",
         "hint": first.hint,
     }

@@ -21,7 +21,7 @@ def block_stop_signals() -> None:
 class Signals:
     """The process's stop signals and the ends of its children, while it is installed."""
 
-    NUMBERS = (signal.SIGCHLD, *STOP_SIGNALS)
+    NUMBERS: tuple[signal.Signals, ...] = (signal.SIGCHLD, *STOP_SIGNALS)
 
     def install(self) -> None:
         """Take the signals over; those that were held back come now."""
@@ -29,7 +29,7 @@ class Signals:
         os.set_blocking(self.fd, False)
         os.set_blocking(self._in, False)
         self._old_fd = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
-        self._old = {n: signal.signal(n, lambda *_: None) for n in self.NUMBERS}
+        self._old = {n: signal.signal(n, _ignore) for n in self.NUMBERS}
         self._old_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, self.NUMBERS)
 
     def restore(self) -> None:
@@ -41,8 +41,8 @@ class Signals:
         signal.set_wakeup_fd(self._old_fd)
         os.close(self.fd)
         os.close(self._in)
-        for number in unseen:
-            os.kill(os.getpid(), number)
+        for missed in unseen:
+            os.kill(os.getpid(), missed)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
     def take(self) -> list[int]:
@@ -51,6 +51,10 @@ class Signals:
             return list(os.read(self.fd, 4096))
         except BlockingIOError:
             return []
+
+
+def _ignore(*_: object) -> None:
+    """What counts has been written into the pipe."""
 
 
 def fork_program() -> int:

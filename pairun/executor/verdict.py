@@ -47,7 +47,7 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
         return unknown(f"as things are it would fail: {e.message}")
 
 
-def late_values(value: Any) -> Iterator[Late]:  # noqa: ANN401 - plain data
+def late_values(value: Any) -> Iterator[Late]:
     """Every late value in a task's data."""
     if isinstance(value, Late):
         yield value

@@ -32,12 +32,14 @@ class RolePlan:
     """What the containers of one role run.
 
     Attributes:
+        job: the job.
         role: the role.
         uses: its plugins, in order of collection.
         effective: the playbooks after every layer, with their history.
         plans: the plan of each phase.
     """
 
+    job: Job
     role: Role
     uses: tuple[PluginUse, ...]
     effective: Effective
@@ -91,7 +93,7 @@ def plan_role(
     plans = {
         phase: compile_phase(effective, phase, layers.content, facts, problems) for phase in phases
     }
-    return RolePlan(role=role, uses=tuple(uses), effective=effective, plans=plans)
+    return RolePlan(job=job, role=role, uses=tuple(uses), effective=effective, plans=plans)
 
 
 def cluster_facts(cluster: Cluster) -> dict[str, Any]:

@@ -39,9 +39,28 @@ def violations(
         what: what a mapping's entries are called in messages (``key``, ``keyword``).
     """
     from jsonschema import Draft202012Validator
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
 
-    for error in Draft202012Validator(schema).iter_errors(_validatable(node)):
-        yield from _problems(node, error, ids, foreign or {}, what)
+    # An empty registry: a schema that points elsewhere is not fetched.
+    validator = Draft202012Validator(schema, registry=Registry())
+    try:
+        for error in validator.iter_errors(_validatable(node)):
+            for each in _innermost(error):
+                yield from _problems(node, each, ids, foreign or {}, what)
+    except Unresolvable as e:
+        yield Problem(ids.kind, f"the schema refers to {e.ref}, which it does not hold", node.place)
+
+
+def _innermost(error: ValidationError) -> list[ValidationError]:
+    """Of a choice the errors of the one alternative whose kind was meant, if there is one."""
+    if error.validator not in ("anyOf", "oneOf"):
+        return [error]
+    branches: dict[object, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    meant = [b for b in branches.values() if all(inner.path for inner in b)]
+    return [i for inner in meant[0] for i in _innermost(inner)] if len(meant) == 1 else [error]
 
 
 def _validatable(node: Node) -> Any:  # noqa: ANN401

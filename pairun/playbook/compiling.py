@@ -326,7 +326,9 @@ class _Compiler:
             made = self._task(handler, task)
             # A handler whose condition is known to be false would only be noise in the review.
             if made is not None and made.when is not False:
-                handlers.append(attrs.evolve(made, events=_events(self._keywords(handler).get("event"))))
+                handlers.append(
+                    attrs.evolve(made, events=_events(self._keywords(handler).get("event")))
+                )
         return tuple(handlers)
 
     def _check_effect(self, draft: TaskDraft, handler_of: Task | None) -> None:

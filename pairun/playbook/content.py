@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -19,7 +20,10 @@ from pairun.executor.loading import load_module
 from pairun.executor.plan import ModuleFile
 from pairun.module import Module
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.reading import Node, decode, load_bytes, read_text
+from pairun.playbook.texts import decode, load_bytes
+
+if TYPE_CHECKING:
+    from pairun.playbook.reading import Node
 
 _FOLDERS = ("modules", "playbooks", "plugin_specs")
 _PLAYBOOK_FILES = ("init", "runtime", "policy")
@@ -123,6 +127,9 @@ class Content:
     def document(self, path: str, root: Root) -> Node:
         """A YAML file of a root, read once."""
         if path not in self._documents:
+            # `pairun --version` asks for digests only, and needs no YAML for them.
+            from pairun.playbook.reading import read_text
+
             # People know the built-in files by their place in the project, not on this disk.
             shown = os.path.relpath(path, root.path) if root.layer == "built-in" else path
             source = decode(load_bytes(path), shown, root.layer)

@@ -22,7 +22,8 @@ PHASES: tuple[Phase, ...] = ("init", "runtime")
 def spec_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a plugin spec; ``modules`` as for `playbook_schema`."""
     base = playbook_schema(modules)
-    tasks = base["properties"]["tasks"]
+    # No groups: where a plugin's tasks stand is the playbook's business.
+    tasks = {**base["properties"]["tasks"], "items": {"$ref": "#/$defs/task"}}
     return {
         "$schema": base["$schema"],
         "title": "pairun plugin spec",

@@ -29,6 +29,7 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.filters import make_attrgetter
 from jinja2.meta import find_undeclared_variables
 from jinja2.exceptions import SecurityError
+from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pairun.errors import PairunError, Place, Problem, did_you_mean
@@ -533,6 +534,7 @@ _STR_METHODS = frozenset(
     {"split", "strip", "lstrip", "rstrip", "lower", "upper", "startswith", "endswith",
      "splitlines", "removeprefix", "removesuffix"}
 )  # fmt: skip
+_LOOP = frozenset({"first", "index", "index0", "last", "length"})
 _FILTERS = frozenset(
     {"abs", "default", "d", "dictsort", "first", "float", "int", "items", "join", "last",
      "length", "count", "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse",
@@ -569,6 +571,8 @@ class _Environment(ImmutableSandboxedEnvironment):
             if key in _STR_METHODS:
                 return getattr(obj, key)
             return _undefined(f"text.{key}", sorted(_STR_METHODS))
+        if isinstance(obj, LoopContext) and key in _LOOP:
+            return getattr(obj, key)
         if isinstance(obj, Sequence | Mapping) and not (method and isinstance(obj, list)):
             try:
                 return obj[key]
@@ -628,7 +632,7 @@ def _joined(texts: Iterable[Any]) -> str:
     """The texts as one; counted before they are put together."""
     parts = []
     for each in texts:
-        parts.append(str(each))
+        parts.append(str(_finalize(each)))
         _work.spend(len(parts[-1]))
     return "".join(parts)
 

@@ -61,7 +61,9 @@ class Console:
 
     def _task_end(self, event: dict[str, Any]) -> None:
         outcome = event["outcome"]
-        attempts = f", attempt {event['attempts']} of {event['of']}" if event["attempts"] > 1 else ""
+        attempts = (
+            f", attempt {event['attempts']} of {event['of']}" if event["attempts"] > 1 else ""
+        )
         seconds = format_duration(event["seconds"])
         self.say(
             f"{self._style(f'{outcome:8}', _COLORS[outcome])} {event['task']}: {event['name']} "

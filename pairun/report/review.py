@@ -66,9 +66,7 @@ class Reviewed:
     disabled: str | None = None
 
 
-def review_phase(
-    plan: Plan, draft: Draft, content: Content, context: Context
-) -> list[Reviewed]:
+def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -> list[Reviewed]:
     """Every task of a phase with its verdict and its overrides, disabled ones included.
 
     Args:
@@ -194,8 +192,12 @@ def as_data(reviewed: Reviewed, redactor: Redactor) -> dict[str, Any]:
     if reviewed.overrides:
         out["overrides"] = [
             {
-                "path": o.path, "value": o.value, "layer": o.layer, "where": o.where,
-                "was": {"value": o.before[0], "layer": o.before[1], "where": o.before[2]},
+                "path": o.path, "value": shown_data(o.value, redactor),
+                "layer": o.layer, "where": o.where,
+                "was": {
+                    "value": shown_data(o.before[0], redactor),
+                    "layer": o.before[1], "where": o.before[2],
+                },
             }
             for o in reviewed.overrides
         ]  # fmt: skip
@@ -244,15 +246,16 @@ def shown_data(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - plain d
     return redactor.text(value) if isinstance(value, str) else value
 
 
-def problem_data(p: Problem) -> dict[str, Any]:
+def problem_data(p: Problem, redactor: Redactor | None = None) -> dict[str, Any]:
     """A problem as plain data for JSON."""
+    mask = redactor.text if redactor else str
     return {
         "id": p.id,
         "severity": p.severity,
-        "message": p.message,
+        "message": mask(p.message),
         "file": p.place.source.file if p.place else None,
         "line": p.place.line if p.place else None,
         "column": p.place.column if p.place else None,
         "layer": p.place.source.layer if p.place else None,
-        "hint": p.hint,
+        "hint": mask(p.hint) if p.hint else None,
     }

@@ -37,37 +37,59 @@ class ReviewText:
         """Print one line."""
         self._stream.write(self._redactor.text(text).rstrip() + "\n")
 
+    def wrapped(self, text: str, indent: str = "", color: str = "", hang: str = "") -> None:
+        """Print a text in as many lines as it needs."""
+        # Masked as a whole: no line holds a half of a secret.
+        text = _visible(self._redactor.text(text))
+        for n, part in enumerate(_wrapped(text, self._style.width - len(indent) - len(hang))):
+            self._stream.write(
+                indent + hang * (n > 0) + self._style(part, *filter(None, [color])) + "\n"
+            )
+
     def phase(self, title: str, tasks: list[Reviewed]) -> None:
         """Print the tasks of a phase, then its exit handlers in the order they would run."""
         self.line("  " + self._style(title, "bold"))
         group = None
         for task in tasks:
             if task.group and task.group != group:
-                self.line("    " + self._style(f"at once: {task.group}", "dim"))
+                self.wrapped(f"at once: {task.group}", "    ", "dim")
             group = task.group
             self._task(task, "      " if group else "    ")
         handlers = [h for t in reversed(tasks) if t.task for h in reversed(t.task.on_exit)]
         if handlers:
             self.line("  " + self._style("exit handlers, in this order", "bold"))
             for handler in handlers:
-                self._handler(handler)
+                self._head("    ", (">", "blue"), handler.id, handler.name)
+                events = "always" if handler.events == EVENTS else ", ".join(handler.events)
+                self.line("        " + self._style(f"on {events}", "dim"))
+                self._values(handler, "        ")
+
+    def _head(
+        self, indent: str, mark: tuple[str, str], id_: str, name: str, brought: str = ""
+    ) -> None:
+        """The mark, the id and the sentence of a task, and who brought it where there is room."""
+        start = len(indent) + 2 + max(18, len(id_)) + 1
+        room = self._style.width - start
+        name = _visible(self._redactor.text(name))
+        fits = len(name) <= room
+        head = f"{indent}{self._style(*mark)} {self._style(id_.ljust(18), 'bold')}"
+        beside = brought if fits and len(name) + len(brought) + 3 <= room else ""
+        if fits:
+            self.line(f"{head} {name}" + (self._style(f" ({beside})", "dim") if beside else ""))
+        else:
+            self.wrapped(f"{mark[0]} {id_}", indent, "bold")
+            self.wrapped(name, indent + "    ")
+        if brought and not beside:
+            self.wrapped(brought, indent + "    ", "dim")
 
     def _task(self, item: Reviewed, indent: str) -> None:
         mark, color = _MARKS[item.verdict.kind]
         skipped = item.verdict.because.startswith("skipped") or item.task is None
-        mark = "-" if skipped else mark
-        brought = "" if item.layer in ("", "built-in") else f" ({item.layer}: {item.where})"
-        room = self._style.width - len(indent) - 21 - len(item.name)
-        head = f"{indent}{self._style(mark, color)} {self._style(item.id.ljust(18), 'bold')} {item.name}"
-        if brought and len(brought) <= room:
-            self.line(head + self._style(brought, "dim"))
-        else:
-            self.line(head)
-            if brought:
-                self.line(f"{indent}    " + self._style(brought.strip(" ()"), "dim"))
+        brought = "" if item.layer in ("", "built-in") else f"{item.layer}: {item.where}"
+        self._head(indent, ("-" if skipped else mark, color), item.id, item.name, brought)
         inner = indent + "    "
         if item.disabled:
-            self.line(inner + self._style(f"disabled by {item.disabled}", "yellow"))
+            self.wrapped(f"disabled by {item.disabled}", inner, "yellow")
             return
         assert item.task is not None
         if not skipped:
@@ -88,16 +110,7 @@ class ReviewText:
         }[verdict.kind]
         if verdict.before or verdict.after:
             words += f" ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
-        for part in textwrap.wrap(words, self._style.width - len(indent)):
-            self.line(indent + self._style(part, _MARKS[verdict.kind][1]))
-
-    def _handler(self, handler: Task) -> None:
-        events = "always" if handler.events == EVENTS else ", ".join(handler.events)
-        self.line(
-            f"    {self._style('>', 'blue')} {self._style(handler.id.ljust(18), 'bold')} {handler.name}"
-        )
-        self.line("        " + self._style(f"on {events}", "dim"))
-        self._values(handler, "        ")
+        self.wrapped(words, indent, _MARKS[verdict.kind][1])
 
     def _values(self, task: Task, indent: str) -> None:
         """Arguments and keywords that are not the defaults, one per line, long texts whole."""
@@ -107,40 +120,31 @@ class ReviewText:
             self._value(f"environment.{name}", value, indent)
         keywords = list(_keywords(task))
         if keywords:
-            for part in textwrap.wrap(" · ".join(keywords), self._style.width - len(indent)):
-                self.line(indent + self._style(part, "dim"))
+            self.wrapped(" · ".join(keywords), indent, "dim")
 
     def _value(self, name: str, value: Any, indent: str) -> None:  # noqa: ANN401 - plain data
         if value is None or (isinstance(value, str | list | dict) and not value):
             return
         if isinstance(value, Late):
-            self.line(indent + f"{name}: " + self._style(f"(depends on {value.because})", "cyan"))
+            self.wrapped(f"{name}: (depends on {value.because})", indent, "cyan", "  ")
             return
-        text = value.reveal() if isinstance(value, Secret) else value
+        text = shown_data(value, self._redactor)
         if isinstance(text, str) and "\n" in text.rstrip("\n"):
-            lines = self._redactor.text(text).rstrip("\n").split("\n")
+            lines = text.rstrip("\n").split("\n")
             self.line(f"{indent}{name}:")
             for each in lines[:_MAX_TEXT_LINES]:
-                self.line(indent + self._style("| ", "dim") + each)
+                self.line(indent + self._style("| ", "dim") + _visible(each))
             if len(lines) > _MAX_TEXT_LINES:
                 more = len(lines) - _MAX_TEXT_LINES
                 self.line(indent + self._style(f"| … {more} more lines", "dim"))
             return
-        shown = shown_data(value, self._redactor)
-        words = shown if isinstance(shown, str) else _compact(shown)
-        for n, part in enumerate(_wrapped(f"{name}: {words}", self._style.width - len(indent))):
-            self.line(indent + ("  " if n else "") + part)
+        words = text if isinstance(text, str) else _compact(text)
+        self.wrapped(f"{name}: {words}", indent, hang="  ")
 
     def _override(self, o: Override, indent: str) -> None:
-        value = _compact(o.value)
-        was = (
-            "the default"
-            if o.before[0] is None
-            else f"{_compact(o.before[0])} ({o.before[1]} {o.before[2]})"
-        )
-        text = f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}"
-        for n, part in enumerate(_wrapped(text, self._style.width - len(indent))):
-            self.line(indent + ("  " if n else "") + self._style(part, "green"))
+        value, before = (_compact(shown_data(v, self._redactor)) for v in (o.value, o.before[0]))
+        was = "the default" if o.before[0] is None else f"{before} ({o.before[1]} {o.before[2]})"
+        self.wrapped(f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}", indent, "green", "  ")
 
 
 def _keywords(task: Task) -> Iterator[str]:
@@ -160,6 +164,13 @@ def _compact(value: Any) -> str:  # noqa: ANN401 - plain data
     if isinstance(value, str):
         return fit(value.replace("\n", "⏎"), 200)
     return fit(json.dumps(value, ensure_ascii=False), 200)
+
+
+def _visible(text: str) -> str:
+    """A job's text without what a terminal would obey."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 def _wrapped(text: str, width: int) -> list[str]:

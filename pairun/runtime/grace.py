@@ -67,8 +67,8 @@ def parse_grace(text: str) -> float | None:
     """Seconds of ``30s``, ``1m30s``, ``500ms`` or a plain number of seconds; None if neither."""
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
-    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[hms])", text)
+    units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
     return sum(float(number) * units[unit] for number, unit in parts)

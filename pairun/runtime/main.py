@@ -17,6 +17,7 @@ from pairun.runtime.processes import adopt_orphans
 from pairun.runtime.supervisor import Supervisor, block_signals
 
 UNUSABLE = 1
+NOT_EXECUTABLE = 126
 NO_SHELL = 127
 OURS = 255
 """Exit code when what failed is neither the command nor a task that has a code of its own."""
@@ -139,8 +140,12 @@ class RuntimePhase:
             _write(render(_no_shell(env, self._inputs.shells)) + "\n")
             return "failure", NO_SHELL
         began = time.monotonic()
-        self._child = self._supervisor.start([shell, self._inputs.script], env)
-        self.say(f"the command started: {os.path.basename(shell)} {self._inputs.script}")
+        self.say(f"starting the command: {os.path.basename(shell)} {self._inputs.script}")
+        try:
+            self._child = self._supervisor.start([shell, self._inputs.script], env)
+        except OSError as e:
+            self.say(f"the command cannot be started: {shell}: {e.strerror}")
+            return "failure", NOT_EXECUTABLE
         code = self._supervisor.wait(self._child, self._grace.for_command_s)
         self._code = code
         event = "success" if code == 0 else "failure"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
+import pty
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -63,6 +67,26 @@ def test_output(job: Any, start: Any) -> None:
     kept = (run.folder / "w-0/output.log").read_text()
     assert "first\nno end" in kept
     assert "\033[" not in run.text
+
+
+@pytest.mark.parametrize(("env", "colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_on_a_terminal(job: Any, env: dict[str, str], colored: bool) -> None:
+    """On a terminal names have colours, unless NO_COLOR asks for none."""
+    job.role("w", "echo hello")
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "pairun", "run", "--no-namespace", str(job.save())]
+    base = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
+    with subprocess.Popen(argv, cwd=job.folder, stdout=theirs, env=base | env):
+        os.close(theirs)
+        text = b""
+        # EIO is the end of a terminal whose other side is closed
+        with contextlib.suppress(OSError):
+            while data := os.read(ours, 65536):
+                text += data
+    os.close(ours)
+    assert b"hello" in text
+    assert (b"\033[36mw-0 | \033[0mhello" in text) is colored
+    assert (b"\033[" in text) is colored
 
 
 def test_environment_is_the_platforms(job: Any, start: Any) -> None:
@@ -131,6 +155,7 @@ def test_failed_init(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
     (tmp_path / "root/playbooks/init.yaml").write_text(
         "phase: init\ntasks:\n"
         "  - {id: barrier, name: All are there, barrier: {backend: framework}}\n"
+        "  - {id: image_check, name: Not here, cmd: {argv: ['false']}}\n"
         "  - {id: no, name: It fails, cmd: {argv: ['false']}, exit_codes: {transient: 252}}\n"
     )
     job.role("w", "echo the command ran")

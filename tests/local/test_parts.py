@@ -15,7 +15,9 @@ from pairun.engines.isolation import find_isolation
 from pairun.engines.output import MAX_LINE, InstanceOutput, Screen
 from pairun.engines.ports import PodUids
 from pairun.errors import PairunError
+from pairun.job.cluster import DEFAULT_PORT_RANGE, PortPlan
 from pairun.job.jobfile import load_job
+from pairun.job.pod import port_annotation
 from pairun.redaction import Redactor
 
 
@@ -51,13 +53,10 @@ class _Shown:
     """What an output shows and keeps, for pieces of input."""
 
     def __init__(self, folder: pathlib.Path, *secrets: str, color: bool = False) -> None:
-        self._read, write = os.pipe()
-        os.set_blocking(self._read, False)
         self.log = folder / "output.log"
-        self._screen = write
-        self.output = InstanceOutput(
-            "w-0", str(self.log), Screen(write, 5, color=color), Redactor(secrets)
-        )
+        self._screen = (folder / "screen").open("w+b", buffering=0)
+        screen = Screen(self._screen.fileno(), 5, color=color)
+        self.output = InstanceOutput("w-0", str(self.log), screen, Redactor(secrets))
 
     def feed(self, *pieces: bytes) -> None:
         for piece in pieces:
@@ -65,20 +64,22 @@ class _Shown:
             self.output.read()
 
     def text(self) -> bytes:
-        try:
-            return os.read(self._read, 1 << 20)
-        except BlockingIOError:
-            return b""
+        """What was shown since the last look."""
+        self._screen.seek(0)
+        text = self._screen.read()
+        self._screen.seek(0)
+        self._screen.truncate()
+        return text
 
     def end(self) -> bytes:
+        """The rest, after the end of the input."""
         self.output.close_writer()
         while not self.output.read():
             pass
         self.output.close()
-        text = self.text()
-        os.close(self._read)
-        os.close(self._screen)
-        return text
+        self._screen.seek(0)
+        with self._screen:
+            return self._screen.read()
 
 
 def test_lines_are_shown_when_whole(tmp_path: pathlib.Path) -> None:
@@ -131,9 +132,6 @@ def test_ports(job: Any) -> None:
 
     uids = PodUids(free)
     (role,) = made.roles
-    from pairun.job.cluster import DEFAULT_PORT_RANGE, PortPlan
-    from pairun.job.pod import port_annotation
-
     plan = PortPlan(port_annotation(role, DEFAULT_PORT_RANGE))
     drawn = [
         port

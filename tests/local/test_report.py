@@ -66,7 +66,7 @@ def test_columns() -> None:
 
 def test_notes_and_width(tmp_path: pathlib.Path) -> None:
     """What healed, failed and ran at exit is told, and no line is longer than 100 columns."""
-    records = [
+    records: list[dict[str, Any]] = [
         {"type": "task_end", "task": "clone", "outcome": "changed", "attempts": 3},
         {"type": "task_end", "task": "fine", "outcome": "ok", "attempts": 1},
         {"type": "task_end", "task": "last", "outcome": "failed", "attempts": 2,

@@ -87,6 +87,18 @@ def test_no_shell_at_all(volume: Any, start: Any, tmp_path: Any) -> None:
     assert "no bash and no sh" in running.got("error[PR704]")[0]
 
 
+def test_shell_that_cannot_start(volume: Any, start: Any, tmp_path: Any) -> None:
+    """A shell that the kernel cannot execute ends with 126 and a sentence that says so."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/bash").write_bytes(b"\x7fELF of another machine")
+    (tmp_path / "bin/bash").chmod(0o755)
+    volume.env(PATH=str(tmp_path / "bin"))
+    volume.command("exit 0")
+    running = start()
+    assert running.end() == 126
+    assert running.got("[pairun] the command cannot be started")
+
+
 def test_shell_of_the_plan(volume: Any, start: Any) -> None:
     """A plan may ask for one shell; the other one is not taken in its place."""
     volume.plan["steps"][-1]["args"] = {"shell": "sh"}

@@ -1,0 +1,500 @@
+"""Check that a container image exists and may be pulled."""
+
+from __future__ import annotations
+
+import base64
+import email.utils
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple, Never
+from urllib.parse import urlencode, urlsplit
+
+from pairun.module import (
+    CheckModule,
+    Context,
+    Duration,
+    Fetched,
+    Permanent,
+    Result,
+    Secret,
+    Skip,
+    TimedOut,
+    Transient,
+    arg,
+    define,
+    reveal,
+)
+
+_HUB = "docker.io"
+_HUB_API = "https://registry-1.docker.io"
+_HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")
+
+# A registry shows an image only in a form that the client says it understands.
+_ACCEPT = (
+    "application/vnd.oci.image.index.v1+json,"
+    "application/vnd.oci.image.manifest.v1+json,"
+    "application/vnd.docker.distribution.manifest.list.v2+json,"
+    "application/vnd.docker.distribution.manifest.v2+json"
+)
+
+# Where nodes usually have a login of their own (the kubelet's credential providers): without a
+# login of the job, such a registry's refusal says nothing about what the node may pull.
+_NODE_LOGINS = re.compile(r".*\.azurecr\.(io|cn|us)|.*\.dkr\.ecr\..*|(.*\.)?gcr\.io|.*\.pkg\.dev")
+
+_ONE_REQUEST_S = 10.0
+# What the tries leave of the attempt's time, to say what became of them before it is stopped.
+_RESERVE_S = 1.0
+_FIRST_WAIT_S = 2.0
+
+
+# --- references ------------------------------------------------------------------------------------
+
+
+class Reference(NamedTuple):
+    """An image's name, in parts.
+
+    Attributes:
+        registry: host and port; ``docker.io`` for Docker Hub.
+        path: the repository within the registry, ``library/`` included.
+        tag: the tag, or None where only a digest is given.
+        digest: the digest, or None.
+        plain: asked without TLS.
+    """
+
+    registry: str
+    path: str
+    tag: str | None
+    digest: str | None
+    plain: bool = False
+
+    def __str__(self) -> str:
+        name = f"{self.registry}/{self.path}"
+        name += f":{self.tag}" if self.tag else ""
+        return name + (f"@{self.digest}" if self.digest else "")
+
+    @property
+    def api(self) -> str:
+        """Where the registry's API stands."""
+        if self.registry == _HUB:
+            return _HUB_API
+        return f"{'http' if self.plain else 'https'}://{self.registry}"
+
+
+_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_HOST = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:]+\])")
+_COMPONENT = re.compile("[a-z0-9]+(?:(?:[.]|__?|-+)[a-z0-9]+)*")
+_TAG = re.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST_SIZES = {"sha256": 64, "sha384": 96, "sha512": 128}
+_LOCAL = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[::1\]")
+
+
+def parse_reference(text: str) -> Reference:
+    """Read an image's name by the grammar of the distribution project's ``reference`` package.
+
+    Surrounding space and a leading ``http://`` or ``https://`` are accepted.
+
+    Raises:
+        ValueError: it is not valid; the sentence shows the part that is wrong.
+    """
+    rest = text.strip()
+    if not rest:
+        raise ValueError("the image has no name")
+    scheme = re.match("(https?)://", rest, re.IGNORECASE)
+    rest = rest[scheme.end() :] if scheme else rest
+    name, has_digest, digest = rest.partition("@")
+    if has_digest:
+        _check_digest(digest)
+    first, slash, after = name.partition("/")
+    # A first part with a dot, a colon or an upper-case letter cannot be a repository at the Hub.
+    is_host = slash and (re.search("[.:A-Z]", first) or first == "localhost")
+    registry, repository = (first, after) if is_host else (_HUB, name)
+    if registry.lower() in _HUB_NAMES:
+        registry = _HUB
+    host = _check_host(registry)
+    path, has_tag, tag = repository.partition(":")
+    if has_tag and not _TAG.fullmatch(tag):
+        raise ValueError(
+            f"{tag!r} is no tag: letters, digits, '_', '.', '-', at most 128, not '.' or '-' first"
+        )
+    _check_path(path)
+    if registry == _HUB and "/" not in path:
+        path = f"library/{path}"
+    if len(path) > 255:
+        raise ValueError(f"the repository has {len(path)} characters, more than 255")
+    plain = scheme[1].lower() == "http" if scheme else bool(_LOCAL.fullmatch(host.lower()))
+    return Reference(
+        registry,
+        path,
+        tag if has_tag else None if has_digest else "latest",
+        digest if has_digest else None,
+        plain and registry != _HUB,
+    )
+
+
+def _check_digest(digest: str) -> None:
+    algorithm, _, value = digest.partition(":")
+    size = _DIGEST_SIZES.get(algorithm)
+    if size is None:
+        raise ValueError(f"{digest!r} is no digest: it begins with sha256:, sha384: or sha512:")
+    if not re.fullmatch("[0-9a-f]*", value) or len(value) != size:
+        raise ValueError(
+            f"{digest!r} is no digest: {size} of the digits 0-9a-f follow {algorithm}:"
+        )
+
+
+def _check_host(registry: str) -> str:
+    """The host of a registry, its port left off."""
+    found = _HOST.match(registry)
+    port = registry[found.end() :] if found else ""
+    if not found or not re.fullmatch("(?::[0-9]{1,5})?", port) or int(port[1:] or 0) > 65535:
+        raise ValueError(f"{registry!r} is no registry: a host, and perhaps a port")
+    return found[0]
+
+
+def _check_path(path: str) -> None:
+    if not path:
+        raise ValueError("the name of the repository is missing")
+    for component in path.split("/"):
+        if not _COMPONENT.fullmatch(component):
+            raise ValueError(
+                f"{component!r} in the repository's name is wrong: lower-case letters and digits, "
+                "with single '.', one or two '_', or '-' between them"
+            )
+    if re.fullmatch("[0-9a-f]{64}", path):
+        raise ValueError(f"{path!r} is an image's id, and no repository")
+
+
+# --- challenges ------------------------------------------------------------------------------------
+
+
+class Challenge(NamedTuple):
+    """One way in which a server lets somebody in; scheme and names in lower case."""
+
+    scheme: str
+    parameters: dict[str, str]
+
+
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - a word of the grammar
+_PARAMETER = re.compile(rf'({_TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s",]+))')
+_SCHEME = re.compile(rf"({_TOKEN})(?:[ \t]+[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$)))?")
+
+
+def challenges(lines: Iterable[str]) -> list[Challenge]:
+    """Read ``WWW-Authenticate`` by RFC 9110 (11.6.1): several lines, several challenges in one.
+
+    What does not follow the grammar ends its line; what was read before it counts.
+    """
+    found: list[Challenge] = []
+    for line in lines:
+        at, first = 0, len(found)
+        while at < len(line):
+            if line[at] in " \t,":
+                at += 1
+            elif len(found) > first and (match := _PARAMETER.match(line, at)):
+                quoted, plain = match[2], match[3]
+                value = plain if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+                found[-1].parameters.setdefault(match[1].lower(), value)
+                at = match.end()
+            elif match := _SCHEME.match(line, at):
+                found.append(Challenge(match[1].lower(), {}))
+                at = match.end()
+            else:
+                break
+    return found
+
+
+# --- the check -------------------------------------------------------------------------------------
+
+
+class _No(Exception):
+    """A definite answer: the image is not there, or not for this job."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class _Unclear(Exception):
+    """An answer that says nothing about the image, and would say no more if asked again."""
+
+
+@define
+class ImageCheck(CheckModule):
+    """Ask the registry whether an image exists and may be pulled, before a node tries to.
+
+    Only a definite answer fails: the image is not there, or the registry refuses the job's login.
+    A registry that is slow, broken, busy or strange makes the result "unknown", which is no failure.
+    Nothing is downloaded: the manifest is asked for with HEAD, which no registry counts as a pull.
+
+    Credentials go to the registry that they are for, and to the token service it names, over TLS
+    unless the registry itself is asked without.
+    """
+
+    phases = ("init",)
+    privileges = "network"
+    example = "image_check: {image: 'ghcr.io/team/train:1.0', policy: warn}"
+
+    image: str = arg("The image, as the container engine takes it.")
+    auth: dict[str, str | Secret | None] | None = arg(
+        "The login: username, password, and registry (Docker Hub by default).", default=None
+    )
+    policy: Literal["off", "warn", "fail"] = arg(
+        "What a definite no does: nothing is asked, it is said, or it fails.", default="fail"
+    )
+    tries: int = arg("How often to ask when there is trouble.", default=3)
+    timeout: Duration = arg("For all tries and waits together.", default=Duration(30.0))
+
+    def require(self) -> Iterator[str]:
+        """Known keys, and something to do."""
+        for key in self.auth or {}:
+            if key not in ("username", "password", "registry"):
+                yield f"'auth' has username, password and registry, not '{key}'"
+        if self.tries < 1:
+            yield "'tries' must be at least 1"
+        if self.timeout <= 0:
+            yield "'timeout' must be longer than nothing"
+
+    def check(self, ctx: Context) -> Result:
+        """Ask, a few times if need be.
+
+        Raises:
+            Permanent: the image's name is not valid, the image is not there, or it is refused.
+            Skip: the policy is ``off``.
+        """
+        if self.policy == "off":
+            raise Skip("the policy is off")
+        try:
+            reference = parse_reference(self.image)
+        except ValueError as e:
+            return self._no(ctx, _No(str(e), "write [HOST[:PORT]/]PATH[:TAG][@DIGEST]"))
+        try:
+            return Result(message=self._ask_often(ctx, reference))
+        except _No as e:
+            return self._no(ctx, e)
+
+    def _no(self, ctx: Context, answer: _No) -> Result:
+        if self.policy == "fail":
+            raise Permanent(answer.message, fault="user", hint=answer.hint)
+        ctx.log(f"{answer.message}; {answer.hint}")
+        return Result(message=f"only a warning: {answer.message}")
+
+    def _ask_often(self, ctx: Context, reference: Reference) -> str:
+        """Ask until there is an answer, the tries are used up, or the time is."""
+        limit = float(self.timeout)
+        if (remaining := ctx.remaining_s()) is not None:
+            limit = min(limit, remaining - _RESERVE_S)
+        end = ctx.now() + limit
+        trouble = ""
+        wait: float | None
+        for number in range(1, self.tries + 1):
+            try:
+                _Conversation(ctx, reference, self.auth or {}, end).run()
+            except (Transient, TimedOut) as e:
+                trouble, wait = e.message, _wait_s(number, e.retry_after_s)
+            except (_Unclear, Permanent) as e:
+                trouble, wait = str(e), None
+            else:
+                return f"{reference} is there"
+            if wait is None or number == self.tries or ctx.now() + wait >= end:
+                break
+            ctx.log(f"try {number} of {self.tries}: {trouble}")
+            ctx.sleep(wait)
+        ctx.log(f"whether {reference} is there is unknown: {trouble}")
+        return f"unknown: {trouble}"
+
+
+class _Conversation:
+    """One try: what is said to the registry, and what it means.
+
+    Args:
+        ctx: the way to the network.
+        reference: the image.
+        auth: the job's login, for whichever registry.
+        end: when it must be over, as `Context.now` tells the time.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        reference: Reference,
+        auth: Mapping[str, str | Secret | None],
+        end: float,
+    ) -> None:
+        self._ctx = ctx
+        self._reference = reference
+        self._end = end
+        self._login, self._login_is_for = _login(auth, reference)
+
+    def run(self) -> None:
+        """Return when the image is there for the job.
+
+        Raises:
+            _No: it is not.
+            _Unclear: nobody can tell.
+            Transient: ask again.
+            TimedOut: ask again.
+        """
+        answer = self._manifest(None)
+        asked = answer.status == 401
+        if asked:
+            answer = self._manifest(self._authorization(answer))
+        if answer.status == 404:
+            root = self._root()
+            if root.status == 401 and self._login is not None and not asked:
+                # It lets everybody in, shows private images to those who log in, and does not ask.
+                asked = True
+                answer = self._manifest(self._authorization(root))
+        if 200 <= answer.status < 300:
+            self._recognise(answer)
+        elif answer.status == 404:
+            raise _No(
+                f"there is no image {self._reference}", f"check name and tag; {self._advice()}"
+            )
+        elif asked and answer.status in (401, 403):
+            self._refused()
+        else:
+            raise _Unclear(f"{self._reference.registry} answered {answer.status}")
+
+    def _manifest(self, authorization: Secret | None) -> Fetched:
+        reference = self._reference
+        url = f"{reference.api}/v2/{reference.path}/manifests/{reference.digest or reference.tag}"
+        headers: dict[str, str | Secret] = {"Accept": _ACCEPT}
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return self._fetch(url, "HEAD", headers)
+
+    def _root(self) -> Fetched:
+        """The API's entrance: a 404 counts when a registry says it, not any web server."""
+        root = self._fetch(f"{self._reference.api}/v2/", "GET", {})
+        if root.status not in (200, 401):
+            raise _Unclear(f"{self._reference.registry} answered 404, but is no registry")
+        return root
+
+    def _fetch(
+        self, url: str, method: Literal["GET", "HEAD"], headers: dict[str, str | Secret]
+    ) -> Fetched:
+        """An answer that is worth looking at."""
+        left = self._end - self._ctx.now()
+        answer = self._ctx.fetch(
+            url, method=method, headers=headers, timeout_s=min(_ONE_REQUEST_S, left)
+        )
+        host = urlsplit(url).netloc
+        if answer.status in (408, 429) or answer.status >= 500:
+            raise Transient(
+                f"{host} answered {answer.status}",
+                fault="platform",
+                retry_after_s=_retry_after(answer, self._ctx.now()),
+            )
+        if 300 <= answer.status < 400:
+            # Whatever stands there is another server; nothing of this one goes with us.
+            raise _Unclear(f"{host} sends elsewhere ({answer.status})")
+        return answer
+
+    # what a registry wants to see
+
+    def _authorization(self, answer: Fetched) -> Secret:
+        """What the registry's challenge asks for."""
+        found = challenges(answer.headers.get("www-authenticate", ()))
+        for challenge in found:
+            if challenge.scheme == "bearer" and "realm" in challenge.parameters:
+                return self._bearer(challenge.parameters)
+        if any(challenge.scheme == "basic" for challenge in found):
+            if self._login is None:
+                self._refused()
+            return self._login
+        schemes = ", ".join(sorted({c.scheme for c in found}))[:80] or "none"
+        raise _Unclear(
+            f"{self._reference.registry} wants a login of a kind that is not known here ({schemes})"
+        )
+
+    def _bearer(self, challenge: Mapping[str, str]) -> Secret:
+        """A token from the service that the registry names, with the login or without."""
+        realm = challenge["realm"]
+        host = re.match(r"(https?)://([A-Za-z0-9.:\[\]-]{1,255})(?=[/?]|$)", realm, re.IGNORECASE)
+        if not host or (host[1].lower() == "http" and self._reference.api.startswith("https:")):
+            raise _Unclear(f"{self._reference.registry} names a token service that is not safe")
+        scope = challenge.get("scope", f"repository:{self._reference.path}:pull")
+        query = {"service": challenge["service"]} if "service" in challenge else {}
+        query["scope"] = scope
+        url = f"{realm}{'?' if '?' in realm else '?'}{urlencode(query)}"
+        answer = self._fetch(url, "GET", {"Authorization": self._login} if self._login else {})
+        if answer.status in (401, 403):
+            self._refused()
+        if answer.status != 200:
+            raise _Unclear(f"the token service {host[2]} answered {answer.status}")
+        try:
+            said = json.loads(answer.body)
+            token = said.get("token") or said.get("access_token")
+        except (ValueError, AttributeError, RecursionError):
+            token = None
+        if not isinstance(token, str) or not re.fullmatch("[!-~]+", token):
+            raise _Unclear(f"the token service {host[2]} answered without a token")
+        return Secret(f"Bearer {token}")
+
+    # what an answer means
+
+    def _recognise(self, answer: Fetched) -> None:
+        kind = (answer.header("content-type") or "").lower()
+        if "docker-content-digest" in answer.headers or "json" in kind or "prettyjws" in kind:
+            return
+        raise _Unclear(f"{self._reference.registry} answered, but not as registries do")
+
+    def _refused(self) -> Never:
+        reference = self._reference
+        if self._login is not None:
+            raise _No(
+                f"{reference.registry} refuses the job's login for {reference.path}",
+                "check user, password, and the name: what may not be seen looks the same",
+            )
+        if _NODE_LOGINS.fullmatch(reference.registry.lower()):
+            raise _Unclear(
+                f"{reference.registry} wants a login, and the node may have one of its own"
+            )
+        raise _No(
+            f"{reference.registry} does not show {reference.path} without a login",
+            f"check the name: what is not there looks the same; {self._advice()}",
+        )
+
+    def _advice(self) -> str:
+        if self._login is not None:
+            return "the job's login was used"
+        if self._login_is_for is not None:
+            return f"the job's login is for {self._login_is_for}, so it was not used"
+        return "a private image needs a login in `auth`"
+
+
+def _login(
+    auth: Mapping[str, str | Secret | None], reference: Reference
+) -> tuple[Secret | None, str | None]:
+    """The login as a header if it is for this registry; and the registry it is for."""
+    user, password = reveal(auth.get("username") or ""), reveal(auth.get("password") or "")
+    if not user or not password:
+        return None, None
+    given = reveal(auth.get("registry") or "").strip() or _HUB
+    host = re.sub("^https?://", "", given, flags=re.IGNORECASE).partition("/")[0].lower()
+    host = _HUB if host in _HUB_NAMES else host
+    if host != reference.registry.lower():
+        return None, host
+    encoded = base64.b64encode(f"{user}:{password}".encode("utf-8", "surrogateescape"))
+    return Secret(f"Basic {encoded.decode()}"), host
+
+
+def _retry_after(answer: Fetched, now: float) -> float | None:
+    """Seconds of ``Retry-After``, by RFC 9110 (10.2.3) a number or a date."""
+    text = (answer.header("retry-after") or "").strip()
+    if re.fullmatch("[0-9]{1,9}", text):
+        return float(text)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _wait_s(number: int, asked: float | None) -> float:
+    """Exponential with full jitter; what the registry asked for wins."""
+    if asked is not None:
+        return asked
+    return random.uniform(0, _FIRST_WAIT_S * 2.0 ** min(number - 1, 16))  # noqa: S311 - jitter

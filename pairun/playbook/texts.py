@@ -1,0 +1,49 @@
+"""Files to text: bounded, and UTF-8."""
+
+from __future__ import annotations
+
+from pairun.errors import PairunError, Place, Problem, Source
+
+MAX_BYTES = 4 * 1024 * 1024
+
+
+def load_bytes(path: str) -> bytes:
+    """The bytes of a file (``-``: standard input), bounded.
+
+    Raises:
+        PairunError: it cannot be opened or read.
+    """
+    try:
+        if path == "-":
+            import sys
+
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        with open(path, "rb") as f:
+            return f.read(MAX_BYTES + 1)
+    except OSError as e:
+        raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
+
+
+def decode(data: bytes, file: str, layer: str) -> Source:
+    """Decode a text that must be UTF-8 (a byte order mark is allowed).
+
+    Raises:
+        PairunError: too large, or not UTF-8.
+    """
+    source = Source(file, layer, data[:MAX_BYTES].decode("utf-8", "replace"))
+    if len(data) > MAX_BYTES:
+        raise PairunError(Problem("PR103", f"{file} is larger than 4 MiB", Place(source, 1, 1)))
+    try:
+        return Source(file, layer, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as e:
+        before = data[: e.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        raise PairunError(
+            Problem(
+                "PR102",
+                f"{file} is not UTF-8: byte 0x{data[e.start]:02x}",
+                Place(source, line, column),
+                "save the file as UTF-8",
+            )
+        ) from e

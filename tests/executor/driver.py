@@ -1,0 +1,48 @@
+"""Runs a plan as a phase does, in a process of its own: journal, console, signals, exit code.
+
+Arguments: the folder that holds ``plan.json``; the journal is written there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from pairun.executor.loading import plan_loader
+from pairun.executor.phase import PhaseEvents
+from pairun.executor.plan import load_plan
+from pairun.executor.run import Executor
+from pairun.redaction import Redactor
+from pairun.report.console import Console
+
+folder = sys.argv[1]
+with open(os.path.join(folder, "plan.json"), encoding="utf-8") as file:
+    document = json.load(file)
+secrets = document.pop("secrets")
+plan = load_plan(json.dumps(document), secrets, "plan.json")
+redactor = Redactor(secrets["redact"])
+console = Console(sys.stdout, redactor)
+events = PhaseEvents(plan, os.path.join(folder, "journal.jsonl"), console, redactor, console.say)
+
+
+def resolve(late: Any, results: Any, env: Any) -> Any:
+    """Late values of this driver are paths into the results."""
+    raise NotImplementedError
+
+
+executor = Executor(
+    plan,
+    load=plan_loader(plan),
+    resolve=resolve,
+    emit=events.emit,
+    redactor=redactor,
+    env=dict(os.environ),
+    pai_dir=folder,
+)
+events.begin()
+with executor:
+    outcome = executor.run_handlers(executor.run_tasks())
+    events.end(outcome)
+sys.exit(outcome.exit_code)

@@ -1,0 +1,209 @@
+"""The journal: what stands in it, and what happens when it cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from pairun.executor.journal import SCHEMA, Journal, read_journal
+from pairun.redaction import Redactor
+
+FIELDS = {
+    "phase_begin": {"phase", "pairun", "tasks"},
+    "attempt_begin": {"task", "name", "module", "attempt", "of", "handler"},
+    "attempt_end": {"task", "attempt", "of", "outcome", "seconds"},
+    "wait": {"task", "seconds", "because"},
+    "task_end": {"task", "name", "outcome", "attempts", "of", "seconds", "message", "handler"},
+    "handlers_begin": {"event", "count"},
+    "phase_end": {"phase", "outcome", "exit_code", "seconds", "message"},
+}
+FAILURE = {
+    "attempt_end": {"kind", "fault", "message", "hint", "output", "trace"},
+    "task_end": {"kind", "fault", "hint"},
+}
+
+
+def test_schema(here: Any) -> None:
+    """Every record has exactly the fields that the journal's description names."""
+    undo = here.task("undo", events=("failure",))
+    here.run(
+        here.task("ok", on_exit=(undo,)),
+        here.task("retried", "print('tail'); raise Transient('x')", retries=1, delay_s=0.0),
+    )
+    assert {r["type"] for r in here.journal} == set(FIELDS) - {"phase_begin"}
+    for record in here.journal:
+        expected = FIELDS[record["type"]] | {"schema", "time", "type"}
+        if record.get("outcome") == "failed":
+            expected |= FAILURE[record["type"]]
+        assert set(record) == expected
+        assert record["schema"] == SCHEMA
+    failed = [r for r in here.journal if r["type"] == "attempt_end" and r["outcome"] == "failed"]
+    assert [r["output"] for r in failed] == [["tail"], ["tail"]]
+
+
+def test_one_begin_and_one_end_per_attempt(here: Any, group: Any) -> None:
+    """Whatever becomes of an attempt, it has one record of each kind."""
+    here.run(
+        here.task("a", "raise Transient('x')", retries=2, delay_s=0.0, failure_policy="ignore"),
+        here.task("b", "import os; os.kill(os.getpid(), 9)", failure_policy="ignore"),
+        here.task("c", "import time; time.sleep(60)", timeout_s=0.1, failure_policy="ignore"),
+        group(here.task("d", "import time; time.sleep(60)"), here.task("e", "1/0")),
+    )
+    begins, ends = (
+        [(r["task"], r["attempt"]) for r in here.journal if r["type"] == kind]
+        for kind in ("attempt_begin", "attempt_end")
+    )
+    assert sorted(begins) == sorted(ends)
+    assert len(set(begins)) == len(begins) == 7
+
+
+def journal(path: pathlib.Path) -> tuple[Journal, list[str]]:
+    """A journal, and what it complains of."""
+    complaints: list[str] = []
+    return Journal(str(path), Redactor(["geheim"]), complaints.append), complaints
+
+
+def test_output_is_not_kept(tmp_path: pathlib.Path) -> None:
+    """Output goes to the log; the journal holds the last lines of a failure only."""
+    write, _ = journal(tmp_path / "j")
+    write({"type": "output", "task": "a", "line": "x"})
+    assert (tmp_path / "j").read_bytes() == b""
+
+
+def test_secrets_and_odd_texts(tmp_path: pathlib.Path) -> None:
+    """Secrets are masked, and a text that is no UTF-8 costs no record."""
+    write, _ = journal(tmp_path / "j")
+    write({"type": "wait", "because": "ge\udcffheim \ud800 geheim ä"})
+    (record,) = read_journal(str(tmp_path / "j"))
+    assert record["because"] == "ge?heim ? ****** ä"
+
+
+def test_a_torn_line_spoils_nothing(tmp_path: pathlib.Path) -> None:
+    """What a killed writer left is left out, and the next record stands on a line of its own."""
+    path = tmp_path / "j"
+    journal(path)[0]({"type": "wait", "n": 1})
+    with open(path, "ab") as f:
+        f.write(b'{"schema": 1, "type": "wa')
+    assert [r["n"] for r in read_journal(str(path))] == [1]
+    journal(path)[0]({"type": "wait", "n": 2})
+    journal(path)[0]({"type": "wait", "n": 3})
+    assert [r["n"] for r in read_journal(str(path))] == [1, 2, 3]
+
+
+def test_foreign_lines_are_left_out(tmp_path: pathlib.Path) -> None:
+    """A reader takes what it knows."""
+    path = tmp_path / "j"
+    lines = ["[]", "7", "{}", '{"schema": 99}', "\x00\xff", '{"schema": 1, "type": "wait"}', ""]
+    path.write_text("\n".join(lines), encoding="latin-1")
+    assert [r["type"] for r in read_journal(str(path))] == ["wait"]
+    assert read_journal(str(tmp_path / "none")) == []
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "directory", "missing"])
+def test_what_stands_there_is_not_trusted(tmp_path: pathlib.Path, what: str) -> None:
+    """A link is not followed, a pipe is not waited for: there is no journal, and that is said."""
+    path, target = tmp_path / "j", tmp_path / "target"
+    target.write_text("precious")
+    if what == "link":
+        path.symlink_to(target)
+    elif what == "pipe":
+        os.mkfifo(path)
+    elif what == "directory":
+        path.mkdir()
+    else:
+        path = tmp_path / "no" / "j"
+    write, complaints = journal(path)
+    write({"type": "wait"})
+    write({"type": "wait"})
+    assert len(complaints) == 1
+    assert complaints[0].startswith("no journal is kept: ")
+    assert target.read_text() == "precious"
+
+
+def test_a_full_disk_costs_the_journal_only(here: Any, tmp_path: pathlib.Path) -> None:
+    """When the journal cannot grow, the phase goes on, and it is said once."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    here.run(here.task("a"))
+    size = (tmp_path / "journal.jsonl").stat().st_size
+    with open(tmp_path / "console", "w", encoding="utf-8"):
+        pass
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 200, old[1]))
+        outcome = here.run(here.task("b"), here.task("c"), here.task("d"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert outcome.event == "success"
+    assert here.console.count("the journal ends here") == 1
+    assert [r["task"] for r in here.journal if r["type"] == "task_end"] == ["a"]
+
+
+def test_a_full_file_system(tmp_path: pathlib.Path) -> None:
+    """The same on a file system that is really full, for the journal and for what people see."""
+    user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
+    script = (
+        f"mount -t tmpfs -o size=16k none {tmp_path} || exit 99; cd {tmp_path}; "
+        "head -c 8000 /dev/zero > fill; "
+        f"exec {os.sys.executable} -c \"$CODE\" > {tmp_path}/out"  # type: ignore[attr-defined]
+    )
+    code = """
+import os, sys
+from pairun.executor.journal import Journal
+from pairun.redaction import Redactor
+from pairun.report.console import Console
+console = Console(sys.stdout, Redactor())
+said = []
+journal = Journal('journal', Redactor(), said.append)
+for n in range(400):
+    journal({'type': 'wait', 'n': n})
+    console.say('x' * 50)
+assert len(said) == 1 and said[0].startswith('the journal ends here'), said
+sys.stderr.write('done')
+"""
+    done = subprocess.run(
+        ["unshare", *user, "--mount", "sh", "-c", script],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "CODE": code, "PYTHONPATH": str(pathlib.Path(__file__).parents[2])},
+    )
+    if done.returncode == 99 or "unshare" in done.stderr:
+        pytest.skip("this kernel lets us mount nothing")
+    assert (done.returncode, done.stderr) == (0, "done")
+
+
+def test_killed_and_run_again(there: Any, here: Any) -> None:
+    """After KILL at any moment, a second run ends like one that was never disturbed."""
+    chance = random.Random(7)
+    names = [f"f{i}" for i in range(12)]
+    for turn in range(8):
+        there.folder = here.folder / str(turn)
+        there.folder.mkdir()
+        steps = [
+            here.task(n, module="state", args={"path": str(there.folder / n)}) for n in names
+        ]
+        there.start(*steps)
+        # after some number of lines, and whatever happens meanwhile
+        there.line(f" {names[chance.randrange(len(names))]}:")
+        there.process.kill()
+        there.end()
+        there.close()
+        assert there.start(*steps).end() == 0
+        assert all((there.folder / n).exists() for n in names)
+        assert [r["outcome"] for r in there.of("phase_end")] == ["success"]
+        ends = there.of("task_end")[-len(names) :]
+        assert [r["task"] for r in ends] == names
+        assert {r["outcome"] for r in ends} <= {"ok", "changed"}
+        assert "ok" in {r["outcome"] for r in ends}
+        there.close()
+        for line in (there.folder / "journal.jsonl").read_bytes().splitlines()[-5:]:
+            json.loads(line)

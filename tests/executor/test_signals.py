@@ -1,0 +1,234 @@
+"""SIGTERM, SIGINT and SIGHUP at every moment of a phase, with real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pairun.executor.plan import EVENTS, Task
+from pairun.executor.signals import Signals, fork_program
+
+SLEEP = "import time; print('up', flush=True); time.sleep(60)"
+STOPS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+
+
+@pytest.fixture
+def task(here: Any) -> Callable[..., Task]:
+    """Makes a task."""
+    made: Callable[..., Task] = here.task
+    return made
+
+
+@pytest.fixture
+def undo(task: Callable[..., Task]) -> Task:
+    """A handler for a signal that says so, and fails."""
+    return task("undo", "print('undone'); 1/0", events=("signal",), failure_policy="fail")
+
+
+@pytest.mark.parametrize(("number", "code"), STOPS)
+def test_during_an_attempt(
+    there: Any, task: Any, undo: Task, number: signal.Signals, code: int
+) -> None:
+    """The attempt is cancelled, nothing else begins, the handlers run, the code tells the signal."""
+    there.start(task("a", SLEEP, retries=3, on_exit=(undo,)), task("b"))
+    there.line("a | up")
+    there.signal(number)
+    assert there.end() == code
+    there.line("undo | undone")
+    (end,) = there.of("task_end", "a")
+    assert (end["outcome"], end["message"]) == ("failed", f"stopped by {number.name}")
+    assert there.of("attempt_begin", "b") == []
+    (phase,) = there.of("phase_end")
+    assert (phase["outcome"], phase["exit_code"]) == ("signal", code)
+
+
+def test_an_ignored_failure_does_not_hide_the_signal(there: Any, task: Any, undo: Task) -> None:
+    """A task whose failures are ignored is cancelled like any other."""
+    there.start(task("a", SLEEP, failure_policy="ignore", on_exit=(undo,)), task("b"))
+    there.line("a | up")
+    there.signal(signal.SIGTERM)
+    assert there.end() == 143
+    assert there.of("attempt_begin", "b") == []
+
+
+def test_during_a_wait_between_attempts(there: Any, task: Any, undo: Task) -> None:
+    """A wait ends at once."""
+    code = "raise Transient('x', retry_after_s=60)"
+    there.start(task("a", code, retries=3, on_exit=(undo,)))
+    there.line("retry")
+    there.signal(signal.SIGTERM)
+    assert there.end() == 143
+    there.line("undo | undone")
+    assert there.of("task_end", "a")[0]["attempts"] == 1
+
+
+def test_in_a_group(there: Any, task: Any, group: Any, undo: Task) -> None:
+    """All tasks of a group are cancelled."""
+    there.start(group(task("a", SLEEP, on_exit=(undo,)), task("b", SLEEP)), task("c"))
+    there.line("a | up")
+    there.line("b | up")
+    there.signal(signal.SIGTERM)
+    assert there.end() == 143
+    assert {r["task"] for r in there.of("attempt_begin")} == {"a", "b", "undo"}
+
+
+def test_between_tasks(here: Any, undo: Task) -> None:
+    """A signal that comes between two tasks lets no further one begin."""
+    send = "import os, signal; os.kill(os.getppid(), signal.SIGTERM)"
+    # It arrives while the attempt runs, or between the two, as the scheduler likes.
+    outcome = here.run(here.task("a", send, on_exit=(undo,)), here.task("b"))
+    assert (outcome.event, outcome.exit_code) == ("signal", 143)
+    assert here.of("attempt_begin", "b") == []
+    assert here.lines("undo") == ["undone"]
+
+
+@pytest.mark.parametrize("kind", ["task_end", "attempt_end", "attempt_begin"])
+@pytest.mark.parametrize("last", [True, False])
+def test_at_every_event(here: Any, undo: Task, kind: str, last: bool) -> None:
+    """Wherever in a task the signal comes, also in the very last one: never 0."""
+    at = {"task_end": 1, "attempt_end": 1, "attempt_begin": 1}
+
+    class Sender(list[dict[str, Any]]):
+        def append(self, event: dict[str, Any]) -> None:
+            super().append(event)
+            if event["type"] == kind and not event.get("handler"):
+                at[kind] -= 1
+                if at[kind] == 0:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+    here.events = Sender()
+    steps = [here.task("a", on_exit=(undo,))] if last else [
+        here.task("a", on_exit=(undo,)), here.task("b", when=False), here.task("c")]  # fmt: skip
+    outcome = here.run(*steps)
+    assert (outcome.event, outcome.exit_code) == ("signal", 143)
+    assert here.of("attempt_begin", "c") == []
+    assert here.lines("undo") == ["undone"]
+
+
+def test_while_nothing_runs(here: Any) -> None:
+    """A phase in which every task is skipped is stopped like any other."""
+
+    def resolve(*_: Any) -> bool:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return False
+
+    from pairun.executor.plan import Late
+
+    late = Late(template="x", because="x")
+    outcome = here.run(here.task("a", when=late), resolve=resolve)
+    assert outcome.exit_code == 143
+
+
+def test_twice(there: Any, task: Any) -> None:
+    """A second signal changes nothing: the handlers run to their end."""
+    handler = task("h", "print('begun', flush=True); open(ctx.pai_dir + '/go').read(); print('ended')",
+                   events=EVENTS)  # fmt: skip
+    os.mkfifo(there.folder / "go")
+    there.start(task("a", SLEEP, on_exit=(handler,)))
+    there.line("a | up")
+    there.signal(signal.SIGTERM)
+    there.line("h | begun")
+    there.signal(signal.SIGTERM)
+    there.signal(signal.SIGINT)
+    with open(there.folder / "go", "w", encoding="utf-8") as f:
+        f.write("x")
+    assert there.end() == 143
+    there.line("h | ended")
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_during_handlers(there: Any, task: Any, failed: bool) -> None:
+    """The handler that runs and those after it must be over within the grace time."""
+    deaf = "import signal, time; signal.signal(15, 1); print('up', flush=True); time.sleep(60)"
+    handlers = tuple(task(f"h{i}", deaf, events=EVENTS, failure_policy="ignore") for i in range(3))
+    last = task("last", "print('ran')", events=EVENTS)
+    there.start(task("a", "1/0" if failed else "", on_exit=(last, *handlers)), grace_s=2.0)
+    there.line("h2 | up")
+    began = time.monotonic()
+    there.signal(signal.SIGTERM)
+    assert there.end() == (1 if failed else 143)
+    assert time.monotonic() - began < 2.0
+    assert [r["task"] for r in there.of("attempt_begin")] == ["a", "h2", "h1", "h0", "last"]
+
+
+def test_a_handler_that_waits_is_hurried(there: Any, task: Any) -> None:
+    """A handler between two attempts tries at once when the time becomes short."""
+    code = "raise Transient('x', retry_after_s=60)"
+    there.start(task("a", on_exit=(task("h", code, retries=1, events=EVENTS),)), grace_s=5.0)
+    there.line("retry")
+    began = time.monotonic()
+    there.signal(signal.SIGTERM)
+    assert there.end() == 1
+    assert time.monotonic() - began < 3
+    assert there.of("task_end", "h")[0]["attempts"] == 2
+
+
+def test_the_whole_stop_fits_into_the_grace_time(there: Any, task: Any) -> None:
+    """A task and handlers that hang and ignore TERM are all over before the platform kills us."""
+    deaf = "import signal, time; signal.signal(15, 1); print('up', flush=True); time.sleep(60)"
+    handlers = tuple(task(f"h{i}", deaf, events=EVENTS) for i in range(4))
+    there.start(task("a", deaf, on_exit=handlers), grace_s=3.0)
+    there.line("a | up")
+    began = time.monotonic()
+    there.signal(signal.SIGTERM)
+    assert there.end() == 143
+    assert time.monotonic() - began < 3.0
+    assert len([r for r in there.of("attempt_begin") if r["handler"]]) == 4
+
+
+def test_as_pid_1(there: Any, task: Any, undo: Task) -> None:
+    """As PID 1, where a signal without a handler is dropped, the phase is stopped as well."""
+    there.prefix = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.getuid() != 0:
+        there.prefix += ["--user", "--map-root-user"]
+    if os.spawnvp(os.P_WAIT, "unshare", [*there.prefix, "true"]) != 0:
+        pytest.skip("this kernel lets us make no PID namespace")
+    there.start(task("a", SLEEP, on_exit=(undo,)))
+    there.line("a | up")
+    with open(f"/proc/{there.process.pid}/task/{there.process.pid}/children", "rb") as f:
+        os.kill(int(f.read()), signal.SIGTERM)
+    assert there.end() == 143
+    there.line("undo | undone")
+
+
+# --- the mechanism --------------------------------------------------------------------------------
+
+
+def test_signals_that_were_held_back_come_when_somebody_listens() -> None:
+    """What was blocked before is taken after, and stays blocked when the signals are given back."""
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signals = Signals()
+        signals.install()
+        assert signal.SIGTERM in signals.take()
+        os.kill(os.getpid(), signal.SIGTERM)
+        signals.restore()
+        # nobody had looked at the second one: it waits for whoever comes next
+        assert signal.SIGTERM in signal.sigpending()
+        assert signal.sigwait([signal.SIGTERM]) == signal.SIGTERM
+        assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def test_what_a_child_is_sent_is_not_ours() -> None:
+    """A signal that reaches a child before it has let go of our pipe does not look like ours."""
+    signals = Signals()
+    signals.install()
+    try:
+        for _ in range(50):
+            pid = fork_program()
+            if pid == 0:
+                signal.pause()
+                os._exit(0)
+            os.kill(pid, signal.SIGTERM)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+        assert set(signals.take()) <= {signal.SIGCHLD}
+    finally:
+        signals.restore()

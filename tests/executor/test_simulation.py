@@ -1,0 +1,268 @@
+"""Thousands of small plans with attempts that are played, and what holds for each of them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pairun.errors import PairunError, Problem
+from pairun.executor.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
+from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.module import CheckModule, FailureKind, Module, define
+from pairun.redaction import Redactor
+
+OUTCOMES = ("ok", "changed", "skipped", *get_args(FailureKind), "hangs", "interrupted", "unstartable")
+
+
+@define
+class Play(CheckModule):
+    """What an attempt of the simulation is given."""
+
+
+class PlayedAttempt:
+    """An attempt that ends as the script says, at once or when it is stopped."""
+
+    script: dict[str, Iterator[str]]
+    now: str = ""
+    alive = 0
+
+    def __init__(self, _module: Module, _env: Any, _pai_dir: str, deadline: float | None) -> None:
+        self.what = next(self.script[self.now])
+        if self.what == "unstartable":
+            raise OSError(11, "no more processes")
+        PlayedAttempt.alive += 1
+        self.started, self.deadline = 0.0, deadline
+        self.reporting = True
+        self.result_fd, end = os.pipe()
+        os.close(end)  # readable at once, as that of a real attempt when it has ended
+        self.output_fd, end = os.pipe()
+        os.close(end)
+        os.set_blocking(self.output_fd, False)
+        self.stopping: str | None = None
+
+    def read_report(self) -> None:
+        """There is nothing to read."""
+        if self.what == "interrupted":
+            os.kill(os.getpid(), signal.SIGTERM)
+            self.what = "hangs"
+        self.reporting = False
+
+    def stop(self, why: str, _kill_after_s: float = 0.0) -> None:
+        """Stop at once."""
+        self.stopping = self.stopping or why
+
+    def wake_at(self) -> float | None:
+        """Whenever the executor likes."""
+        return 0.0
+
+    def check_time(self, kill_after_s: float) -> None:
+        """What hangs is stopped by its limit."""
+        if self.what == "hangs" and self.deadline is not None:
+            self.stop("timeout", kill_after_s)
+
+    def ended(self) -> dict[str, Any] | None:
+        """The end that the script tells."""
+        if self.reporting or (self.what == "hangs" and self.stopping is None):
+            return None
+        os.close(self.result_fd)
+        PlayedAttempt.alive -= 1
+        if self.stopping is not None:
+            kind = "timeout" if self.stopping == "timeout" else "transient"
+            return {"outcome": "failed", "kind": kind, "fault": "unknown", "message": "stopped"}
+        if self.what in get_args(FailureKind):
+            return {"outcome": "failed", "kind": self.what, "fault": "user", "message": "x"}
+        return {"outcome": self.what, "message": "x", "values": {}, "environment": {}}
+
+
+# --- plans ------------------------------------------------------------------------------------------
+
+attempt_scripts = st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=4)
+
+
+def tasks(name: str, *, handler: bool) -> st.SearchStrategy[Task]:
+    """Tasks of any shape."""
+    late = Late(template="bad", because="x")
+    return st.builds(
+        Task,
+        id=st.just(name),
+        name=st.just(name),
+        module=st.just("play"),
+        args=st.sampled_from([{}, {}, {}, {"no_such": 1}, {"late": late}]),
+        when=st.sampled_from([True, True, True, True, False, late]),
+        retries=st.integers(0, 3),
+        delay_s=st.just(0.0),
+        retry_on=st.sampled_from([DEFAULT_RETRY_ON, (), ("permanent",)]),
+        timeout_s=st.just(0.5),
+        failure_policy=st.sampled_from(["fail", "ignore"]),
+        exit_codes=st.dictionaries(
+            st.sampled_from(get_args(FailureKind)), st.integers(2, 250), max_size=2
+        ),
+        events=st.lists(st.sampled_from(EVENTS), min_size=1, unique=True).map(tuple)
+        if handler
+        else st.just(()),
+    )
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[Plan, dict[str, list[str]]]:
+    """A plan, and for every task how its attempts end."""
+    count = itertools.count()
+    scripts: dict[str, list[str]] = {}
+
+    def task() -> Task:
+        name = f"t{next(count)}"
+        undo = []
+        for _ in range(draw(st.integers(0, 2))):
+            undo.append(draw(tasks(f"{name}_h{next(count)}", handler=True)))
+            scripts[undo[-1].id] = draw(attempt_scripts)
+        made = draw(tasks(name, handler=False))
+        scripts[name] = draw(attempt_scripts)
+        import attrs
+
+        return attrs.evolve(made, on_exit=tuple(undo))
+
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(0, 4))):
+        if draw(st.booleans()):
+            steps.append(task())
+        else:
+            members = tuple(task() for _ in range(draw(st.integers(1, 3))))
+            steps.append(Group(name="g", tasks=members))
+    phase: Any = draw(st.sampled_from(["init", "runtime"]))
+    return Plan(phase=phase, steps=tuple(steps), modules={}), scripts
+
+
+def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutcome, list[Any]]:
+    """Run a plan with played attempts."""
+    events: list[dict[str, Any]] = []
+    PlayedAttempt.script = {k: itertools.cycle(v) for k, v in scripts.items()}
+
+    def emit(event: dict[str, Any]) -> None:
+        events.append(event)
+        if event["type"] == "attempt_begin":
+            PlayedAttempt.now = event["task"]
+
+    def refuse(*_: Any) -> Any:
+        raise PairunError(Problem("PR301", "no such thing"))
+
+    executor = Executor(
+        plan,
+        load=lambda _: Play,
+        resolve=refuse,
+        emit=emit,
+        redactor=Redactor(),
+        env={},
+        pai_dir="/nowhere",
+    )
+    with executor:
+        outcome = executor.run_handlers(executor.run_tasks(), 30.0)
+    return executor, outcome, events
+
+
+@settings(
+    max_examples=1500,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(plans())
+def test_what_holds_for_every_plan(
+    monkeypatch: pytest.MonkeyPatch, drawn: tuple[Plan, dict[str, list[str]]]
+) -> None:
+    """Begins and ends pair up, attempts are bounded, handlers are reversed, the outcome is one."""
+    plan, scripts = drawn
+    monkeypatch.setattr("pairun.executor.run.Attempt", PlayedAttempt)
+    random.seed(0)
+    executor, outcome, events = play(plan, scripts)
+    known = {t.id: t for t in plan.tasks()} | {h.id: h for t in plan.tasks() for h in t.on_exit}
+
+    assert PlayedAttempt.alive == 0
+    _check_attempts(events, known)
+    _check_order(plan, events)
+    _check_handlers(executor, outcome, events)
+    _check_outcome(plan, executor, outcome, events, known)
+
+
+def _check_attempts(events: list[Any], known: dict[str, Task]) -> None:
+    begins = [(e["task"], e["attempt"]) for e in events if e["type"] == "attempt_begin"]
+    ends = [(e["task"], e["attempt"]) for e in events if e["type"] == "attempt_end"]
+    assert sorted(begins) == sorted(ends)
+    assert len(set(begins)) == len(begins)
+    tasks_ended = [e["task"] for e in events if e["type"] == "task_end"]
+    assert len(set(tasks_ended)) == len(tasks_ended)
+    for end in (e for e in events if e["type"] == "task_end"):
+        task = known[end["task"]]
+        numbers = [n for name, n in begins if name == task.id]
+        assert numbers == list(range(1, end["attempts"] + 1))
+        assert end["attempts"] <= task.retries + 1
+        if end["outcome"] == "skipped" and not numbers:
+            assert task.when is False
+    for wait in (e for e in events if e["type"] == "wait"):
+        assert wait["task"] in tasks_ended
+
+
+def _check_order(plan: Plan, events: list[Any]) -> None:
+    """Steps follow one another: none begins before the one before it has ended."""
+    step_of = {
+        t.id: n
+        for n, s in enumerate(plan.steps)
+        for t in (s.tasks if isinstance(s, Group) else (s,))
+    }
+    seen = [step_of[e["task"]] for e in events if e.get("task") in step_of]
+    assert seen == sorted(seen)
+
+
+def _check_handlers(executor: Executor, outcome: PhaseOutcome, events: list[Any]) -> None:
+    begun = {e["task"] for e in events if e["type"] == "attempt_begin"}
+    tasks_begun = [e["task"] for e in events if e["type"] == "attempt_begin" and e["attempt"] == 1
+                   and not e["handler"]]  # fmt: skip
+    expected = [
+        h.id for name in tasks_begun for t in executor.plan.tasks() if t.id == name
+        for h in t.on_exit
+    ]  # fmt: skip
+    assert [h.id for h in executor.registered] == expected
+    headers = [e["event"] for e in events if e["type"] == "handlers_begin"]
+    ran = [e["task"] for e in events if e["type"] == "task_end" and e["handler"]]
+    assert len(headers) <= 1
+    if headers:
+        wanted = [h.id for h in reversed(executor.registered) if headers[0] in h.events]
+        assert ran == wanted
+        assert headers[0] == outcome.event or outcome.event in ("failure", "signal")
+    else:
+        assert ran == []
+        assert not [h for h in executor.registered if outcome.event in h.events]
+    assert begun >= set(tasks_begun)
+
+
+def _check_outcome(
+    plan: Plan,
+    executor: Executor,
+    outcome: PhaseOutcome,
+    events: list[Any],
+    known: dict[str, Task],
+) -> None:
+    events_of_phase: tuple[Event, ...] = EVENTS
+    assert outcome.event in events_of_phase
+    assert (outcome.exit_code == 0) == (outcome.event == "success")
+    failed = [e for e in events if e["type"] == "task_end" and e["outcome"] == "failed"]
+    if outcome.event == "signal":
+        assert (executor.signal, outcome.exit_code) == (signal.SIGTERM, 143)
+    elif outcome.event == "failure":
+        (end,) = [e for e in failed if e["task"] == outcome.failed]
+        codes = known[end["task"]].exit_codes
+        assert outcome.exit_code == codes.get(end["kind"], DEFAULT_EXIT_CODE[plan.phase])
+        own = [e for e in failed if e["handler"] == end["handler"]]
+        assert own[0] is end
+    else:
+        assert not failed
+        assert executor.signal is None
+        assert {e["task"] for e in events if e["type"] == "task_end" and not e["handler"]} == {
+            t.id for t in plan.tasks()
+        }

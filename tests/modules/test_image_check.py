@@ -1,0 +1,962 @@
+"""The module image_check, against a real HTTP server that plays a registry."""
+
+from __future__ import annotations
+
+import base64
+import email.utils
+import http.server
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairun.executor.context import HostContext, ReviewContext
+from pairun.executor.loading import load_module
+from pairun.executor.plan import Task
+from pairun.executor.verdict import judge
+from pairun.module import CheckModule, Failure, Fetched, Permanent, Result, Skip, UnknownUntilRun
+
+if TYPE_CHECKING:
+    from tests.modules.conftest import Harness
+
+USER, PASSWORD, TOKEN = "robot", "s3cret & <pass>\"'", "tok-0123456789.abc_def"
+BASIC = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+HIDDEN = (PASSWORD, TOKEN, BASIC.partition(" ")[2])
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+OCI = {"Content-Type": "application/vnd.oci.image.index.v1+json", "Docker-Content-Digest": DIGEST}
+
+
+# --- a registry ----------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """A request as the server saw it; header names in lower case."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    headers: dict[str, str]
+
+    @property
+    def authorization(self) -> str | None:
+        return self.headers.get("authorization")
+
+
+class Answer(NamedTuple):
+    """What it says."""
+
+    status: int
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: bytes = b""
+
+
+Behaviour = Callable[[Asked], Answer | None]
+
+
+class Server:
+    """A server in a thread; it answers by a function, or hangs where that says nothing.
+
+    Attributes:
+        asked: every request, in order.
+        behaviour: the function.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.behaviour: Behaviour = lambda _: Answer(500)
+        self._let_go = threading.Event()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                asked = Asked(self.command, parts.path, parse_qs(parts.query), headers)
+                outer.asked.append(asked)
+                answer = outer.behaviour(asked)
+                if answer is None:
+                    outer._let_go.wait(30)
+                    return
+                self.send_response_only(answer.status)
+                for name, value in answer.headers.items():
+                    for line in value.split("\n"):
+                        self.send_header(name, line)
+                self.send_header("Content-Length", str(len(answer.body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(answer.body)
+
+            do_HEAD = do_GET  # noqa: N815 - http.server's name
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        class Quiet(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *args: Any) -> None:
+                pass
+
+        self._server = Quiet(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._let_go.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def manifests(self) -> list[Asked]:
+        return [a for a in self.asked if "/manifests/" in a.path]
+
+
+@pytest.fixture
+def registry() -> Iterator[Server]:
+    """A registry; every request for a manifest must have been a HEAD."""
+    server = Server()
+    yield server
+    server.close()
+    assert {a.method for a in server.manifests} <= {"HEAD"}
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Server]:
+    """A second server, for token services and redirections."""
+    server = Server()
+    yield server
+    server.close()
+
+
+class Patient(HostContext):
+    """This machine, but waiting takes no time.
+
+    Attributes:
+        waits: how long it was asked to wait.
+    """
+
+    waits: list[float]
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+class Said(NamedTuple):
+    """What became of one check."""
+
+    result: Result | None
+    failure: Failure | None
+    log: list[str]
+    waits: list[float]
+
+    @property
+    def message(self) -> str:
+        assert self.failure is None, self.failure
+        assert self.result is not None
+        return self.result.message
+
+
+@pytest.fixture
+def ask(harness: Harness) -> Callable[..., Said]:
+    """Check an image; nothing that is said may hold a password or a token."""
+
+    def run(image: str, auth: dict[str, Any] | None = None, **args: Any) -> Said:
+        deadline = args.pop("deadline", None)
+        module = harness.make("image_check", {"image": image, "auth": auth, **args})
+        assert isinstance(module, CheckModule)
+        log: list[str] = []
+        ctx = Patient({"PATH": "/bin"}, str(harness.pai_dir), deadline, log.append)
+        ctx.waits = []
+        result, failure = None, None
+        try:
+            result = module.check(ctx)
+        except Failure as e:
+            failure = e
+        texts = [*log, repr(result), str(failure), str(failure.hint if failure else "")]
+        assert not [t for t in texts for hidden in HIDDEN if hidden in t]
+        return Said(result, failure, log, ctx.waits)
+
+    return run
+
+
+def login(registry: str | None = None) -> dict[str, Any]:
+    """A job's login."""
+    return {"username": USER, "password": PASSWORD, "registry": registry}
+
+
+def open_to_all(asked: Asked) -> Answer:
+    return Answer(200, OCI) if asked.path.startswith("/v2/") else Answer(404)
+
+
+def basic_only(asked: Asked) -> Answer:
+    if asked.authorization == BASIC:
+        return Answer(200, OCI)
+    return Answer(401, {"WWW-Authenticate": 'Basic realm="the registry, of the team"'})
+
+
+def with_token(
+    realm: str,
+    *,
+    key: str = "token",
+    scope: str = "repository:team/image:pull",
+    anonymous: bool = False,
+    then: int = 200,
+) -> Behaviour:
+    """A registry that wants a token; its service stands beside it or elsewhere."""
+
+    def behave(asked: Asked) -> Answer:
+        if asked.path == "/token":
+            if asked.authorization != BASIC and not anonymous:
+                return Answer(401)
+            return Answer(200, {}, json.dumps({key: TOKEN, "expires_in": 60}).encode())
+        if asked.authorization == f"Bearer {TOKEN}":
+            return Answer(then, OCI if then == 200 else {})
+        challenge = f'Bearer realm="{realm}",service="reg, one",scope="{scope}"'
+        return Answer(401, {"WWW-Authenticate": challenge})
+
+    return behave
+
+
+def always(answer: Answer) -> Behaviour:
+    """The same answer to everything but the entrance."""
+    return lambda asked: Answer(200) if asked.path == "/v2/" else answer
+
+
+# --- there -----------------------------------------------------------------------------------------
+
+
+def test_an_image_that_is_there(registry: Server, ask: Callable[..., Said]) -> None:
+    """One HEAD of the manifest with every form in Accept, and no login to who did not ask."""
+    registry.behaviour = open_to_all
+    image = f"{registry.host}/team/image:V1.0_GPU"
+    assert ask(image, login(registry.host)).message == f"{image} is there"
+    (asked,) = registry.asked
+    assert (asked.method, asked.path) == ("HEAD", "/v2/team/image/manifests/V1.0_GPU")
+    assert asked.authorization is None
+    for kind in ("oci.image.index.v1", "oci.image.manifest.v1", "list.v2", "manifest.v2"):
+        assert f"{kind}+json" in asked.headers["accept"]
+
+
+def test_a_digest_is_asked_for_by_digest(registry: Server, ask: Callable[..., Said]) -> None:
+    """Beside a digest the tag does not count."""
+    registry.behaviour = open_to_all
+    assert "is there" in ask(f"  {registry.host}/image:1@{DIGEST}\n").message
+    assert registry.asked[0].path == f"/v2/image/manifests/{DIGEST}"
+
+
+def test_an_explicit_http_prefix_is_plain_http(registry: Server, ask: Callable[..., Said]) -> None:
+    """A registry without TLS is asked as the prefix says; https:// to it is trouble, no answer."""
+    registry.behaviour = open_to_all
+    assert "is there" in ask(f"http://{registry.host}/a").message
+    assert "unknown: " in ask(f"https://{registry.host}/a", tries=1).message
+
+
+@pytest.mark.parametrize("key", ["token", "access_token"])
+def test_a_token_from_another_host(
+    registry: Server, elsewhere: Server, ask: Callable[..., Said], key: str
+) -> None:
+    """The service that the registry names gets login, service and scope; the registry the token."""
+    scope = "repository:team/image:pull,push"
+    realm = f"http://{elsewhere.host}/token"
+    registry.behaviour = elsewhere.behaviour = with_token(realm, key=key, scope=scope)
+    assert "is there" in ask(f"{registry.host}/team/image", login(registry.host)).message
+    (asked,) = elsewhere.asked
+    assert (asked.method, asked.authorization) == ("GET", BASIC)
+    assert asked.query == {"service": ["reg, one"], "scope": [scope]}
+    assert [a.authorization for a in registry.asked] == [None, f"Bearer {TOKEN}"]
+
+
+def test_a_token_without_a_login(registry: Server, ask: Callable[..., Said]) -> None:
+    """A public image behind a token service needs none; a realm keeps the query that it has."""
+    registry.behaviour = with_token(f"http://{registry.host}/token?account=x", anonymous=True)
+    assert "is there" in ask(f"{registry.host}/team/image").message
+    assert registry.asked[1].query["account"] == ["x"]
+    assert registry.asked[1].authorization is None
+
+
+def test_a_basic_login(registry: Server, ask: Callable[..., Said]) -> None:
+    """The login as it is, whatever characters the password has."""
+    registry.behaviour = basic_only
+    assert "is there" in ask(f"{registry.host}/a/b/c", login(f"http://{registry.host}/v1/")).message
+    assert [a.authorization for a in registry.asked] == [None, BASIC]
+
+
+def test_bearer_among_several_challenges(registry: Server, ask: Callable[..., Said]) -> None:
+    """Several challenges, in lines and within one, are told apart."""
+    plain = with_token(f"http://{registry.host}/token")
+
+    def behave(asked: Asked) -> Answer | None:
+        answer = plain(asked)
+        if answer is None or "WWW-Authenticate" not in answer.headers:
+            return answer
+        bearer = answer.headers["WWW-Authenticate"]
+        return Answer(401, {"WWW-Authenticate": f'Negotiate abc==\nBasic realm="a, b", {bearer}'})
+
+    registry.behaviour = behave
+    assert "is there" in ask(f"{registry.host}/team/image", login(registry.host)).message
+
+
+def test_a_private_image_that_is_hidden_from_strangers(
+    registry: Server, ask: Callable[..., Said]
+) -> None:
+    """Where strangers get 404 instead of a challenge, the login is used before it is believed."""
+
+    def behave(asked: Asked) -> Answer:
+        if asked.path == "/v2/":
+            return basic_only(asked)
+        return Answer(200, OCI) if asked.authorization == BASIC else Answer(404)
+
+    registry.behaviour = behave
+    assert "is there" in ask(f"{registry.host}/a", login(registry.host)).message
+    assert isinstance(ask(f"{registry.host}/a").failure, Permanent)
+
+
+# --- a definite no ---------------------------------------------------------------------------------
+
+
+def refused(said: Said) -> str:
+    """The sentence and the hint of a definite no, which is the user's."""
+    assert isinstance(said.failure, Permanent), said
+    assert said.failure.fault == "user"
+    assert said.failure.hint
+    assert said.waits == []
+    return f"{said.failure.message}; {said.failure.hint}"
+
+
+def test_an_image_that_is_not_there(registry: Server, ask: Callable[..., Said]) -> None:
+    """A registry's 404 is definite, at the first try, and names the image."""
+    registry.behaviour = always(Answer(404))
+    said = refused(ask(f"{registry.host}/team/image:nope"))
+    assert f"there is no image {registry.host}/team/image:nope" in said
+    assert "a private image needs a login" in said
+    assert len(registry.manifests) == 1
+
+
+def test_not_there_with_a_token(registry: Server, ask: Callable[..., Said]) -> None:
+    """After a token, 404 says "not there" and 401 or 403 "not for you"."""
+    for status, words in ((404, "there is no image"), (401, "refuses"), (403, "refuses")):
+        registry.behaviour = with_token(f"http://{registry.host}/token", then=status)
+
+        def behave(asked: Asked, inner: Behaviour = registry.behaviour) -> Answer | None:
+            return Answer(401) if asked.path == "/v2/" else inner(asked)
+
+        registry.behaviour = behave
+        assert words in refused(ask(f"{registry.host}/team/image", login(registry.host)))
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_login_that_the_token_service_refuses(
+    registry: Server, ask: Callable[..., Said], status: int
+) -> None:
+    """A wrong password is definite."""
+    inner = with_token(f"http://{registry.host}/token")
+    registry.behaviour = lambda a: Answer(status) if a.path == "/token" else inner(a)
+    assert "refuses the job's login" in refused(ask(f"{registry.host}/a", login(registry.host)))
+
+
+def test_without_a_login_the_token_service_is_asked_first(
+    registry: Server, ask: Callable[..., Said]
+) -> None:
+    """A 401 alone proves nothing; after the service's refusal it does."""
+    registry.behaviour = with_token(f"http://{registry.host}/token")
+    assert "does not show a without a login" in refused(ask(f"{registry.host}/a"))
+    assert [a.path for a in registry.asked] == ["/v2/a/manifests/latest", "/token"]
+
+
+def test_a_basic_registry_without_a_login(registry: Server, ask: Callable[..., Said]) -> None:
+    """Who asks for a login and gets none has said no."""
+    registry.behaviour = basic_only
+    assert "without a login" in refused(ask(f"{registry.host}/a"))
+    for auth in ({"username": USER}, {"username": "", "password": PASSWORD}, {"password": "x"}):
+        assert "without a login" in refused(ask(f"{registry.host}/a", auth))
+
+
+def test_a_wrong_basic_login(registry: Server, ask: Callable[..., Said]) -> None:
+    """The login was shown once, and not again."""
+    registry.behaviour = basic_only
+    auth = {"username": USER, "password": "wrong", "registry": registry.host}
+    assert "refuses the job's login" in refused(ask(f"{registry.host}/a", auth))
+    assert len(registry.asked) == 2
+
+
+@pytest.mark.parametrize("given", [None, "", "https://index.docker.io/v1/", "other.example:5000"])
+def test_a_login_for_another_registry_stays_here(
+    registry: Server, ask: Callable[..., Said], given: str | None
+) -> None:
+    """Nobody but the registry it is for sees a login, and the hint says why it was not used."""
+    registry.behaviour = basic_only
+    whose = "other.example:5000" if given and "other" in given else "docker.io"
+    said = refused(ask(f"{registry.host}/a", login(given)))
+    assert f"the job's login is for {whose}, so it was not used" in said
+    assert [a.authorization for a in registry.asked] == [None]
+
+
+def test_an_invalid_name_is_the_users(ask: Callable[..., Said]) -> None:
+    """The part that is wrong is shown, and nobody is asked."""
+    assert "'Image' in the repository's name is wrong" in refused(ask("r.example/team/Image:1"))
+
+
+def test_a_warning_does_not_fail(registry: Server, ask: Callable[..., Said]) -> None:
+    """With the policy warn, the same sentences come as a warning."""
+    registry.behaviour = always(Answer(404))
+    said = ask(f"{registry.host}/a", policy="warn")
+    assert said.message == f"only a warning: there is no image {registry.host}/a:latest"
+    assert "check name and tag" in said.log[0]
+    assert "only a warning: " in ask("A/b/C", policy="warn").message
+
+
+def test_off_asks_nobody(registry: Server, ask: Callable[..., Said]) -> None:
+    """With the policy off, there is nothing to do, whatever the image's name."""
+    with pytest.raises(Skip):
+        ask(f"{registry.host}/Not A Name", policy="off")
+    assert registry.asked == []
+
+
+# --- unknown is no failure -------------------------------------------------------------------------
+
+
+def test_busy_then_ok(registry: Server, ask: Callable[..., Said]) -> None:
+    """A 429 is waited out, for as long as the registry asks."""
+    date = email.utils.formatdate(time.time() + 4, usegmt=True)
+    script = [Answer(429, {"Retry-After": "3"}), Answer(429, {"Retry-After": date})]
+    registry.behaviour = lambda a: script.pop(0) if script else open_to_all(a)
+    said = ask(f"{registry.host}/a")
+    assert "is there" in said.message
+    assert said.waits[0] == 3.0
+    assert 0.0 < said.waits[1] <= 4.0
+    assert "answered 429" in said.log[0]
+
+
+def test_busy_for_longer_than_there_is_time(registry: Server, ask: Callable[..., Said]) -> None:
+    """A wait that goes past the timeout is not begun."""
+    registry.behaviour = always(Answer(429, {"Retry-After": "3600"}))
+    said = ask(f"{registry.host}/a")
+    assert said.message == f"unknown: {registry.host} answered 429"
+    assert said.waits == []
+    assert len(registry.asked) == 1
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
+def test_a_broken_registry_is_asked_again(
+    registry: Server, ask: Callable[..., Said], status: int
+) -> None:
+    """Trouble is tried a few times, with growing jittered waits, and ends as unknown."""
+    registry.behaviour = always(Answer(status, {"Retry-After": "soon"}))
+    said = ask(f"{registry.host}/a", tries=4)
+    assert said.message == f"unknown: {registry.host} answered {status}"
+    assert len(registry.asked) == 4
+    assert [w <= limit for w, limit in zip(said.waits, (2, 4, 8), strict=True)] == [True] * 3
+    assert "is unknown" in said.log[-1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(400),
+        Answer(403),
+        Answer(405),
+        Answer(418),
+        Answer(401),
+        Answer(401, {"WWW-Authenticate": "Negotiate"}),
+        Answer(401, {"WWW-Authenticate": '"=,=,Bearer realm'}),
+        Answer(401, {"WWW-Authenticate": 'Bearer realm="file:///etc/passwd"'}),
+        Answer(401, {"WWW-Authenticate": 'Bearer realm="http://[:::/"'}),
+        Answer(401, {"WWW-Authenticate": 'Bearer realm="http://user:pw@127.0.0.1/"'}),
+        Answer(200, {"Content-Type": "text/html"}),
+        Answer(204),
+    ],
+    ids=str,
+)
+def test_a_strange_answer_is_unknown(
+    registry: Server, ask: Callable[..., Said], answer: Answer
+) -> None:
+    """What no registry says is no verdict, and is not asked for again."""
+    registry.behaviour = always(answer)
+    assert "unknown: " in ask(f"{registry.host}/a", login(registry.host)).message
+    assert len(registry.asked) == 1
+
+
+def test_a_web_server_is_no_registry(registry: Server, ask: Callable[..., Said]) -> None:
+    """A 404 from what does not speak the protocol is no "not there"."""
+    registry.behaviour = lambda _: Answer(404, {"Content-Type": "text/html"}, b"<html>")
+    assert "is no registry" in ask(f"{registry.host}/a").message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(404),
+        Answer(400),
+        Answer(200, {}, b"<html>"),
+        Answer(200, {}, b"[1]"),
+        Answer(200, {}, b"[" * 100_000),
+        Answer(200, {}, b'{"token": 5}'),
+        Answer(200, {}, b'{"token": "a\\r\\nX: y"}'),
+        Answer(200, {}, b"{}"),
+        Answer(200, {}, b'{"token": "' + b"x" * 2_000_000 + b'"}'),
+        Answer(302, {"Location": "http://127.0.0.1:1/"}),
+    ],
+    ids=lambda a: f"{a.status} {a.body[:30]!r}",
+)
+def test_a_strange_token_service_is_unknown(
+    registry: Server, ask: Callable[..., Said], answer: Answer
+) -> None:
+    """What is no token is no verdict."""
+    inner = with_token(f"http://{registry.host}/token")
+    registry.behaviour = lambda a: answer if a.path == "/token" else inner(a)
+    assert "unknown: " in ask(f"{registry.host}/a", login(registry.host)).message
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_login_does_not_follow_a_redirection(
+    registry: Server, elsewhere: Server, ask: Callable[..., Said], status: int
+) -> None:
+    """A registry that sends elsewhere, before or after the login, is unknown; nobody follows."""
+    sent = Answer(status, {"Location": f"http://{elsewhere.host}/v2/a/manifests/latest"})
+    registry.behaviour = lambda a: sent if a.authorization else basic_only(a)
+    assert "sends elsewhere" in ask(f"{registry.host}/a", login(registry.host)).message
+    registry.behaviour = always(sent)
+    assert "sends elsewhere" in ask(f"{registry.host}/a", login(registry.host)).message
+    assert elsewhere.asked == []
+
+
+def test_a_registry_that_hangs(registry: Server, ask: Callable[..., Said]) -> None:
+    """The timeout holds for all tries together."""
+    registry.behaviour = lambda _: None
+    start = time.monotonic()
+    said = ask(f"{registry.host}/a", timeout="300ms")
+    assert time.monotonic() - start < 3
+    assert "did not answer within" in said.message
+
+
+def test_the_attempts_own_time_counts(registry: Server, ask: Callable[..., Said]) -> None:
+    """The verdict comes before the attempt is stopped."""
+    registry.behaviour = lambda _: None
+    said = ask(f"{registry.host}/a", deadline=time.monotonic() + 1.3)
+    assert "did not answer" in said.message
+    assert "unknown: " in ask(f"{registry.host}/a", deadline=time.monotonic()).message
+
+
+def test_nobody_there(registry: Server, ask: Callable[..., Said]) -> None:
+    """No connection, and no such host, are unknown."""
+    assert "unknown: " in ask("127.0.0.1:1/a").message
+    assert "unknown: " in ask("no-such-host.invalid/a", tries=1, timeout="3s").message
+
+
+@pytest.mark.parametrize(
+    ("host", "verdict"),
+    [
+        ("team.azurecr.io", "the node may have one of its own"),
+        ("1234.dkr.ecr.eu-west-1.amazonaws.com", "the node may have one of its own"),
+        ("gcr.io", "the node may have one of its own"),
+        ("europe-docker.pkg.dev", "the node may have one of its own"),
+        ("azurecr.io.example", "without a login"),
+        ("registry.example", "without a login"),
+    ],
+)
+def test_registries_to_which_nodes_log_in_by_themselves(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, host: str, verdict: str
+) -> None:
+    """Where nodes usually have a login, a refusal without the job's is no verdict."""
+    module = harness.make("image_check", {"image": f"{host}/a"})
+    assert isinstance(module, CheckModule)
+    ctx = harness.context()
+    answer = Fetched(401, {"www-authenticate": ('Basic realm="x"',)}, b"")
+    monkeypatch.setattr(ctx, "fetch", lambda *args, **more: answer)
+    result: Result | None = None
+    failure = ""
+    try:
+        result = module.check(ctx)
+    except Permanent as e:
+        failure = e.message
+    assert verdict in (result.message if result else failure)
+    assert ("node" in verdict) == (result is not None)
+
+
+def test_docker_hub_is_one_registry_of_many_names(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its API stands at one address, and a login under any of its names is for it."""
+    names = ("docker.io", "index.docker.io", "registry-1.docker.io", "https://index.docker.io/v1/")
+    images = (
+        "ubuntu",
+        "docker.io/ubuntu",
+        "index.docker.io/library/ubuntu",
+        "http://ubuntu:latest",
+    )
+    for image in images:
+        for name in (*names, None):
+            seen: list[tuple[str, Any]] = []
+
+            def fetch(url: str, seen: list[tuple[str, Any]] = seen, **more: Any) -> Fetched:
+                seen.append((url, more["headers"].get("Authorization")))
+                if len(seen) == 1:
+                    return Fetched(401, {"www-authenticate": ('Basic realm="x"',)}, b"")
+                return Fetched(200, {"docker-content-digest": (DIGEST,)}, b"")
+
+            module = harness.make("image_check", {"image": image, "auth": login(name)})
+            assert isinstance(module, CheckModule)
+            ctx = harness.context()
+            monkeypatch.setattr(ctx, "fetch", fetch)
+            result = module.check(ctx)
+            assert result is not None
+            assert result.message == "docker.io/library/ubuntu:latest is there"
+            url = "https://registry-1.docker.io/v2/library/ubuntu/manifests/latest"
+            assert [u for u, _ in seen] == [url, url]
+            assert seen[1][1].reveal() == BASIC
+
+
+def test_a_login_does_not_go_from_tls_to_plain_http(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry with TLS that names a token service without it gets nothing."""
+    module = harness.make(
+        "image_check", {"image": "r.example/a", "auth": login("r.example"), "tries": 1}
+    )
+    assert isinstance(module, CheckModule)
+    asked = []
+
+    def fetch(url: str, **more: Any) -> Fetched:
+        asked.append(url)
+        return Fetched(401, {"www-authenticate": ('Bearer realm="http://r.example/t"',)}, b"")
+
+    ctx = harness.context()
+    monkeypatch.setattr(ctx, "fetch", fetch)
+    result = module.check(ctx)
+    assert result is not None
+    assert "not safe" in result.message
+    assert len(asked) == 1
+
+
+# --- arguments and the review ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"auth": {"registryuri": "x"}},
+        {"tries": 0},
+        {"timeout": "0s"},
+        {"policy": "maybe"},
+    ],
+)
+def test_arguments_that_cannot_work(harness: Harness, args: dict[str, Any]) -> None:
+    """They are refused before anything runs."""
+    assert len(harness.problems("image_check", {"image": "a", **args})) == 1
+
+
+def test_a_review_asks_nobody(harness: Harness) -> None:
+    """In the empty Pod it is a check, and a fetch is unknown until run, without credentials."""
+    ctx = ReviewContext({}, str(harness.pai_dir))
+    cls = harness.load("image_check")
+    task = Task(id="i", name="n", module="image_check", args={"image": "a"}, where="x:1")
+    assert judge(task, cls, ctx).kind == "check"
+    with pytest.raises(UnknownUntilRun, match="depends on what host:1 answers"):
+        ctx.fetch("https://user:pw@host:1/path")
+
+
+# --- references ------------------------------------------------------------------------------------
+
+HUB = "docker.io"
+HEX = "0123456789abcdef" * 4
+LONG = "/".join(["a" * 50] * 5)  # 254 characters
+
+VALID: list[tuple[str, tuple[str, str, str | None, str | None, bool]]] = [
+    ("ubuntu", (HUB, "library/ubuntu", "latest", None, False)),
+    ("  ubuntu:22.04 \n", (HUB, "library/ubuntu", "22.04", None, False)),
+    ("ubuntu:V1.0", (HUB, "library/ubuntu", "V1.0", None, False)),
+    ("ubuntu:1.0_GPU", (HUB, "library/ubuntu", "1.0_GPU", None, False)),
+    ("ubuntu:_x", (HUB, "library/ubuntu", "_x", None, False)),
+    ("ubuntu:" + "T" * 128, (HUB, "library/ubuntu", "T" * 128, None, False)),
+    (f"ubuntu@sha256:{HEX}", (HUB, "library/ubuntu", None, f"sha256:{HEX}", False)),
+    (f"ubuntu:1@sha256:{HEX}", (HUB, "library/ubuntu", "1", f"sha256:{HEX}", False)),
+    (f"a/b@sha512:{HEX * 2}", (HUB, "a/b", None, f"sha512:{HEX * 2}", False)),
+    (f"a/b@sha384:{HEX[:32] * 3}", (HUB, "a/b", None, f"sha384:{HEX[:32] * 3}", False)),
+    ("openpai/standard:python_3.6", (HUB, "openpai/standard", "python_3.6", None, False)),
+    ("a/b/c/d", (HUB, "a/b/c/d", "latest", None, False)),
+    ("docker.io/ubuntu", (HUB, "library/ubuntu", "latest", None, False)),
+    ("docker.io/library/ubuntu", (HUB, "library/ubuntu", "latest", None, False)),
+    ("index.docker.io/a/b:1", (HUB, "a/b", "1", None, False)),
+    ("registry-1.docker.io/a", (HUB, "library/a", "latest", None, False)),
+    ("Docker.IO/a/b", (HUB, "a/b", "latest", None, False)),
+    ("http://docker.io/a/b", (HUB, "a/b", "latest", None, False)),
+    ("https://a/b", (HUB, "a/b", "latest", None, False)),
+    ("ghcr.io/team/train:1", ("ghcr.io", "team/train", "1", None, False)),
+    ("quay.io/a", ("quay.io", "a", "latest", None, False)),
+    ("r.example:5000/a", ("r.example:5000", "a", "latest", None, False)),
+    ("r.example:5000/a:5000", ("r.example:5000", "a", "5000", None, False)),
+    ("r.example:65535/a/b", ("r.example:65535", "a/b", "latest", None, False)),
+    ("R.Example/a", ("R.Example", "a", "latest", None, False)),
+    ("Host/a/b", ("Host", "a/b", "latest", None, False)),
+    ("host:1/a", ("host:1", "a", "latest", None, False)),
+    ("host/a", (HUB, "host/a", "latest", None, False)),
+    ("xn--n3h.com/a", ("xn--n3h.com", "a", "latest", None, False)),
+    ("0.0.0.0/a", ("0.0.0.0", "a", "latest", None, False)),
+    ("10.0.0.1:5000/a/b:c", ("10.0.0.1:5000", "a/b", "c", None, False)),
+    ("http://r.example/a:b", ("r.example", "a", "b", None, True)),
+    ("HTTP://r.example:80/a:b", ("r.example:80", "a", "b", None, True)),
+    ("https://r.example/a", ("r.example", "a", "latest", None, False)),
+    ("localhost/a", ("localhost", "a", "latest", None, True)),
+    ("localhost:5000/a/b", ("localhost:5000", "a/b", "latest", None, True)),
+    ("https://localhost:5000/a", ("localhost:5000", "a", "latest", None, False)),
+    ("127.0.0.1/a", ("127.0.0.1", "a", "latest", None, True)),
+    ("127.0.0.1:9/a", ("127.0.0.1:9", "a", "latest", None, True)),
+    ("127.0.0.1.example/a", ("127.0.0.1.example", "a", "latest", None, False)),
+    ("localhost.example/a", ("localhost.example", "a", "latest", None, False)),
+    ("localhost:5000", (HUB, "library/localhost", "5000", None, False)),
+    ("localhost", (HUB, "library/localhost", "latest", None, False)),
+    ("[::1]:5000/a", ("[::1]:5000", "a", "latest", None, True)),
+    ("[::1]/a:b", ("[::1]", "a", "b", None, True)),
+    ("[2001:DB8::1]:5000/a/b:c", ("[2001:DB8::1]:5000", "a/b", "c", None, False)),
+    (f"[fe80::2]/a@sha256:{HEX}", ("[fe80::2]", "a", None, f"sha256:{HEX}", False)),
+    ("a.b", (HUB, "library/a.b", "latest", None, False)),
+    ("a__b/c--d/e-f_g.h", (HUB, "a__b/c--d/e-f_g.h", "latest", None, False)),
+    ("a---b", (HUB, "library/a---b", "latest", None, False)),
+    ("0/1", (HUB, "0/1", "latest", None, False)),
+    (f"{HEX[:63]}", (HUB, f"library/{HEX[:63]}", "latest", None, False)),
+    (f"r.example/a/{HEX}", ("r.example", f"a/{HEX}", "latest", None, False)),
+    (f"r.example/{LONG}", ("r.example", LONG, "latest", None, False)),
+]  # fmt: skip
+
+INVALID: list[tuple[str, str]] = [
+    ("", "no name"),
+    (" \n", "no name"),
+    ("https://", "repository is missing"),
+    (":1", "repository is missing"),
+    ("r.example/", "repository is missing"),
+    (f"@sha256:{HEX}", "repository is missing"),
+    ("Ubuntu", "'Ubuntu' in the repository's name"),
+    ("a/B", "'B' in the repository's name"),
+    ("r.example/a/Bc:1", "'Bc' in the repository's name"),
+    ("a//b", "'' in the repository's name"),
+    ("/a", "'' in the repository's name"),
+    ("a/b/", "'' in the repository's name"),
+    ("-a/b", "'-a' in the repository's name"),
+    ("a-/b", "'a-' in the repository's name"),
+    ("a_/b", "'a_' in the repository's name"),
+    ("a/b._c", "'b._c' in the repository's name"),
+    ("a/b___c", "'b___c' in the repository's name"),
+    ("a/b..c", "'b..c' in the repository's name"),
+    ("a/b c", "'b c' in the repository's name"),
+    ("a/ü", "'ü' in the repository's name"),
+    ("a/\u0661", "in the repository's name"),
+    ("$(id)/a", "'$(id)' in the repository's name"),
+    ("a/../b", "'..' in the repository's name"),
+    ("a/b\nc", "in the repository's name"),
+    (HEX, "is an image's id"),
+    ("ubuntu:", "'' is no tag"),
+    ("ubuntu:.x", "'.x' is no tag"),
+    ("ubuntu:-x", "'-x' is no tag"),
+    ("ubuntu:a/b", "no registry"),
+    ("r.example/a:b/c", "'b/c' is no tag"),
+    ("ubuntu:a:b", "'a:b' is no tag"),
+    ("ubuntu:ä", "'ä' is no tag"),
+    ("ubuntu:" + "t" * 129, "is no tag"),
+    ("ubuntu@", "'' is no digest"),
+    ("ubuntu@sha256", "'sha256' is no digest"),
+    ("ubuntu@sha256:abc", "'sha256:abc' is no digest: 64"),
+    (f"ubuntu@sha256:{HEX.upper()}", "is no digest"),
+    (f"ubuntu@sha512:{HEX}", "is no digest: 128"),
+    (f"ubuntu@md5:{HEX[:32]}", "is no digest"),
+    (f"ubuntu@sha256:{HEX}:1", "is no digest"),
+    (f"ubuntu@sha256:{HEX}@sha256:{HEX}", "is no digest"),
+    ("https://user:pw@r.example/a", "'r.example/a' is no digest"),
+    ("-r.example/a", "'-r.example' is no registry"),
+    ("r-.example/a", "'r-.example' is no registry"),
+    ("r..example/a", "'r..example' is no registry"),
+    ("r_x.example/a", "'r_x.example' is no registry"),
+    ("r.example:/a", "'r.example:' is no registry"),
+    ("r.example:x/a", "'r.example:x' is no registry"),
+    ("r.example:65536/a", "'r.example:65536' is no registry"),
+    ("r.example:1:2/a", "'r.example:1:2' is no registry"),
+    ("[::1/a", "'[::1' is no registry"),
+    ("[::1]x/a", "'[::1]x' is no registry"),
+    ("::1/a", "'::1' is no registry"),
+    ("ftp://r.example/a", "'ftp:' is no registry"),
+    (f"r.example/{LONG}/a", "more than 255"),
+]
+
+
+@pytest.fixture
+def module(harness: Harness) -> ModuleType:
+    """The module's own Python module."""
+    return sys.modules[harness.load("image_check").__module__]
+
+
+def test_the_table_is_not_small() -> None:
+    """The grammar has many corners."""
+    assert len(VALID) + len(INVALID) >= 100
+
+
+@pytest.mark.parametrize(("text", "parts"), VALID)
+def test_a_valid_reference(module: ModuleType, text: str, parts: tuple[Any, ...]) -> None:
+    """It is read in parts, and its whole name is read as the same."""
+    reference = module.parse_reference(text)
+    assert tuple(reference) == parts
+    again = module.parse_reference(str(reference))
+    assert again._replace(plain=reference.plain) == reference
+
+
+@pytest.mark.parametrize(("text", "says"), INVALID)
+def test_an_invalid_reference(module: ModuleType, text: str, says: str) -> None:
+    """The part that is wrong is shown."""
+    with pytest.raises(ValueError) as caught:
+        module.parse_reference(text)
+    assert says in str(caught.value)
+
+
+LABEL = st.from_regex("[a-zA-Z0-9]([a-zA-Z0-9-]{0,8}[a-zA-Z0-9])?", fullmatch=True)
+HOST = st.one_of(
+    st.lists(LABEL, min_size=2, max_size=4).map(".".join),
+    st.just("localhost"),
+    st.ip_addresses(v=6).map(lambda ip: f"[{ip}]"),
+)
+PORT = st.one_of(st.just(""), st.integers(0, 65535).map(lambda p: f":{p}"))
+WORD = st.from_regex("[a-z0-9]{1,4}", fullmatch=True)
+COMPONENT = st.builds(
+    lambda first, rest: first + "".join(sep + word for sep, word in rest),
+    WORD,
+    st.lists(st.tuples(st.sampled_from([".", "_", "__", "-", "---"]), WORD), max_size=3),
+)
+PATH = st.lists(COMPONENT, min_size=1, max_size=5).map("/".join)
+TAG = st.none() | st.from_regex("[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", fullmatch=True)
+HASH = st.none() | st.from_regex("sha256:[0-9a-f]{64}", fullmatch=True)
+
+
+@pytest.fixture(scope="module")
+def parse() -> Callable[[str], Any]:
+    """The parser, for properties."""
+    path = Path(__file__).parents[2] / "modules" / "image_check.py"
+    found = sys.modules[load_module("image_check", str(path)).__module__]
+    return found.parse_reference  # type: ignore[no-any-return]
+
+
+@given(host=HOST, port=PORT, path=PATH, tag=TAG, digest=HASH)
+def test_what_is_written_is_read_back(
+    parse: Callable[[str], Any],
+    host: str,
+    port: str,
+    path: str,
+    tag: str | None,
+    digest: str | None,
+) -> None:
+    """A valid reference, written out, is read as its parts."""
+    text = f"{host}{port}/{path}" + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
+    reference = parse(text)
+    assert reference[:4] == (
+        host + port,
+        path,
+        tag or (None if digest else "latest"),
+        digest,
+    )
+    assert parse(str(reference)) == reference
+
+
+@settings(max_examples=300)
+@given(st.text() | st.text("aA0.:/@[]-_ sha256:", max_size=40))
+def test_any_text_is_read_or_refused(parse: Callable[[str], Any], text: str) -> None:
+    """Nothing but a ValueError escapes, and what is read is safe in a URL."""
+    try:
+        reference = parse(text)
+    except ValueError:
+        return
+    assert str(reference).isascii()
+    assert not set(str(reference)) & set(" \t\r\n?#%\\")
+
+
+# --- challenges ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([], []),
+        ([""], []),
+        (["Basic"], [("basic", {})]),
+        (['Basic realm="a"'], [("basic", {"realm": "a"})]),
+        (['BASIC Realm = "a"'], [("basic", {"realm": "a"})]),
+        (["Basic realm=a"], [("basic", {"realm": "a"})]),
+        (
+            ['Bearer realm="https://a/t",service="s",scope="repository:a/b:pull,push"'],
+            [
+                (
+                    "bearer",
+                    {
+                        "realm": "https://a/t",
+                        "service": "s",
+                        "scope": "repository:a/b:pull,push",
+                    },
+                )
+            ],
+        ),
+        (
+            ['Newauth realm="apps", type=1, title="Login to \\"apps\\"", Basic realm="simple"'],
+            [
+                ("newauth", {"realm": "apps", "type": "1", "title": 'Login to "apps"'}),
+                ("basic", {"realm": "simple"}),
+            ],
+        ),
+        (["Negotiate", 'Basic realm="a"'], [("negotiate", {}), ("basic", {"realm": "a"})]),
+        (
+            ['Negotiate YWJj+/==, Basic realm="a"'],
+            [("negotiate", {}), ("basic", {"realm": "a"})],
+        ),
+        (["Negotiate, Basic"], [("negotiate", {}), ("basic", {})]),
+        ([' , ,Basic realm="a" , , charset="UTF-8",'], [("basic", {"realm": "a", "charset": "UTF-8"})]),
+        (["Bearer realm=https://a/t,service=s"], [("bearer", {"realm": "https://a/t", "service": "s"})]),
+        (['Basic realm="a", realm="b"'], [("basic", {"realm": "a"})]),
+        (['Bearer realm="never closed'], [("bearer", {}), ("realm", {})]),
+        (['"no scheme"'], []),
+    ],
+)  # fmt: skip
+def test_challenges_are_read_by_the_rfc(
+    module: ModuleType, lines: list[str], expected: list[tuple[str, dict[str, str]]]
+) -> None:
+    """Several lines, several challenges in one, commas and quotes within quotes."""
+    assert [tuple(c) for c in module.challenges(lines)] == expected
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.from_regex("[A-Za-z]{1,9}", fullmatch=True),
+            st.dictionaries(
+                st.from_regex("[a-z]{1,9}", fullmatch=True),
+                st.text(st.characters(min_codepoint=32, max_codepoint=126)),
+                max_size=4,
+            ),
+        ),
+        max_size=4,
+    )
+)
+def test_challenges_that_are_written_are_read_back(
+    parse: Callable[[str], Any], wanted: list[tuple[str, dict[str, str]]]
+) -> None:
+    """Any schemes and quoted values, in one line."""
+
+    def quoted(text: str) -> str:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    line = ", ".join(
+        " ".join((scheme, ", ".join(f"{k}={quoted(v)}" for k, v in values.items()))).strip()
+        for scheme, values in wanted
+    )
+    read = sys.modules[parse.__module__].challenges([line])
+    assert read == [(scheme.lower(), values) for scheme, values in wanted]
+
+
+@given(st.lists(st.text('Bearer realm=",\\ ()é')))
+def test_any_header_is_survived(parse: Callable[[str], Any], lines: list[str]) -> None:
+    """Garbage is no error."""
+    sys.modules[parse.__module__].challenges(lines)
