@@ -419,7 +419,7 @@ class _Conversation:
         scope = challenge.get("scope", f"repository:{self._reference.path}:pull")
         query = {"service": challenge["service"]} if "service" in challenge else {}
         query["scope"] = scope
-        url = f"{realm}{'?' if '?' in realm else '?'}{urlencode(query)}"
+        url = f"{realm}{'&' if '?' in realm else '?'}{urlencode(query)}"
         answer = self._fetch(url, "GET", {"Authorization": self._login} if self._login else {})
         if answer.status in (401, 403):
             self._refused()

@@ -625,6 +625,8 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
         yield from _convert(value, real[0], path) if len(real) == 1 else [wrong()]
     elif kind is Secret and isinstance(value, str | Secret):
         yield value if isinstance(value, Secret) else Secret(value)
+    elif origin is dict and (inner := _secret_mapping(value)) is not None:
+        yield from _convert(inner, kind, path)
     elif isinstance(value, Secret):
         yield wrong("a secret would show here; see `pairun doc` for the arguments that take one")
     elif kind is Duration:
@@ -672,6 +674,27 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
         yield value
     else:
         yield wrong()
+
+
+def _secret_mapping(value: object) -> dict[str, Secret | None] | None:
+    """The mapping that a secret text holds as JSON, each value a secret; None when it is none.
+
+    An expression that touches a secret yields one secret, also when its value is a mapping.
+    """
+    if not isinstance(value, Secret):
+        return None
+    import json
+
+    try:
+        inner = json.loads(value.reveal())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(inner, dict):
+        return None
+    return {
+        k: None if v is None else Secret(v if isinstance(v, str) else json.dumps(v))
+        for k, v in inner.items()
+    }
 
 
 def _shown(value: object) -> str:

@@ -214,6 +214,9 @@ class LocalRun:
         if not self._isolation.namespaces:
             shared["PAIRUN_PAI_DIR"] = os.path.join(folder, "pai")
         engine = engine_environment(self._options, self._gang)
+        # Inside its namespace an instance is root; without one, it is whoever runs this.
+        uid = 0 if self._isolation.namespaces else os.getuid()
+        engine["PAIRUN_APP_UID"] = str(uid)
         return {"init": {**shared, **init, **engine}, "runtime": {**shared, **app}}
 
     # --- the loop ---

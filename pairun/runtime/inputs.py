@@ -80,7 +80,8 @@ def read_inputs(root: str) -> Inputs:
             environment=read_environment(runtime_file(root, "runtime_env.sh")),
             script=script,
             shells=_shells(command.get("args", {}).get("shell", "auto"), plan_file),
-            redactor=Redactor([*secrets.get("redact", ()), *values.values()]),
+            # The values are whole texts that hold secrets; what must not show is the secrets in them.
+            redactor=Redactor(secrets.get("redact", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise _unusable(plan_file, f"{type(e).__name__} {e}") from e

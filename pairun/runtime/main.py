@@ -19,6 +19,9 @@ from pairun.runtime.supervisor import Supervisor, block_signals
 UNUSABLE = 1
 NOT_EXECUTABLE = 126
 NO_SHELL = 127
+HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""What our own children are started with: a stop must not end them before they listen."""
+
 OURS = 255
 """Exit code when what failed is neither the command nor a task that has a code of its own."""
 
@@ -105,7 +108,7 @@ class RuntimePhase:
             return State.nothing_ran()
         answer = Letter()
         argv = own_command("tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd))
-        child = self._supervisor.start(argv, self.env)
+        child = self._supervisor.start(argv, self.env, held=HELD)
         status = self._supervisor.wait(child, self._grace.for_command_s)
         content = answer.read()
         if content is None:
@@ -167,7 +170,7 @@ class RuntimePhase:
             "tasks", self._pai_dir, "--part", "handlers",
             "--state-in", str(question.fd), "--state-out", str(answer.fd),
         )  # fmt: skip
-        child = self._supervisor.start(argv, self.env)
+        child = self._supervisor.start(argv, self.env, held=HELD)
         question.close()
         # A stop that comes now is news for the one who shares the time out, not for a handler.
         status = self._supervisor.wait(child, self._grace.for_handlers_s, group=False)

@@ -68,14 +68,21 @@ class Supervisor:
 
     # --- one child ---
 
-    def start(self, argv: list[str], env: Mapping[str, str]) -> int:
+    def start(
+        self, argv: list[str], env: Mapping[str, str], *, held: Iterable[int] = ()
+    ) -> int:
         """Start a child in a session of its own, with signals as a program expects them.
+
+        Args:
+            argv: the program and its arguments.
+            env: its whole environment.
+            held: signals that stay blocked until the child itself is ready for them.
 
         Raises:
             OSError: the program cannot be executed.
         """
         self.child = os.posix_spawn(
-            argv[0], argv, env, setsid=True, setsigmask=(), setsigdef=_CATCHABLE
+            argv[0], argv, env, setsid=True, setsigmask=held, setsigdef=_CATCHABLE
         )
         return self.child
 

@@ -57,7 +57,9 @@ class Here:
     def task(name: str = "a", code: str = "", **more: Any) -> Task:
         """A task of the module `look`, unless ``module`` and ``args`` say otherwise."""
         args = more.pop("args", {"code": code})
-        return Task(id=name, name=f"Task {name}", module=more.pop("module", "look"), args=args, **more)
+        return Task(
+            id=name, name=f"Task {name}", module=more.pop("module", "look"), args=args, **more
+        )
 
     def run(
         self,

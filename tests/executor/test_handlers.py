@@ -59,7 +59,8 @@ def test_skipped_and_unusable_tasks_register_none(here: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["raise Permanent('x')", "import os; os.kill(os.getpid(), 9)", "import time; time.sleep(60)"]
+    "code",
+    ["raise Permanent('x')", "import os; os.kill(os.getpid(), 9)", "import time; time.sleep(60)"],
 )
 def test_half_done_is_undone(here: Any, code: str) -> None:
     """An attempt that fails, is killed or times out has registered its task's handlers."""

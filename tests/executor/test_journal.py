@@ -153,7 +153,7 @@ def test_a_full_file_system(tmp_path: pathlib.Path) -> None:
     script = (
         f"mount -t tmpfs -o size=16k none {tmp_path} || exit 99; cd {tmp_path}; "
         "head -c 8000 /dev/zero > fill; "
-        f"exec {os.sys.executable} -c \"$CODE\" > {tmp_path}/out"  # type: ignore[attr-defined]
+        f'exec {os.sys.executable} -c "$CODE" > {tmp_path}/out'  # type: ignore[attr-defined]
     )
     code = """
 import os, sys
@@ -188,9 +188,7 @@ def test_killed_and_run_again(there: Any, here: Any) -> None:
     for turn in range(8):
         there.folder = here.folder / str(turn)
         there.folder.mkdir()
-        steps = [
-            here.task(n, module="state", args={"path": str(there.folder / n)}) for n in names
-        ]
+        steps = [here.task(n, module="state", args={"path": str(there.folder / n)}) for n in names]
         there.start(*steps)
         # after some number of lines, and whatever happens meanwhile
         there.line(f" {names[chance.randrange(len(names))]}:")

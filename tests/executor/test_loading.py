@@ -33,7 +33,7 @@ UNUSABLE = [
     ("x = 1\x00", "PR602", "fails on import"),
     ("import no_such_library", "PR602", "ModuleNotFoundError"),
     ("", "PR602", "must hold one module class, it holds 0"),
-    (GOOD + GOOD.replace("Probe", "Second"), "PR602", "it holds 2"),
+    (GOOD + "\n@define\nclass Second(Probe):\n    pass\n", "PR602", "it holds 2"),
     (GOOD.replace("@define\n", ""), "PR603", "made with @define"),
     (GOOD.replace("CheckModule", "Module"), "PR603", "StateModule or a CheckModule"),
 ]

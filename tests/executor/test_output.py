@@ -131,9 +131,9 @@ def test_texts_that_cannot_be_shown() -> None:
     """No text and no stream is so odd that telling it ends the phase."""
     raw = io.BytesIO()
     for encoding in ("ascii", "utf-8"):
-        console = Console(io.TextIOWrapper(raw, encoding), Redactor(["geheim"]))
-        console.say("ä \udcff \ud800 geheim")
-        console._stream.detach()
+        stream = io.TextIOWrapper(raw, encoding)
+        Console(stream, Redactor(["geheim"])).say("ä \udcff \ud800 geheim")
+        stream.detach()
     assert raw.getvalue().decode() == "\\xe4 \\udcff \\ud800 ******\nä \\udcff \\ud800 ******\n"
 
 

@@ -98,7 +98,9 @@ def test_the_deadline_ends_the_attempts(here: Any) -> None:
 
 def test_the_deadline_ends_an_attempt(here: Any) -> None:
     """The deadline of a task bounds the attempt that runs, too."""
-    here.run(here.task(code="ctx.log('up'); import time; time.sleep(60)", deadline_s=0.3, retries=3))
+    here.run(
+        here.task(code="ctx.log('up'); import time; time.sleep(60)", deadline_s=0.3, retries=3)
+    )
     assert (here.end()["kind"], here.end()["attempts"]) == ("timeout", 1)
     assert here.end()["seconds"] < 5
 

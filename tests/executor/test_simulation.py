@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Problem
 from pairun.executor.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
@@ -19,7 +17,9 @@ from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.module import CheckModule, FailureKind, Module, define
 from pairun.redaction import Redactor
 
-OUTCOMES = ("ok", "changed", "skipped", *get_args(FailureKind), "hangs", "interrupted", "unstartable")
+PLANS = 2500
+KINDS = get_args(FailureKind)
+OUTCOMES = ("ok", "changed", "skipped", *KINDS, "hangs", "interrupted", "unstartable")
 
 
 @define
@@ -77,67 +77,58 @@ class PlayedAttempt:
         if self.stopping is not None:
             kind = "timeout" if self.stopping == "timeout" else "transient"
             return {"outcome": "failed", "kind": kind, "fault": "unknown", "message": "stopped"}
-        if self.what in get_args(FailureKind):
+        if self.what in KINDS:
             return {"outcome": "failed", "kind": self.what, "fault": "user", "message": "x"}
         return {"outcome": self.what, "message": "x", "values": {}, "environment": {}}
 
 
 # --- plans ------------------------------------------------------------------------------------------
 
-attempt_scripts = st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=4)
 
+class Dice:
+    """Makes plans of any shape; the same number makes the same plan."""
 
-def tasks(name: str, *, handler: bool) -> st.SearchStrategy[Task]:
-    """Tasks of any shape."""
-    late = Late(template="bad", because="x")
-    return st.builds(
-        Task,
-        id=st.just(name),
-        name=st.just(name),
-        module=st.just("play"),
-        args=st.sampled_from([{}, {}, {}, {"no_such": 1}, {"late": late}]),
-        when=st.sampled_from([True, True, True, True, False, late]),
-        retries=st.integers(0, 3),
-        delay_s=st.just(0.0),
-        retry_on=st.sampled_from([DEFAULT_RETRY_ON, (), ("permanent",)]),
-        timeout_s=st.just(0.5),
-        failure_policy=st.sampled_from(["fail", "ignore"]),
-        exit_codes=st.dictionaries(
-            st.sampled_from(get_args(FailureKind)), st.integers(2, 250), max_size=2
-        ),
-        events=st.lists(st.sampled_from(EVENTS), min_size=1, unique=True).map(tuple)
-        if handler
-        else st.just(()),
-    )
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._count = itertools.count()
+        self.scripts: dict[str, list[str]] = {}
 
+    def plan(self) -> Plan:
+        """A plan, and in `scripts` for every task how its attempts end."""
+        steps = tuple(self._step() for _ in range(self._random.randint(0, 4)))
+        phase: Any = self._random.choice(["init", "runtime"])
+        return Plan(phase=phase, steps=steps, modules={})
 
-@st.composite
-def plans(draw: st.DrawFn) -> tuple[Plan, dict[str, list[str]]]:
-    """A plan, and for every task how its attempts end."""
-    count = itertools.count()
-    scripts: dict[str, list[str]] = {}
+    def _step(self) -> Step:
+        if self._random.random() < 0.5:
+            return self._task()
+        return Group(name="g", tasks=tuple(self._task() for _ in range(self._random.randint(1, 3))))
 
-    def task() -> Task:
-        name = f"t{next(count)}"
-        undo = []
-        for _ in range(draw(st.integers(0, 2))):
-            undo.append(draw(tasks(f"{name}_h{next(count)}", handler=True)))
-            scripts[undo[-1].id] = draw(attempt_scripts)
-        made = draw(tasks(name, handler=False))
-        scripts[name] = draw(attempt_scripts)
-        import attrs
-
-        return attrs.evolve(made, on_exit=tuple(undo))
-
-    steps: list[Step] = []
-    for _ in range(draw(st.integers(0, 4))):
-        if draw(st.booleans()):
-            steps.append(task())
-        else:
-            members = tuple(task() for _ in range(draw(st.integers(1, 3))))
-            steps.append(Group(name="g", tasks=members))
-    phase: Any = draw(st.sampled_from(["init", "runtime"]))
-    return Plan(phase=phase, steps=tuple(steps), modules={}), scripts
+    def _task(self, *, handler: bool = False) -> Task:
+        pick, one_of = self._random.random, self._random.choice
+        late = Late(template="bad", because="x")
+        name = f"{'h' if handler else 't'}{next(self._count)}"
+        self.scripts[name] = [
+            one_of(OUTCOMES) if pick() < 0.6 else "ok" for _ in range(self._random.randint(1, 4))
+        ]
+        undo = () if handler else tuple(
+            self._task(handler=True) for _ in range(self._random.randint(0, 2))
+        )  # fmt: skip
+        return Task(
+            id=name,
+            name=name,
+            module="play",
+            args={} if pick() < 0.9 else one_of([{"no_such": 1}, {"late": late}]),
+            when=True if pick() < 0.8 else one_of([False, late]),
+            retries=self._random.randint(0, 3),
+            delay_s=0.0,
+            retry_on=one_of([DEFAULT_RETRY_ON, (), ("permanent",)]),
+            timeout_s=0.5,
+            failure_policy=one_of(["fail", "ignore"]),
+            exit_codes={k: self._random.randint(2, 250) for k in KINDS if pick() < 0.2},
+            on_exit=undo,
+            events=tuple(e for e in EVENTS if pick() < 0.6) if handler else (),
+        )
 
 
 def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutcome, list[Any]]:
@@ -167,27 +158,27 @@ def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutc
     return executor, outcome, events
 
 
-@settings(
-    max_examples=1500,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(plans())
-def test_what_holds_for_every_plan(
-    monkeypatch: pytest.MonkeyPatch, drawn: tuple[Plan, dict[str, list[str]]]
-) -> None:
+@pytest.mark.parametrize("chunk", range(4))
+def test_what_holds_for_every_plan(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """Begins and ends pair up, attempts are bounded, handlers are reversed, the outcome is one."""
-    plan, scripts = drawn
     monkeypatch.setattr("pairun.executor.run.Attempt", PlayedAttempt)
-    random.seed(0)
-    executor, outcome, events = play(plan, scripts)
-    known = {t.id: t for t in plan.tasks()} | {h.id: h for t in plan.tasks() for h in t.on_exit}
-
-    assert PlayedAttempt.alive == 0
-    _check_attempts(events, known)
-    _check_order(plan, events)
-    _check_handlers(executor, outcome, events)
-    _check_outcome(plan, executor, outcome, events, known)
+    seen = set()
+    for seed in range(chunk * PLANS, (chunk + 1) * PLANS):
+        dice = Dice(seed)
+        plan = dice.plan()
+        executor, outcome, events = play(plan, dice.scripts)
+        known = {t.id: t for t in plan.tasks()} | {h.id: h for t in plan.tasks() for h in t.on_exit}
+        try:
+            assert PlayedAttempt.alive == 0
+            _check_attempts(events, known)
+            _check_order(plan, events)
+            _check_handlers(executor, outcome, events)
+            _check_outcome(plan, executor, outcome, events, known)
+        except AssertionError as e:
+            raise AssertionError(f"the plan of seed {seed}: {plan}\n{events}") from e
+        seen |= {outcome.event} | {e["outcome"] for e in events if e["type"] == "task_end"}
+    # the dice do throw everything
+    assert seen == {*EVENTS, "ok", "changed", "skipped", "ignored", "failed"}
 
 
 def _check_attempts(events: list[Any], known: dict[str, Task]) -> None:

@@ -6,6 +6,8 @@ import base64
 import email.utils
 import http.server
 import json
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -23,7 +25,16 @@ from pairun.executor.context import HostContext, ReviewContext
 from pairun.executor.loading import load_module
 from pairun.executor.plan import Task
 from pairun.executor.verdict import judge
-from pairun.module import CheckModule, Failure, Fetched, Permanent, Result, Skip, UnknownUntilRun
+from pairun.module import (
+    CheckModule,
+    Failure,
+    Fetched,
+    Permanent,
+    Result,
+    Secret,
+    Skip,
+    UnknownUntilRun,
+)
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -543,7 +554,9 @@ def test_a_registry_that_hangs(registry: Server, ask: Callable[..., Said]) -> No
 def test_the_attempts_own_time_counts(registry: Server, ask: Callable[..., Said]) -> None:
     """The verdict comes before the attempt is stopped."""
     registry.behaviour = lambda _: None
-    said = ask(f"{registry.host}/a", deadline=time.monotonic() + 1.3)
+    begun = time.monotonic()
+    said = ask(f"{registry.host}/a", deadline=begun + 1.3)
+    assert time.monotonic() < begun + 1.2
     assert "did not answer" in said.message
     assert "unknown: " in ask(f"{registry.host}/a", deadline=time.monotonic()).message
 
@@ -562,6 +575,7 @@ def test_nobody_there(registry: Server, ask: Callable[..., Said]) -> None:
         ("gcr.io", "the node may have one of its own"),
         ("europe-docker.pkg.dev", "the node may have one of its own"),
         ("azurecr.io.example", "without a login"),
+        ("team.azurecr.io.example", "without a login"),
         ("registry.example", "without a login"),
     ],
 )
@@ -654,6 +668,55 @@ def test_a_login_does_not_go_from_tls_to_plain_http(
 def test_arguments_that_cannot_work(harness: Harness, args: dict[str, Any]) -> None:
     """They are refused before anything runs."""
     assert len(harness.problems("image_check", {"image": "a", **args})) == 1
+
+
+def test_a_login_that_comes_as_one_secret(registry: Server, ask: Callable[..., Said]) -> None:
+    """An expression that touches a secret is one secret: the mapping within counts."""
+    registry.behaviour = basic_only
+    auth: Any = Secret(json.dumps(login(registry.host)))
+    assert "is there" in ask(f"{registry.host}/a", auth).message
+    assert [a.authorization for a in registry.asked] == [None, BASIC]
+
+
+@pytest.mark.parametrize("text", ["s3cret", "[1]", "5", "[" * 100_000])
+def test_a_secret_that_is_no_login(harness: Harness, text: str) -> None:
+    """It is refused, and not shown."""
+    (problem,) = harness.problems("image_check", {"image": "a", "auth": Secret(text)})
+    assert "not a secret" in problem.message
+    assert "s3cret" not in f"{problem}"
+
+
+def test_the_default_playbook_takes_the_login_of_a_job(tmp_path: Path) -> None:
+    """A job whose login comes from its secrets is valid, and the review shows no password."""
+    job = {
+        "protocolVersion": 2, "name": "j", "type": "job", "secrets": {"pw": PASSWORD},
+        "prerequisites": [
+            {
+                "name": "i", "type": "dockerimage", "uri": "r.example/team/train:1",
+                "auth": {
+                    "username": USER, "password": "<% $secrets.pw %>", "registryuri": "r.example"
+                },
+            }
+        ],
+        "taskRoles": {
+            "w": {
+                "dockerImage": "i", "commands": ["ls"],
+                "resourcePerInstance": {"cpu": 1, "memoryMB": 128, "gpu": 0},
+            }
+        },
+    }  # fmt: skip
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    done = subprocess.run(
+        [sys.executable, "-m", "pairun", "--dry-run", "--json", "job.yaml"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    tasks = json.loads(done.stdout)["roles"]["w"]["init"]
+    (task,) = [t for t in tasks if t["id"] == "image_check"]
+    assert task["args"]["image"] == "r.example/team/train:1"
+    assert json.dumps(PASSWORD)[1:-1] not in done.stdout
+    assert PASSWORD not in str(task)
 
 
 def test_a_review_asks_nobody(harness: Harness) -> None:

@@ -21,6 +21,7 @@ args = parser.parse_args()
 # Like the real one it outlives a stop; what it runs starts with the default again.
 signal.signal(signal.SIGTERM, lambda *_: None)
 signal.signal(signal.SIGINT, lambda *_: None)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
 
 with open(os.path.join(args.pai_dir, "fake.json"), encoding="utf-8") as f:
     wanted = json.load(f)

@@ -135,7 +135,7 @@ def test_unusable_plan(volume: Any, start: Any, content: str | None, id_: str) -
 def test_secrets_stay_out_of_our_lines(volume: Any, start: Any) -> None:
     """What init marked as secret is masked in every line that PID 1 itself writes."""
     (volume.files / "secrets.json").write_text(
-        '{"schema": 1, "values": {"s1": "hunter2hunter2"}, "redact": ["tango-mango"]}'
+        '{"schema": 1, "values": {"s1": "echo hunter2hunter2"}, "redact": ["hunter2hunter2", "tango-mango"]}'
     )
     volume.command("exit 0")
     running = start(PAIRUN_GRACE="hunter2hunter2 tango-mango")

@@ -16,7 +16,7 @@ from pairun.redaction import MASK, MIN_BYTES, Redactor
 SECRETS = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=MIN_BYTES, max_size=24
 ).filter(lambda s: len(s.encode()) >= MIN_BYTES and not set(s) <= {"*", " "})
-AROUND = st.text(st.sampled_from("ab *\n\\\"/+=%é0"), max_size=12)
+AROUND = st.text(st.sampled_from('ab *\n\\"/+=%é0'), max_size=12)
 
 FORMS: dict[str, Callable[[str], str]] = {
     "raw": str,
@@ -53,7 +53,7 @@ def test_every_form_is_masked_wherever_a_stream_is_cut(
     redactor = Redactor([secret])
     written = FORMS[form](secret)
     data = (before + written + after).encode()
-    whole = redactor.bytes(data)
+    whole = redactor.redact(data)
     assert MASK.encode() in whole
     assert written.encode() not in whole.replace(MASK.encode(), b"\0")
     for cut in range(len(data) + 1):
@@ -69,7 +69,7 @@ def test_base64_is_masked_in_every_alignment(secret: bytes, before: bytes, after
     raw = text.encode()
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         data = encode(before + raw + after)
-        masked = Redactor([text]).bytes(data)
+        masked = Redactor([text]).redact(data)
         assert MASK.encode() in masked
         rest = masked.replace(MASK.encode(), b"")
         # Of the characters that hold nothing but the secret none is left.
@@ -88,7 +88,7 @@ def test_overlapping_secrets_give_the_same_whole_or_cut(
 ) -> None:
     """However secrets overlap each other, a stream shows what the whole would show."""
     redactor = Redactor(secrets)
-    whole = redactor.bytes(data.encode())
+    whole = redactor.redact(data.encode())
     assert in_pieces(redactor, data.encode(), [min(c, len(data)) for c in cuts]) == whole
     for secret in secrets:
         assert secret.encode() not in whole.replace(MASK.encode(), b"\0")
@@ -103,7 +103,7 @@ def test_overlapping_secrets_give_the_same_whole_or_cut(
 def test_text_without_a_secret_is_never_changed(secret: str, data: bytes, cuts: list[int]) -> None:
     """Bytes that hold no form pass as they are, whatever they are."""
     redactor = Redactor([secret])
-    assert redactor.bytes(data) == data
+    assert redactor.redact(data) == data
     assert in_pieces(redactor, data, [min(c, len(data)) for c in cuts]) == data
 
 
@@ -119,7 +119,9 @@ def test_short_values_are_left_alone() -> None:
 
 def test_the_lines_of_a_key_file_are_secrets_too() -> None:
     """A key that is printed line by line, or indented, is masked."""
-    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----"
+    key = (
+        "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----"
+    )
     out = Redactor([key]).text("  MIIEvQIBADANBgkqhkiG9w0B\n  AQEFAASCBKcwggSjAgEAAoIB\n")
     assert "MIIE" not in out
     assert "AQEF" not in out
@@ -137,5 +139,5 @@ def test_nothing_is_held_back_longer_than_needed() -> None:
 def test_bytes_that_are_no_text_pass() -> None:
     """A log is bytes; what is not UTF-8 comes out as it went in."""
     redactor = Redactor(["secret"])
-    assert redactor.bytes(b"\xff\xfe secret \x80") == b"\xff\xfe " + MASK.encode() + b" \x80"
+    assert redactor.redact(b"\xff\xfe secret \x80") == b"\xff\xfe " + MASK.encode() + b" \x80"
     assert redactor.text("\udcff secret") == f"\udcff {MASK}"

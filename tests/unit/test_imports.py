@@ -1,0 +1,150 @@
+"""Imports point one way: the floor, then playbook and job, then engines and report, then cli."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pairun
+
+PACKAGE = Path(pairun.__file__).parent
+FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
+FLOOR = {"errors", "redaction", "executor", "rendezvous", "diagnose", "runtime", "module"}
+MAY_USE = {
+    **dict.fromkeys(FLOOR, FLOOR),
+    "runtime": {"runtime", "errors", "redaction"},
+    "playbook": {*FLOOR, "playbook"},
+    "job": {*FLOOR, "playbook", "job"},
+    "engines": {*FLOOR, "playbook", "job", "engines", "report"},
+    "report": {*FLOOR, "playbook", "job", "report"},
+}
+STANDARD = sys.stdlib_module_names
+LIBRARIES = {
+    **dict.fromkeys(FLOOR, {"attrs"}),
+    "runtime": set(),
+    "playbook": {"attrs", "yaml", "jinja2", "jsonschema", "referencing"},
+    "job": {"attrs", "jsonschema", "yaml"},
+    "report": {"attrs"},
+    "engines": {"attrs", "yaml", "requests", "kubernetes"},
+    "cli": {"attrs", "yaml", "jsonschema", "requests"},
+}
+HEAVY = ("jinja2", "jsonschema", "yaml", "requests", "kubernetes", "referencing", "rich")
+
+
+def imports(path: Path, *, top_only: bool = False) -> Iterator[str]:
+    """Every module that a file imports, in functions too; not what only type checkers read."""
+    for node in _runtime_nodes(ast.parse(path.read_text()), top_only=top_only):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from names if node.module == "pairun" else [node.module]
+
+
+def _runtime_nodes(tree: ast.AST, *, top_only: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if top_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        yield node
+        yield from _runtime_nodes(node, top_only=top_only)
+
+
+def part_of(path: Path) -> str:
+    """The part of the house that a file belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(p.relative_to(PACKAGE)) for p in FILES])
+def test_a_file_imports_only_what_is_below_it(path: Path) -> None:
+    """No file imports upwards, nor a library that its part of the house does not use."""
+    part = part_of(path)
+    for name in imports(path):
+        top, _, rest = name.partition(".")
+        if top == "pairun":
+            first = rest.partition(".")[0]
+            if part in MAY_USE and first != "__version__":
+                assert first in MAY_USE[part], f"{part} imports {name}"
+        elif top not in STANDARD and part in LIBRARIES:
+            assert top in LIBRARIES[part], f"{part} imports {name}"
+
+
+def test_the_table_knows_every_part() -> None:
+    """A new part of the package gets a place in the order."""
+    parts = {part_of(p) for p in FILES}
+    assert parts <= {*MAY_USE, "cli", "__init__", "__main__"}
+
+
+def test_late_values_need_nothing_but_the_floor_and_jinja() -> None:
+    """The user's container resolves expressions without YAML, schemas or the job protocol."""
+    found = {n for n in imports(PACKAGE / "playbook/template.py") if n.partition(".")[0] not in STANDARD}
+    ours = {n.split(".")[1] for n in found if n.startswith("pairun.")}
+    assert ours <= FLOOR
+    assert {n.partition(".")[0] for n in found} == {"pairun", "jinja2"}
+
+
+def test_nobody_but_the_loader_imports_a_modules_file() -> None:
+    """Modules are loaded by path from a content root, never imported by name."""
+    for path in FILES:
+        assert not [n for n in imports(path) if n.startswith("modules")], path
+
+
+MODULES = sorted((PACKAGE.parent / "modules").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[p.stem for p in MODULES])
+def test_a_module_imports_the_standard_library_and_its_contract(path: Path) -> None:
+    """A module's file stands on pairun.module alone, so it runs in any image."""
+    for name in imports(path):
+        assert name == "pairun.module" or name.partition(".")[0] in STANDARD, name
+
+
+def loaded_by(*argv: str) -> set[str]:
+    """The heavy libraries that are in memory when a command ends."""
+    code = (
+        "import sys\nfrom pairun.cli.main import main\n"
+        f"sys.argv = ['pairun', *{list(argv)!r}]\n"
+        "try:\n    code = main()\nexcept SystemExit as e:\n    code = e.code\n"
+        "names = {n.partition('.')[0] for n in sys.modules}\n"
+        f"print('LOADED', *sorted(names & set({HEAVY!r})), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    line = next(x for x in done.stderr.splitlines() if x.startswith("LOADED"))
+    return set(line.split()[1:])
+
+
+@pytest.mark.parametrize(
+    ("argv", "allowed"),
+    [
+        (["--version"], set()),
+        (["init", "--help"], {"yaml", "jinja2"}),
+        (["runtime", "--help"], set()),
+        (["schema", "policy"], {"yaml"}),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_a_command_loads_no_library_that_it_does_not_use(argv: list[str], allowed: set[str]) -> None:
+    """Heavy libraries are imported by the commands that use them, and by no other."""
+    assert loaded_by(*argv) <= allowed
+
+
+def test_pid_1_needs_the_standard_library_only() -> None:
+    """The runtime package is importable where nothing was installed, attrs included."""
+    code = (
+        "import sys, importlib, pkgutil\n"
+        "import pairun.runtime\n"
+        "for m in pkgutil.iter_modules(pairun.runtime.__path__):\n"
+        "    importlib.import_module('pairun.runtime.' + m.name)\n"
+        "assert 'attr' not in sys.modules and 'attrs' not in sys.modules\n"
+        "own = {n.split('.')[1] for n in sys.modules if n.startswith('pairun.')}\n"
+        "assert own <= {'runtime', 'errors', 'redaction'}, own\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
