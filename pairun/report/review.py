@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 
 from pairun.errors import Problem
-from pairun.executor.plan import Group, Late, Plan, Task
+from pairun.executor.plan import Late, Plan, Task
 from pairun.executor.verdict import judge
 from pairun.module import Context, Module, Secret, Verdict, format_duration
 from pairun.playbook.content import Content
-from pairun.playbook.drafts import Draft, TaskDraft
+from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft
 from pairun.playbook.reading import Node
 from pairun.redaction import Redactor
 
@@ -76,12 +76,12 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
         context: what verdicts are made in; never changed.
     """
     planned = {t.id: t for t in plan.tasks()}
-    groups = {t.id: s.name for s in plan.steps if isinstance(s, Group) for t in s.tasks}
+    groups = {t.id: s.name for s in draft.steps if isinstance(s, GroupDraft) for t in s.tasks}
     out = []
     for item in draft.tasks():
         task = planned.get(item.id)
         if item.disabled or task is None:
-            out.append(_disabled(item))
+            out.append(_disabled(item, groups.get(item.id)))
             continue
         out.append(
             Reviewed(
@@ -121,7 +121,7 @@ def _verdict(task: Task, load: Callable[[str], type[Module]], context: Context) 
     return verdict
 
 
-def _disabled(item: TaskDraft) -> Reviewed:
+def _disabled(item: TaskDraft, group: str | None) -> Reviewed:
     name = item.node.get("name")
     return Reviewed(
         task=None,
@@ -131,7 +131,7 @@ def _disabled(item: TaskDraft) -> Reviewed:
         layer=item.origin,
         where=str(item.place),
         verdict=Verdict("no_change", "disabled"),
-        group=None,
+        group=group,
         overrides=(),
         disabled=f"{item.disabled} ({item.disabled.source.layer})" if item.disabled else None,
     )

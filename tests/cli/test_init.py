@@ -1,0 +1,312 @@
+"""``pairun init`` from end to end: a Framework file goes in, a volume comes out."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pairun.executor.journal import read_journal
+from pairun.executor.plan import load_plan
+from pairun.job.framework import make_framework, with_statuses
+from pairun.job.jobfile import read_job
+from pairun.playbook.reading import read_text
+from pairun.errors import Source
+
+ROOT = pathlib.Path(__file__).parents[2]
+UID = "11111111-2222-3333-4444-555555555555"
+SENTINEL = "s3cr3t-s3cr3t"
+WAIT_S = 40.0
+WITHOUT_BARRIER = "init: [{disable: barrier}]\n"
+JOB: dict[str, Any] = {
+    "protocolVersion": 2,
+    "name": "small",
+    "type": "job",
+    "prerequisites": [{"type": "dockerimage", "name": "i", "uri": "example.com/a/b:1"}],
+    "secrets": {"token": SENTINEL},
+    "taskRoles": {
+        "work er": {
+            "instances": 2,
+            "dockerImage": "i",
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": {"http": 1}},
+            "commands": ["echo {{ 7*7 }}", "login <% $secrets.token %>"],
+        }
+    },
+}
+
+
+class Init:
+    """One ``pairun init`` in a folder that stands for the Pod."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.volume = folder / "pai"
+        self.volume.mkdir()
+        (self.volume / "secrets").mkdir()
+        (self.volume / "secrets/secrets.yaml").write_text(json.dumps(JOB["secrets"]))
+        (folder / "layer.yaml").write_text(WITHOUT_BARRIER)
+        self.env = {
+            "PAIRUN_PAI_DIR": str(self.volume),
+            "PAIRUN_FRAMEWORK_FILE": str(folder / "framework.json"),
+            "PAIRUN_ENGINE_LAYER": str(folder / "layer.yaml"),
+            "PAIRUN_HOST_IP": "127.0.0.1",
+            "PAIRUN_GANG_DIR": str(folder / "gang"),
+            "PAIRUN_APP_UID": str(os.getuid()),
+            "FC_TASKROLE_NAME": "worker",
+            "FC_TASK_INDEX": "1",
+            "FC_POD_UID": UID,
+        }
+        self.roots: list[str] = []
+        self.framework()
+        self.process: subprocess.Popen[str] | None = None
+
+    def framework(self, document: dict[str, Any] = JOB) -> None:
+        """Write the Framework of a job, with an address for each of its tasks."""
+        job, problems = read_job(read_text(Source("job", "job", json.dumps(document)), "js"))
+        assert job is not None, list(problems)
+        made = make_framework(job)
+        pods = {
+            role.fc_name: [
+                {"podUID": UID if i == 1 else f"{i}" * 8, "podHostIP": f"10.0.0.{i + 1}"}
+                for i in range(role.instances)
+            ]
+            for role in job.roles
+        }
+        (self.folder / "framework.json").write_text(json.dumps(with_statuses(made, pods)))
+
+    def layer(self, text: str) -> None:
+        """Change the playbooks as an engine may."""
+        (self.folder / "layer.yaml").write_text(text)
+
+    def placed(self) -> None:
+        """Let a task leave on the volume what the barrier leaves there."""
+        source = self.folder / "framework.json"
+        self.layer(
+            "init:\n"
+            "  - patch: barrier\n"
+            "    when: 'false'\n"
+            "  - after: barrier\n"
+            "    id: placed\n"
+            "    name: The addresses are there\n"
+            f"    cmd: {{script: 'cp {source} {self.volume}/framework.json'}}\n"
+        )
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        """Start the phase."""
+        roots = [x for root in self.roots for x in ("--root", root)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pairun", "init", *roots, *args],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], **self.env},
+        )
+        return self.process
+
+    def run(self, *args: str) -> tuple[int, str]:
+        """Run the phase; returns its exit code and what it printed."""
+        process = self.start(*args)
+        said, _ = process.communicate(timeout=WAIT_S)
+        return process.returncode, said
+
+    def files(self) -> dict[str, tuple[str, bytes]]:
+        """Mode and content of every file on the volume, the Pod's logs left out."""
+        return {
+            str(p.relative_to(self.volume)): (
+                stat.filemode(p.lstat().st_mode),
+                p.read_bytes() if p.is_file() else b"",
+            )
+            for p in sorted(self.volume.rglob("*"))
+            if "logs" not in p.parts
+        }
+
+
+@pytest.fixture
+def init(tmp_path: pathlib.Path) -> Iterator[Init]:
+    """A Pod in which ``pairun init`` can run."""
+    made = Init(tmp_path)
+    made.placed()
+    yield made
+    if made.process is not None:
+        made.process.kill()
+        made.process.communicate()
+
+
+def test_the_volume(init: Init) -> None:
+    """The handover stands on the volume with its modes, and secrets only where they belong."""
+    code, said = init.run()
+    assert code == 0, said
+    modes = {name: mode for name, (mode, _) in init.files().items()}
+    assert modes["runtime.d/plan.json"] == "-rw-r--r--"
+    assert modes["runtime.d/runtime_env.sh"] == "-rw-r--r--"
+    assert modes["runtime.d/secrets.json"] == "-rw-------"
+    assert modes["runtime.d/user.sh"] == "-rw-------"
+    assert modes["run"] == "drwxrwxrwt"
+    assert stat.S_IMODE((init.volume / "logs" / UID).stat().st_mode) == 0o777
+    with_secret = {name for name, (_, data) in init.files().items() if SENTINEL.encode() in data}
+    assert with_secret == {"runtime.d/secrets.json", "runtime.d/user.sh", "secrets/secrets.yaml"}
+    assert SENTINEL not in said
+    assert SENTINEL not in (init.volume / "logs" / UID / "journal.jsonl").read_text()
+
+
+def test_the_handover_can_be_read(init: Init) -> None:
+    """The plan loads with its secrets, the command is as the job wrote it, peers are known."""
+    assert init.run()[0] == 0
+    files = init.volume / "runtime.d"
+    secrets = json.loads((files / "secrets.json").read_text())
+    plan = load_plan((files / "plan.json").read_text(), secrets, "plan.json")
+    assert plan.phase == "runtime"
+    assert [t.id for t in plan.tasks()][-1] == "user_command"
+    script = (files / "user.sh").read_text()
+    assert f"echo {{{{ 7*7 }}}}\nlogin {SENTINEL}\n" in script
+    env = (files / "runtime_env.sh").read_text()
+    assert "export PAI_HOST_IP_worker_0='10.0.0.1'" in env
+    assert "export PAI_CURRENT_CONTAINER_IP='10.0.0.2'" in env or "10.0.0.2" in env
+
+
+def test_without_the_apps_uid(init: Init) -> None:
+    """Where nobody knows who the command runs as, it must be readable by all."""
+    del init.env["PAIRUN_APP_UID"]
+    assert init.run()[0] == 0
+    assert init.files()["runtime.d/secrets.json"][0] == "-rw-r--r--"
+
+
+def test_a_second_run_is_the_same(init: Init) -> None:
+    """A phase that starts again leaves the same volume."""
+    assert init.run()[0] == 0
+    first = init.files()
+    assert init.run()[0] == 0
+    assert init.files() == first
+    records = read_journal(str(init.volume / "logs" / UID / "journal.jsonl"))
+    assert [r["outcome"] for r in records if r["type"] == "phase_end"] == ["success", "success"]
+
+
+def test_what_an_earlier_run_left_is_removed(init: Init) -> None:
+    """Old files go, what the platform mounts and the logs stay."""
+    old = init.volume / "runtime.d" / "modules"
+    old.mkdir(parents=True)
+    (old / "evil.py").write_text("boo")
+    (init.volume / "old").mkdir()
+    (init.volume / "old" / "file").write_text("x")
+    log = init.volume / "logs" / "other" / "user.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("precious")
+    assert init.run()[0] == 0
+    assert not (init.volume / "old").exists()
+    assert not old.exists()
+    assert log.read_text() == "precious"
+    assert (init.volume / "secrets/secrets.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["runtime.d", "run", "plan", "framework.json"])
+def test_a_link_on_the_volume_is_not_followed(init: Init, name: str) -> None:
+    """A symbolic link that somebody left is removed, and what it points to is untouched."""
+    outside = init.folder / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("precious")
+    target = outside / "file" if name == "framework.json" else outside
+    (init.volume / name).symlink_to(target)
+    before = stat.S_IMODE(outside.stat().st_mode)
+    assert init.run()[0] == 0
+    assert not (init.volume / name).is_symlink()
+    assert [p.name for p in outside.iterdir()] == ["file"]
+    assert (outside / "file").read_text() == "precious"
+    assert stat.S_IMODE(outside.stat().st_mode) == before
+
+
+def test_a_link_among_the_logs(init: Init) -> None:
+    """The one folder that the user's container may write to leads nowhere else."""
+    outside = init.folder / "outside"
+    outside.mkdir()
+    (init.volume / "logs").mkdir()
+    (init.volume / "logs" / UID).symlink_to(outside)
+    code, said = init.run()
+    assert list(outside.iterdir()) == []
+    assert code == 1
+    assert "error[PR701]" in said
+
+
+def test_a_journal_that_somebody_planted(init: Init) -> None:
+    """A link in the place of the journal costs the journal, not the job, and is not followed."""
+    target = init.folder / "target"
+    target.write_text("precious")
+    logs = init.volume / "logs" / UID
+    logs.mkdir(parents=True)
+    (logs / "journal.jsonl").symlink_to(target)
+    code, said = init.run()
+    assert code == 0
+    assert said.count("no journal is kept") == 1
+    assert target.read_text() == "precious"
+
+
+# --- what is missing ---------------------------------------------------------------------------------
+
+
+def test_a_work_directory_that_cannot_be_used(init: Init) -> None:
+    """A volume that cannot be written is PR701, before anything runs."""
+    init.env["PAIRUN_PAI_DIR"] = "/dev/null"
+    code, said = init.run()
+    assert code == 1
+    assert "error[PR701]" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "name", ["PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX"]
+)
+def test_missing_variables(init: Init, name: str) -> None:
+    """Every variable that is not set is named."""
+    del init.env[name]
+    code, said = init.run()
+    assert code == 1
+    assert f"error[PR704]: the variable {name} is not set" in said
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"metadata": 1}'])
+def test_a_framework_that_is_none(init: Init, text: str | None) -> None:
+    """A Framework file that cannot be read is an error with an id, and no trace of ours."""
+    path = init.folder / "framework.json"
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
+    code, said = init.run()
+    assert code == 1
+    assert "error[PR" in said
+    assert "Traceback" not in said
+
+
+# --- the phase --------------------------------------------------------------------------------------
+
+
+def test_a_task_that_fails(init: Init) -> None:
+    """A failed task decides the exit code, its handlers run, and there is no handover."""
+    init.layer(
+        "init:\n"
+        "  - patch: barrier\n"
+        "    when: 'false'\n"
+        "  - append:\n"
+        "    id: bad\n"
+        "    name: Fails\n"
+        "    cmd: {script: exit 3}\n"
+        "    exit_codes: {transient: 77}\n"
+        "    on_exit: [{id: undo, name: Undo, event: failure, cmd: {script: echo undone}}]\n"
+    )
+    # without the addresses nothing can be written either
+    code, said = init.run()
+    assert code != 0
+    assert not (init.volume / "runtime.d" / "plan.json").exists()
+    init.layer(init.layer_text_with_placed_and_bad())
+    code, said = init.run()
+    assert code == 77, said
+    assert "undo | undone" in said
+    assert not (init.volume / "runtime.d" / "plan.json").exists()

@@ -1,0 +1,42 @@
+"""What every test stands on: the shared texts, and no silent skips where nothing may be skipped."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[2] / "shared")
+
+
+def pytest_report_header() -> list[str]:
+    """The versions of what results depend on."""
+    git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False)
+    found = "there" if SHARED.is_dir() else "absent"
+    return [f"kernel {platform.release()}, {git.stdout.strip()}, shared texts {found}"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the third-party texts are skipped, and say so, where the texts are absent."""
+    if SHARED.is_dir():
+        return
+    reason = f"needs the third-party texts at {SHARED} (PAIRUN_SHARED)"
+    for item in items:
+        if item.get_closest_marker("shared"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where CI is set, a test that skips itself fails: nothing there may go unseen."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and CI is set: {report.longrepr}"
+    return report
