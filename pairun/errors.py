@@ -251,7 +251,6 @@ _kinds(
     ("PR109", "empty or not a mapping", "The document must be one mapping of keys to values."),
     # 2xx: playbooks
     ("PR201", "unknown keyword", "See `pairun doc keywords` for all of them."),
-    ("PR202", "unknown module", "See `pairun doc` for the modules of the content roots in use."),
     ("PR203", "not exactly one module", "A task uses one module; write two tasks."),
     ("PR204", "a value of the wrong kind", "See `pairun doc KEYWORD` or `pairun doc MODULE`."),
     ("PR205", "missing", "Add what is named."),
@@ -298,7 +297,6 @@ _kinds(
     ),
     ("PR403", "the task is locked", "No layer above may touch a locked task."),
     ("PR404", "not a patch", "An entry is one of patch, disable, before, after, append."),
-    ("PR405", "two definitions of one task id in a layer", "Give one of them another id."),
     ("PR406", "policy does not make sense", "See docs/policy.md."),
     # 5xx: job protocol
     ("PR501", "not a job of protocol v2", "See docs/jobs.md."),
@@ -322,7 +320,6 @@ _kinds(
     ("PR511", "unknown plugin", "See `pairun doc` for the plugins of the content roots in use."),
     ("PR512", "plugin parameters that do not fit", "See `pairun doc PLUGIN`."),
     ("PR513", "callbacks beside preCommands or postCommands", "Use the one or the other."),
-    ("PR514", "unknown callback event", "See docs/jobs.md for the events."),
     ("PR515", "no such deployment", "Name one that the job's deployments list has."),
     # 6xx: content roots and modules
     (

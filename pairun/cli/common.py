@@ -8,7 +8,7 @@ from typing import IO
 
 from pairun.errors import Problem, render
 from pairun.redaction import Redactor
-from pairun.report.terminal import Style
+from pairun.report.terminal import Style, visible
 
 
 def print_problems(
@@ -27,7 +27,9 @@ def print_problems(
     out = sys.stderr if stream is None else stream
     color = Style(out).on
     found = list(problems)
-    for p in found:
+    for each in found:
+        hint = visible(each.hint) if each.hint else None
+        p = each._replace(message=visible(each.message), hint=hint)
         print(mask(render(p, color=color)), file=out)
     errors = sum(p.severity == "error" for p in found)
     if errors:

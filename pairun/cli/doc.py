@@ -150,6 +150,11 @@ def _shown_default(kind: object, default: object) -> str:
 
 
 def plugin_lines(name: str, content: Content) -> Iterator[str]:
+    """The documentation of a plugin, line by line.
+
+    Raises:
+        PairunError: its spec has mistakes.
+    """
     document = content.document(*content.specs[name])
     problems = Problems()
     check_spec(document, content, problems)
@@ -160,8 +165,8 @@ def plugin_lines(name: str, content: Content) -> Iterator[str]:
     yield ""
     yield "parameters"
     schema = spec.get("parameters", {})
-    for parameter, p in schema.get("properties", {}).items():
-        p = p if isinstance(p, dict) else {}
+    for parameter, described in schema.get("properties", {}).items():
+        p = described if isinstance(described, dict) else {}
         kinds = p.get("type", "anything")
         shown = " or ".join(kinds) if isinstance(kinds, list) else kinds
         default = (

@@ -13,7 +13,7 @@ import attrs
 
 import pairun
 from pairun.cli.common import print_problems
-from pairun.errors import PairunError, Place, Problem, Problems, did_you_mean
+from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean
 from pairun.executor.context import ProbeContext, ReviewContext
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
@@ -158,14 +158,24 @@ def review_loaded(
                 plans.append(plan)
             except PairunError as e:
                 problems.extend(e.problems)
+    redactor = Redactor(secrets_of(job) if job else ())
+    if job is not None:
+        _hide_lines(job.node.place.source, redactor)
     return JobReview(
         path=path,
         job=job,
         plans=tuple(plans),
         tasks=tasks,
         problems=problems,
-        redactor=Redactor(secrets_of(job) if job else ()),
+        redactor=redactor,
     )
+
+
+def _hide_lines(source: Source, redactor: Redactor) -> None:
+    """Keep lines with a secret out of excerpts, which may cut it in two."""
+    for number, line in enumerate(source.text.split("\n"), 1):
+        if redactor.text(line) != line:
+            source.hide(number, number)
 
 
 def _plan(layers: Layers, job: Job, role: Role, problems: Problems) -> RolePlan:

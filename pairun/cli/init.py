@@ -41,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the phase; returns the init container's exit code."""
+    if not args.dry_run:
+        block_stop_signals()
     try:
         phase = InitPhase(args.root, dict(os.environ))
         if args.dry_run:
@@ -102,7 +104,6 @@ class InitPhase:
 
     def run(self) -> int:
         """Check everything, run the tasks, hand over, run the exit handlers."""
-        block_stop_signals()
         plan = with_grace(self.planned().plans["init"], self.env)
         volume = Volume(self.pai_dir, self.env)
         volume.prepare()

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
         # the reader of our output went away; the rest is not wanted
         sys.stderr.close()
         return 141
-    except Exception as e:  # noqa: BLE001 - nobody is shown a traceback who did not ask for it
+    except Exception as e:
         import os
 
         if os.environ.get("PAIRUN_DEBUG"):

@@ -7,7 +7,6 @@ is resolved by a function that it is given.
 from __future__ import annotations
 
 import gc
-import random
 import select
 import signal
 import time
@@ -68,6 +67,9 @@ def retry_delay(task: Task, attempts: int, retry_after_s: float | None = None) -
     """
     if retry_after_s is not None:
         return max(0.0, min(retry_after_s, MAX_RETRY_AFTER_S))
+    # Imported where it is used: it would draw a new seed in every forked child.
+    import random
+
     # The exponent is bounded, because a float is.
     longest = min(MAX_DELAY_S, task.delay_s * 2.0 ** min(attempts - 1, 64))
     return random.uniform(0, longest)  # noqa: S311 - jitter

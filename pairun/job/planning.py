@@ -54,7 +54,7 @@ def plan_role(
     env: Mapping[Phase, Any],
     cluster: Cluster | None = None,
     engine: Node | None = None,
-    user_extension: Any = None,  # noqa: ANN401 - plain data or Unknown
+    user_extension: Any = None,
     command: str | None = None,
     rewrite: tuple[str, str] | None = None,
     problems: Problems,

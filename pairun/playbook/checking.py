@@ -63,7 +63,7 @@ def _innermost(error: ValidationError) -> list[ValidationError]:
     return [i for inner in meant[0] for i in _innermost(inner)] if len(meant) == 1 else [error]
 
 
-def _validatable(node: Node) -> Any:  # noqa: ANN401
+def _validatable(node: Node) -> Any:
     if isinstance(node.value, dict):
         return {k: _validatable(v) for k, v in node.value.items()}
     if isinstance(node.value, list):
@@ -178,6 +178,6 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
-    if len(text) > 40:  # noqa: PLR2004
+    if len(text) > 40:
         text = text[:37] + "..."
     return f"'{text}'" if isinstance(value, str) else text

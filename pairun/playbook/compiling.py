@@ -140,7 +140,7 @@ class _Compiler:
         names |= {"env": facts.env[self._draft.phase], **self._vars}
         return Scope({**names, **(draft.scope if draft else {}), **local})
 
-    def _value(self, node: Node, draft: TaskDraft | None, local: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    def _value(self, node: Node, draft: TaskDraft | None, local: Mapping[str, Any]) -> Any:
         """A value with its expressions resolved; what fails is reported and becomes None."""
         if isinstance(node.value, dict):
             return {k: self._value(v, draft, local) for k, v in node.items()}
@@ -154,7 +154,7 @@ class _Compiler:
             self._problems.extend(e.problems)
             return _Broken
 
-    def _rewritten(self, value: Any) -> Any:  # noqa: ANN401
+    def _rewritten(self, value: Any) -> Any:
         if self._facts.rewrite is None:
             return value
         old, new = self._facts.rewrite
@@ -274,7 +274,7 @@ class _Compiler:
         return parse_duration(value) if isinstance(value, str) else None
 
     @staticmethod
-    def _plain(node: Node | None, default: Any) -> Any:  # noqa: ANN401
+    def _plain(node: Node | None, default: Any) -> Any:
         return default if node is None or node.value is None else node.value
 
     def _when(self, node: Node | None, draft: TaskDraft, local: Mapping[str, Any]) -> bool | Late:
@@ -394,7 +394,7 @@ def _unready(value: object) -> bool:
     return isinstance(value, Late | _BrokenValue)
 
 
-def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401
+def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         for v in value.values():
             yield from _leaves(v)

@@ -98,7 +98,7 @@ def draft_task(
     modules: Mapping[str, object],
     origin: str,
     problems: Problems,
-    **more: Any,  # noqa: ANN401
+    **more: Any,
 ) -> TaskDraft | None:
     """A task from its tree; None, with a problem, when it has not exactly one module."""
     reserved = {*keywords_of("task"), *keywords_of("operation"), "event"}

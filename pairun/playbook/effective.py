@@ -58,6 +58,13 @@ class Layers:
         for phase in PHASES:
             for document in content.playbooks(phase):
                 self.check(document, problems)
+                said = document.get("phase")
+                if said is not None and said.value in PHASES and said.value != phase:
+                    problems.error(
+                        "PR204",
+                        f"'phase' must be {phase} in a file of that name, not {said.value}",
+                        said.place,
+                    )
         self._spec_problems: dict[str, Problems] = {}
         problems.raise_errors()
 
@@ -73,7 +80,7 @@ class Layers:
         *,
         engine: Node | None = None,
         job: Node | None = None,
-        user_extension: Any = None,  # noqa: ANN401 - plain data or Unknown
+        user_extension: Any = None,
         problems: Problems,
     ) -> Effective:
         """Stack the layers.

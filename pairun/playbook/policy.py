@@ -73,7 +73,7 @@ class Policy:
         if section is None:
             return False, self.place, "no task may be patched"
         if section.value == "*":
-            return path.split(".")[0] not in NEVER_BY_STAR, section.place, _star_words()
+            return path.split(".", maxsplit=1)[0] not in NEVER_BY_STAR, section.place, _star_words()
         entries = [n for k, n in section.items() if k in (id_, module, "*")]
         if not entries:
             named = ", ".join(sorted(dict(section.items()))) or "none"
@@ -131,7 +131,7 @@ def _star_words() -> str:
 
 def _covers(allowed: str, path: str) -> bool:
     if allowed == "*":
-        return path.split(".")[0] not in NEVER_BY_STAR
+        return path.split(".", maxsplit=1)[0] not in NEVER_BY_STAR
     if allowed == path or path.startswith(allowed + "."):
         return True
     return allowed.endswith(".*") and path.startswith(allowed[:-1])

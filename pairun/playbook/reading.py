@@ -75,7 +75,7 @@ class Node:
 
     def __init__(
         self,
-        value: Any,  # noqa: ANN401 - a tree of plain data
+        value: Any,
         place: Place,
         key: Place | None = None,
         overrides: Node | None = None,
@@ -97,7 +97,7 @@ class Node:
         """The elements of a list; none of anything else."""
         return self.value if isinstance(self.value, list) else []
 
-    def plain(self) -> Any:  # noqa: ANN401
+    def plain(self) -> Any:
         """The same tree without places."""
         if isinstance(self.value, dict):
             return {k: v.plain() for k, v in self.value.items()}
@@ -122,7 +122,7 @@ class Node:
         return f"Node({self.plain()!r} at {self.place})"
 
 
-def node_of(value: Any, place: Place) -> Node:  # noqa: ANN401
+def node_of(value: Any, place: Place) -> Node:
     """A tree made of plain data, every node at one place."""
     if isinstance(value, dict):
         return Node({str(k): node_of(v, place) for k, v in value.items()}, place, place)
@@ -397,7 +397,7 @@ def resolve_core(text: str) -> Scalar:
         return text
     if _CORE_INT.fullmatch(text):
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
-        return int(text, base) if len(text) < 400 else text  # noqa: PLR2004 - nobody's number
+        return int(text, base) if len(text) < 400 else text
     return float(text) if _CORE_FLOAT.fullmatch(text) else text
 
 
@@ -435,7 +435,7 @@ def resolve_js(text: str) -> Scalar:
 def _js_integer(text: str) -> int | None:
     digits = text.lstrip("+-") if text[0] in "+-" else text
     sign = -1 if text[0] == "-" else 1
-    if len(text) - len(digits) > 1 or text.endswith("_") or len(text) > 400:  # noqa: PLR2004
+    if len(text) - len(digits) > 1 or text.endswith("_") or len(text) > 400:
         return None
     for prefix, pattern, base in (
         ("0b", "[01_]+", 2),
@@ -500,7 +500,6 @@ def js_text(value: Scalar) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
-    digits, _, exponent = f"{abs(value):e}".partition("e") if value else ("0", "", "0")
     shortest = repr(abs(value))
     mantissa, _, power = shortest.partition("e")
     whole, _, fraction = mantissa.partition(".")

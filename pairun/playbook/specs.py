@@ -14,7 +14,6 @@ from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
 from pairun.playbook.policy import Policy
 from pairun.playbook.reading import Node
-from pairun.playbook.template import Scope, condition
 
 PHASES: tuple[Phase, ...] = ("init", "runtime")
 
@@ -45,7 +44,7 @@ def add_plugins(
     content: Content,
     uses: list[PluginUse],
     policy: Policy,
-    user_extension: Any,  # noqa: ANN401 - plain data or Unknown
+    user_extension: Any,
     problems: Problems,
 ) -> None:
     """Append the tasks of every plugin a role uses, in the order of collection.
@@ -101,6 +100,8 @@ def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
     when = task.node.get("when")
     if when is None or not isinstance(when.value, str):
         return False
+    from pairun.playbook.template import Scope, condition  # Jinja: only a plugin in use needs it
+
     known = Scope({"parameters": scope["parameters"], "plugin": scope["plugin"]})
     try:
         return condition(when.value, when.place, known) is False

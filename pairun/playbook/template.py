@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, UndefinedError
 from jinja2 import nodes as ast
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.exceptions import SecurityError
 from jinja2.filters import make_attrgetter
 from jinja2.meta import find_undeclared_variables
-from jinja2.exceptions import SecurityError
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -81,7 +81,7 @@ def is_template(value: object) -> bool:
     return isinstance(value, str) and ("{{" in value or "{%" in value)
 
 
-def render(text: str, place: Place | None, scope: Scope) -> Any:  # noqa: ANN401 - any plain value
+def render(text: str, place: Place | None, scope: Scope) -> Any:
     """Render a text; one that is a single expression keeps its value's type.
 
     Returns:
@@ -114,7 +114,7 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
 
 
-def resolve(late: Late, names: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def resolve(late: Late, names: Mapping[str, Any]) -> Any:
     """Resolve a late value while the plan runs.
 
     Args:
@@ -134,7 +134,7 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:  # noqa: ANN401
     return value
 
 
-def _resolved(value: Any, names: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain data
+def _resolved(value: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(value, Late):
         return resolve(value, names)
     if isinstance(value, Mapping):
@@ -185,7 +185,7 @@ def _syntax(text: str, place: Place | None) -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(text: str, statements: bool) -> _Prepared:  # noqa: FBT001
+def _compiled(text: str, statements: bool) -> _Prepared:
     tree = _ENVIRONMENT.parse(text)
     if not statements and any(not isinstance(n, ast.Output) for n in tree.body):
         raise _Statement
@@ -201,9 +201,9 @@ def _compiled(text: str, statements: bool) -> _Prepared:  # noqa: FBT001
         # One sign at either end belongs to the delimiter, a further one to the expression.
         inner = re.sub(r"^[-+]|[-+]$", "", text.strip()[2:-2])
         expression = _ENVIRONMENT.compile_expression(inner, undefined_to_none=False)
-        return _Prepared(lambda given: expression(**given), True, names)  # noqa: FBT003
+        return _Prepared(lambda given: expression(**given), True, names)
     template = _ENVIRONMENT.from_string(text)
-    return _Prepared(lambda given: template.render(given), False, names)  # noqa: FBT003
+    return _Prepared(template.render, False, names)
 
 
 def _inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
@@ -224,7 +224,7 @@ def _inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
 # --- evaluating --------------------------------------------------------------------------------
 
 
-def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope) -> Any:  # noqa: ANN401
+def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope) -> Any:
     state = _State()
     names = {n: v for n, v in scope.names.items() if n in prepared.names}
     outcomes: list[Any] = []
@@ -303,13 +303,13 @@ def _check_names(prepared: _Prepared, place: Place | None, text: str, scope: Sco
         )
 
 
-class _NotKnown(Exception):  # noqa: N818
+class _NotKnown(Exception):
     def __init__(self, because: str) -> None:
         super().__init__(because)
         self.because = because
 
 
-def _once(prepared: _Prepared, names: Mapping[str, Any], state: _State) -> Any:  # noqa: ANN401
+def _once(prepared: _Prepared, names: Mapping[str, Any], state: _State) -> Any:
     try:
         value = prepared.run({n: _wrap(v, n, state) for n, v in names.items()})
         return _plain(value)
@@ -364,7 +364,7 @@ def _deadline() -> Iterator[None]:
         signal.signal(signal.SIGALRM, old)
 
 
-class _TooMuch(Exception):  # noqa: N818
+class _TooMuch(Exception):
     pass
 
 
@@ -384,7 +384,7 @@ class _Work:
 _work = _Work()
 
 
-def _made(value: Any) -> Any:  # noqa: ANN401
+def _made(value: Any) -> Any:
     """A value that an operation has made, once it is paid for."""
     if isinstance(value, str | list | tuple):
         _work.spend(len(value))
@@ -394,7 +394,7 @@ def _made(value: Any) -> Any:  # noqa: ANN401
 # --- views: data as expressions see it -----------------------------------------------------------
 
 
-def _wrap(value: Any, path: str, state: _State) -> Any:  # noqa: ANN401, PLR0911
+def _wrap(value: Any, path: str, state: _State) -> Any:
     if isinstance(value, Secret):
         state.secret = True
         return value.reveal()
@@ -411,7 +411,7 @@ def _wrap(value: Any, path: str, state: _State) -> Any:  # noqa: ANN401, PLR0911
     return value
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
+def _plain(value: Any) -> Any:
     """Data again, after an evaluation."""
     if isinstance(value, _UnknownView):
         raise _NotKnown(value.unknown.because)
@@ -434,7 +434,7 @@ class _MapView(Mapping[str, Any]):
     ) -> None:
         self.data, self.path, self.state, self.rest = data, path, state, rest
 
-    def __getitem__(self, key: str) -> Any:  # noqa: ANN401
+    def __getitem__(self, key: str) -> Any:
         if key not in self.data and self.rest is not None:
             return _UnknownView(Unknown(self.rest, optional=True), f"{self.path}.{key}", self.state)
         return _wrap(self.data[key], f"{self.path}.{key}", self.state)
@@ -452,7 +452,7 @@ class _ListView(Sequence[Any]):
     def __init__(self, data: Sequence[Any], path: str, state: _State) -> None:
         self.data, self.path, self.state = data, path, state
 
-    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return _ListView(self.data[index], self.path, self.state)
         return _wrap(self.data[index], f"{self.path}[{index}]", self.state)
@@ -460,10 +460,10 @@ class _ListView(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.data)
 
-    def __add__(self, other: Any) -> list[Any]:  # noqa: ANN401
+    def __add__(self, other: Any) -> list[Any]:
         return [*self, *other]
 
-    def __radd__(self, other: Any) -> list[Any]:  # noqa: ANN401
+    def __radd__(self, other: Any) -> list[Any]:
         return [*other, *self]
 
     def __eq__(self, other: object) -> bool:
@@ -489,10 +489,10 @@ class _UnknownView:
             self.state,
         )
 
-    def _same(self, *_: Any, **__: Any) -> _UnknownView:  # noqa: ANN401
+    def _same(self, *_: Any, **__: Any) -> _UnknownView:
         return self
 
-    def _fail(self, *_: Any) -> Any:  # noqa: ANN401
+    def _fail(self, *_: Any) -> Any:
         raise _NotKnown(self.unknown.because)
 
     def __bool__(self) -> bool:
@@ -525,9 +525,9 @@ def _undefined(path: str, known: Sequence[str]) -> StrictUndefined:
 class _Root(StrictUndefined):
     """A name that the scope does not have."""
 
-    def __init__(self, hint: str | None = None, obj: Any = None, name: str | None = None) -> None:  # noqa: ANN401
+    def __init__(self, hint: str | None = None, obj: Any = None, name: str | None = None) -> None:
         made = _undefined(name or hint or "", [])
-        super().__init__(hint, obj, name, made._undefined_exception)  # noqa: SLF001
+        super().__init__(hint, obj, name, made._undefined_exception)
 
 
 _STR_METHODS = frozenset(
@@ -547,13 +547,13 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
-    def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401
+    def getattr(self, obj: Any, attribute: str) -> Any:
         return self._look_up(obj, attribute, method=True)
 
-    def getitem(self, obj: Any, argument: Any) -> Any:  # noqa: ANN401
+    def getitem(self, obj: Any, argument: Any) -> Any:
         return self._look_up(obj, argument, method=False)
 
-    def _look_up(self, obj: Any, key: Any, *, method: bool) -> Any:  # noqa: ANN401, PLR0911
+    def _look_up(self, obj: Any, key: Any, *, method: bool) -> Any:
         if isinstance(obj, _UnknownView):
             known = obj.unknown.children
             if known is not None and key not in known:
@@ -581,15 +581,15 @@ class _Environment(ImmutableSandboxedEnvironment):
                 return _undefined(f"{path}[{key}]", [])
         return _undefined(f"{type(obj).__name__}.{key}", [])
 
-    def call(self, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def call(self, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         return _made(super().call(context, function, *args, **kwargs))
 
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if isinstance(left, _UnknownView) or isinstance(right, _UnknownView):
             return left if isinstance(left, _UnknownView) else right
         if operator == "**":
             numbers = isinstance(left, int | float) and isinstance(right, int | float)
-            if not numbers or abs(left) > 10_000 or abs(right) > 64:  # noqa: PLR2004
+            if not numbers or abs(left) > 10_000 or abs(right) > 64:
                 raise _TooMuch("a power that large")
         elif operator == "%" and isinstance(left, str):
             raise SecurityError("use ~ to put texts together, not %")
@@ -597,14 +597,14 @@ class _Environment(ImmutableSandboxedEnvironment):
             for a, b in ((left, right), (right, left)):
                 if isinstance(a, str | list | tuple | _ListView) and isinstance(b, int):
                     _work.spend(max(0, len(a) * b))
-                elif isinstance(a, int) and isinstance(b, int) and a.bit_length() > 10_000:  # noqa: PLR2004
+                elif isinstance(a, int) and isinstance(b, int) and a.bit_length() > 10_000:
                     raise _TooMuch("a number that large")
         elif operator == "+" and isinstance(left, str | list | tuple | _ListView):
             _work.spend(len(left) + (len(right) if isinstance(right, Sequence) else 0))
         return super().call_binop(context, operator, left, right)
 
 
-def _finalize(value: Any) -> Any:  # noqa: ANN401
+def _finalize(value: Any) -> Any:
     """A value inside a text, as YAML would write it."""
     if value is None:
         return ""
@@ -644,11 +644,11 @@ def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> s
     return _joined(text for pair in separated for text in pair)
 
 
-def _to_json(value: Any) -> str:  # noqa: ANN401
+def _to_json(value: Any) -> str:
     return json.dumps(_plain(value))
 
 
-def _defined(value: Any) -> Any:  # noqa: ANN401
+def _defined(value: Any) -> Any:
     if isinstance(value, _UnknownView) and value.unknown.optional:
         return value
     return not isinstance(value, Undefined)
@@ -673,7 +673,7 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter whose results are counted."""
 
     @functools.wraps(function)
-    def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def counted(*args: Any, **kwargs: Any) -> Any:
         return _made(function(*args, **kwargs))
 
     return counted
@@ -683,7 +683,7 @@ def _three_valued(test: Any) -> Callable[..., Any]:
     """A test that does not know the answer for a value that is not known."""
 
     @functools.wraps(test)
-    def asked(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def asked(*args: Any, **kwargs: Any) -> Any:
         unknown = next((a for a in args if isinstance(a, _UnknownView)), None)
         return test(*args, **kwargs) if unknown is None else unknown
 

@@ -231,7 +231,7 @@ def _task_data(task: Task, redactor: Redactor) -> dict[str, Any]:
     return out
 
 
-def shown_data(value: Any, redactor: Redactor) -> Any:  # noqa: ANN401 - plain data
+def shown_data(value: Any, redactor: Redactor) -> Any:
     """Values as a reader may see them: secrets masked, late ones as what they wait for."""
     if isinstance(value, Secret):
         # Only the secret itself is masked: the text around it is what a reviewer reads.

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from pairun.executor.plan import EVENTS, Late, Task
-from pairun.module import Secret, format_duration
+from pairun.module import format_duration
 from pairun.redaction import Redactor
 from pairun.report.review import Override, Reviewed, shown_data
-from pairun.report.terminal import Style, fit
+from pairun.report.terminal import Style, fit, visible
 
 _MARKS = {
     "no_change": ("=", "dim"), "will_change": ("~", "yellow"), "unknown": ("?", "cyan"),
@@ -40,7 +40,7 @@ class ReviewText:
     def wrapped(self, text: str, indent: str = "", color: str = "", hang: str = "") -> None:
         """Print a text in as many lines as it needs."""
         # Masked as a whole: no line holds a half of a secret.
-        text = _visible(self._redactor.text(text))
+        text = visible(self._redactor.text(text))
         for n, part in enumerate(_wrapped(text, self._style.width - len(indent) - len(hang))):
             self._stream.write(
                 indent + hang * (n > 0) + self._style(part, *filter(None, [color])) + "\n"
@@ -70,7 +70,7 @@ class ReviewText:
         """The mark, the id and the sentence of a task, and who brought it where there is room."""
         start = len(indent) + 2 + max(18, len(id_)) + 1
         room = self._style.width - start
-        name = _visible(self._redactor.text(name))
+        name = visible(self._redactor.text(name))
         fits = len(name) <= room
         head = f"{indent}{self._style(*mark)} {self._style(id_.ljust(18), 'bold')}"
         beside = brought if fits and len(name) + len(brought) + 3 <= room else ""
@@ -122,7 +122,7 @@ class ReviewText:
         if keywords:
             self.wrapped(" · ".join(keywords), indent, "dim")
 
-    def _value(self, name: str, value: Any, indent: str) -> None:  # noqa: ANN401 - plain data
+    def _value(self, name: str, value: Any, indent: str) -> None:
         if value is None or (isinstance(value, str | list | dict) and not value):
             return
         if isinstance(value, Late):
@@ -133,7 +133,7 @@ class ReviewText:
             lines = text.rstrip("\n").split("\n")
             self.line(f"{indent}{name}:")
             for each in lines[:_MAX_TEXT_LINES]:
-                self.line(indent + self._style("| ", "dim") + _visible(each))
+                self.line(indent + self._style("| ", "dim") + visible(each))
             if len(lines) > _MAX_TEXT_LINES:
                 more = len(lines) - _MAX_TEXT_LINES
                 self.line(indent + self._style(f"| … {more} more lines", "dim"))
@@ -160,17 +160,10 @@ def _keywords(task: Task) -> Iterator[str]:
         yield f"{kind} exits with {code}"
 
 
-def _compact(value: Any) -> str:  # noqa: ANN401 - plain data
+def _compact(value: Any) -> str:
     if isinstance(value, str):
         return fit(value.replace("\n", "⏎"), 200)
     return fit(json.dumps(value, ensure_ascii=False), 200)
-
-
-def _visible(text: str) -> str:
-    """A job's text without what a terminal would obey."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
 
 
 def _wrapped(text: str, width: int) -> list[str]:

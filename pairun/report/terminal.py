@@ -38,3 +38,10 @@ class Style:
 def fit(text: str, width: int) -> str:
     """A text cut to ``width`` characters, with an ellipsis where something is missing."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def visible(text: str) -> str:
+    """A text of somebody else's without what a terminal would obey."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )

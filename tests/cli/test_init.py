@@ -9,24 +9,22 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from pairun.errors import Source
 from pairun.executor.journal import read_journal
 from pairun.executor.plan import load_plan
 from pairun.job.framework import make_framework, with_statuses
 from pairun.job.jobfile import read_job
 from pairun.playbook.reading import read_text
-from pairun.errors import Source
 
 ROOT = pathlib.Path(__file__).parents[2]
 UID = "11111111-2222-3333-4444-555555555555"
 SENTINEL = "s3cr3t-s3cr3t"
 WAIT_S = 40.0
-WITHOUT_BARRIER = "init: [{disable: barrier}]\n"
 JOB: dict[str, Any] = {
     "protocolVersion": 2,
     "name": "small",
@@ -34,7 +32,7 @@ JOB: dict[str, Any] = {
     "prerequisites": [{"type": "dockerimage", "name": "i", "uri": "example.com/a/b:1"}],
     "secrets": {"token": SENTINEL},
     "taskRoles": {
-        "work er": {
+        "worker": {
             "instances": 2,
             "dockerImage": "i",
             "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": {"http": 1}},
@@ -53,7 +51,6 @@ class Init:
         self.volume.mkdir()
         (self.volume / "secrets").mkdir()
         (self.volume / "secrets/secrets.yaml").write_text(json.dumps(JOB["secrets"]))
-        (folder / "layer.yaml").write_text(WITHOUT_BARRIER)
         self.env = {
             "PAIRUN_PAI_DIR": str(self.volume),
             "PAIRUN_FRAMEWORK_FILE": str(folder / "framework.json"),
@@ -71,7 +68,9 @@ class Init:
 
     def framework(self, document: dict[str, Any] = JOB) -> None:
         """Write the Framework of a job, with an address for each of its tasks."""
-        job, problems = read_job(read_text(Source("job", "job", json.dumps(document)), "js"))
+        # as a person writes it: only such secrets are masked by the REST server
+        text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in document.items())
+        job, problems = read_job(read_text(Source("job", "job", text), "js"))
         assert job is not None, list(problems)
         made = make_framework(job)
         pods = {
@@ -87,24 +86,28 @@ class Init:
         """Change the playbooks as an engine may."""
         (self.folder / "layer.yaml").write_text(text)
 
-    def placed(self) -> None:
-        """Let a task leave on the volume what the barrier leaves there."""
+    def placed(self, more: str = "") -> None:
+        """Let a task leave on the volume what the barrier leaves there.
+
+        Args:
+            more: further operations.
+        """
         source = self.folder / "framework.json"
         self.layer(
             "init:\n"
-            "  - patch: barrier\n"
-            "    when: 'false'\n"
-            "  - after: barrier\n"
+            "  - disable: barrier\n"
+            "  - disable: image_check\n"
+            "  - before: job_environment\n"
             "    id: placed\n"
             "    name: The addresses are there\n"
-            f"    cmd: {{script: 'cp {source} {self.volume}/framework.json'}}\n"
+            f"    cmd: {{script: 'cp {source} {self.volume}/framework.json'}}\n" + more
         )
 
-    def start(self, *args: str) -> subprocess.Popen[str]:
+    def start(self, *args: str, wrap: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Start the phase."""
         roots = [x for root in self.roots for x in ("--root", root)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pairun", "init", *roots, *args],
+            [*wrap, sys.executable, "-m", "pairun", "init", *roots, *args],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -261,9 +264,7 @@ def test_a_work_directory_that_cannot_be_used(init: Init) -> None:
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize(
-    "name", ["PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX"]
-)
+@pytest.mark.parametrize("name", ["PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX"])
 def test_missing_variables(init: Init, name: str) -> None:
     """Every variable that is not set is named."""
     del init.env[name]
@@ -288,25 +289,110 @@ def test_a_framework_that_is_none(init: Init, text: str | None) -> None:
 # --- the phase --------------------------------------------------------------------------------------
 
 
+HANDLER = (
+    "    on_exit:\n"
+    "      - {id: undo, name: Undo, event: [success, failure, signal], cmd: {script: echo undone}}\n"
+)
+
+
 def test_a_task_that_fails(init: Init) -> None:
     """A failed task decides the exit code, its handlers run, and there is no handover."""
-    init.layer(
-        "init:\n"
-        "  - patch: barrier\n"
-        "    when: 'false'\n"
+    init.placed(
         "  - append:\n"
         "    id: bad\n"
         "    name: Fails\n"
         "    cmd: {script: exit 3}\n"
-        "    exit_codes: {transient: 77}\n"
-        "    on_exit: [{id: undo, name: Undo, event: failure, cmd: {script: echo undone}}]\n"
+        "    exit_codes: {transient: 77}\n" + HANDLER
     )
-    # without the addresses nothing can be written either
-    code, said = init.run()
-    assert code != 0
-    assert not (init.volume / "runtime.d" / "plan.json").exists()
-    init.layer(init.layer_text_with_placed_and_bad())
     code, said = init.run()
     assert code == 77, said
     assert "undo | undone" in said
     assert not (init.volume / "runtime.d" / "plan.json").exists()
+
+
+def test_peers_without_an_address(init: Init) -> None:
+    """Without the barrier's file nothing is written, and the message says what is missing."""
+    init.layer("init: [{disable: barrier}, {disable: image_check}]\n")
+    code, said = init.run()
+    assert code == 1
+    assert "framework.json" in said
+    assert "Traceback" not in said
+    assert not (init.volume / "runtime.d" / "plan.json").exists()
+
+
+def test_the_handover_fails(init: Init) -> None:
+    """When the handover cannot be written the handlers still run, for a failure."""
+    init.placed(
+        "  - append:\n"
+        "    id: in_the_way\n"
+        "    name: A directory stands where the plan belongs\n"
+        f"    cmd: {{script: 'mkdir -p {init.volume}/runtime.d/plan.json'}}\n" + HANDLER
+    )
+    code, said = init.run()
+    assert code == 1
+    assert "undo | undone" in said
+    assert "1 exit handler for failure" in said
+    records = read_journal(str(init.volume / "logs" / UID / "journal.jsonl"))
+    assert [r["outcome"] for r in records if r["type"] == "phase_end"] == ["failure"]
+
+
+def test_a_handler_comes_after_the_handover(init: Init) -> None:
+    """The plan is on the volume before the handlers of a success run."""
+    look = f"test -e {init.volume}/runtime.d/plan.json && echo it is there"
+    init.placed(
+        "  - append:\n"
+        "    id: last\n"
+        "    name: Registers one\n"
+        "    cmd: {argv: ['true']}\n"
+        f"    on_exit: [{{id: look, name: Look, event: success, cmd: {{script: '{look}'}}}}]\n"
+    )
+    code, said = init.run()
+    assert code == 0, said
+    assert "look | it is there" in said
+
+
+def wait_for(process: subprocess.Popen[str], part: str) -> None:
+    """Wait for a line that holds a text."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if part in line:
+            return
+    raise AssertionError(f"no line with {part!r}")
+
+
+HANG = (
+    "  - append:\n    id: hang\n    name: Hangs\n    cmd: {script: echo up; sleep 60}\n" + HANDLER
+)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_stopped(init: Init, number: signal.Signals, expected: int) -> None:
+    """A stop cancels the task, runs the handlers, hands nothing over, and ends with its code."""
+    init.placed(HANG)
+    process = init.start()
+    wait_for(process, "hang | up")
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == expected
+    assert "undo | undone" in said
+    assert not (init.volume / "runtime.d" / "plan.json").exists()
+
+
+@pytest.mark.parametrize("delay", range(6))
+def test_stopped_at_any_moment(init: Init, delay: int) -> None:
+    """Wherever the stop comes, as PID 1 too: its code, or a success that was complete."""
+    wrap = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.getuid() != 0:
+        wrap += ["--user", "--map-root-user"]
+    if subprocess.run([*wrap, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this kernel lets us make no PID namespace")
+    marks = ["placed: The", "job_environment:", "port_check:", "1 exit handler", "undo |", "undo:"]
+    init.placed("  - append:\n    id: last\n    name: L\n    cmd: {script: echo up}\n" + HANDLER)
+    process = init.start(wrap=wrap)
+    wait_for(process, marks[delay])
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as f:
+        children = f.read().split()
+    for pid in children:
+        os.kill(int(pid), signal.SIGTERM)
+    said, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 143 or (process.returncode == 0 and delay >= 4), said

@@ -161,7 +161,7 @@ extras:
   com.microsoft.pai.runtimeplugin:
     - plugin: carry
       parameters: {{text: "{DATA} <% $parameters.p %>", list: ["<% $data.uri[0] %>"], deep: {{a: {{b: "<% $secrets.s %>"}}}}}}
-"""  # noqa: E501
+"""
 CARRY = """\
 summary: Carries every field
 parameters: {type: object}

@@ -114,7 +114,7 @@ def test_a_digest_is_of_names_and_contents(desk: Desk) -> None:
 def test_modules_load_when_they_are_used(desk: Desk) -> None:
     """A module that nobody uses is never run: one that hangs cannot hold up a review."""
     root = desk.root({"modules/hangs.py": "while True: pass\n", "modules/raises.py": "1 / 0\n"})
-    assert desk.valid(desk.job_text, root)
+    assert desk.valid(desk.job_text, root).plans
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_the_chain_of_a_whole_job_goes_through_all_layers(
         )
         roots.append(desk.root({f"playbooks/{phase}.yaml": text}, f"{phase}{len(values)}-{n}"))
     roots.append(desk.root({"playbooks/policy.yaml": desk.all_open}, "policy"))
-    desk._layers.clear()  # noqa: SLF001 - the same folders hold other files now
+    desk._layers.clear()
     review = desk.valid(desk.job(f"{phase}: [{{patch: one, retries: {values[-1]}}}]"), *roots)
     node = place_of(desk.draft(review, "one"), "retries")
     assert node is not None

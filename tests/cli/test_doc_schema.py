@@ -1,0 +1,180 @@
+"""``pairun doc`` and ``pairun schema``: what the code knows, for people and for editors."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from pairun.errors import CATALOGUE
+from pairun.module import arguments
+from pairun.playbook.content import Content, built_in_root
+from pairun.playbook.keywords import KEYWORDS
+from pairun.playbook.reading import read_file
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Shell
+
+CONTENT = Content([built_in_root()])
+FORMATS = ("playbook", "plugin-spec", "policy", "job", "extras")
+
+
+@pytest.mark.parametrize("name", sorted(CONTENT.modules))
+def test_a_modules_page(shell: Shell, name: str) -> None:
+    """Its sentence, phases, privileges, every argument with its doc, and the example."""
+    out = shell("doc", name).out
+    cls = CONTENT.module(name)
+    assert f"module {name}" in out
+    assert (cls.__doc__ or "").split("\n")[0] in out
+    for argument in arguments(cls):
+        assert f"  {argument.name} (" in out
+        assert argument.doc in out
+    assert ", ".join(cls.phases) in out
+    assert cls.example.splitlines()[0] in out
+
+
+@pytest.mark.parametrize("name", sorted(CONTENT.specs))
+def test_a_plugins_page(shell: Shell, name: str) -> None:
+    """Its sentence, its parameters and the modules it uses."""
+    spec = CONTENT.document(*CONTENT.specs[name]).plain()
+    out = shell("doc", "plugin", name).out
+    assert f"plugin {name}\n  {spec['summary']}" in out
+    for parameter in spec["parameters"]["properties"]:
+        assert f"  {parameter} (" in out
+
+
+@pytest.mark.parametrize("name", sorted(KEYWORDS))
+def test_a_keywords_page(shell: Shell, name: str) -> None:
+    """Its meaning, where it may stand, and an example."""
+    out = shell("doc", "keyword", name).out
+    assert f"keyword {name}\n  {KEYWORDS[name].meaning}" in out
+    assert "stands in: " in out
+
+
+@pytest.mark.parametrize("id_", sorted(CATALOGUE))
+def test_an_errors_page(shell: Shell, id_: str) -> None:
+    """What an id means for ever, and what to do; ids are taken in lower case too."""
+    out = shell("doc", id_.lower()).out
+    assert out == f"{id_}: {CATALOGUE[id_].title}\n  {CATALOGUE[id_].advice}\n"
+
+
+@pytest.mark.parametrize(
+    ("listing", "names"),
+    [
+        ("", [*CONTENT.modules, *CONTENT.specs, *KEYWORDS]),
+        ("modules", [*CONTENT.modules]),
+        ("plugins", [*CONTENT.specs]),
+        ("keywords", [*KEYWORDS]),
+        ("errors", [*CATALOGUE]),
+    ],
+)
+def test_a_listing_names_everything(shell: Shell, listing: str, names: list[str]) -> None:
+    """Nothing that exists is missing from its list."""
+    said = shell("doc", *filter(None, [listing]))
+    assert said.code == 0
+    for name in names:
+        assert name in said.out
+
+
+def test_a_name_that_nobody_has(shell: Shell) -> None:
+    """The nearest name is shown, and it is an error."""
+    said = shell("doc", "git_clon")
+    assert (said.code, said.ids) == (1, ["PR801"])
+    assert "did you mean 'git_clone'?" in said.err
+
+
+def test_a_clusters_modules_and_plugins_are_documented(shell: Shell) -> None:
+    """``--root`` adds its modules and specs; one with mistakes is an error, not a crash."""
+    root = shell.root(
+        {
+            "plugin_specs/hello.yaml": "summary: Says hello\nparameters: {properties: {a: true}}\n",
+            "plugin_specs/broken.yaml": "parameters: {}\nruntime: [{cmd: {argv: [a]}}]\n",
+        }
+    )
+    assert "Says hello" in shell("doc", "hello", "--root", root).out
+    assert "Says hello" in shell("doc", "--root", root).out
+    said = shell("doc", "broken", "--root", root)
+    assert (said.code, sorted(said.ids)) == (1, ["PR205", "PR205"])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_schema_is_one(shell: Shell, name: str) -> None:
+    """Each format has a JSON Schema that the draft's own schema accepts."""
+    data = shell("schema", name).data
+    Draft202012Validator.check_schema(data)
+    assert data["title"]
+
+
+def errors_of(schema: Any, value: Any) -> list[str]:
+    """What an editor would underline."""
+    return [e.message for e in Draft202012Validator(schema).iter_errors(value)]
+
+
+def test_what_is_shipped_fits_the_printed_schemas(shell: Shell) -> None:
+    """An editor that uses the schemas underlines nothing in the built-in files."""
+    schemas = {n: shell("schema", n).data for n in FORMATS}
+    for path in sorted((shell.project / "playbooks").glob("*.yaml")):
+        which = "policy" if path.stem == "policy" else "playbook"
+        assert errors_of(schemas[which], read_file(str(path), "file").plain()) == []
+    for path in sorted((shell.project / "plugin_specs").glob("*.yaml")):
+        assert errors_of(schemas["plugin-spec"], read_file(str(path), "file").plain()) == []
+    for path in sorted((shell.project / "examples").glob("*.yaml")):
+        job = read_file(str(path), "job", "js").plain()
+        assert errors_of(schemas["job"], job) == []
+        if path.stem != "forbidden":
+            assert errors_of(schemas["extras"], job.get("extras", {}).get("pairun", {})) == []
+
+
+def test_an_editor_underlines_a_modules_arguments(shell: Shell) -> None:
+    """The playbook's schema knows every module's arguments and their types."""
+    schema = shell("schema", "playbook").data
+    task = {"name": "N", "cmd": {"argv": ["a"], "ok_codes": "{{ codes }}"}}
+    assert errors_of(schema, {"phase": "init", "tasks": [task]}) == []
+    wrongs: list[dict[str, Any]] = [{"argvv": []}, {"argv": "a"}, {"errexit": "yes"}]
+    for wrong in wrongs:
+        assert errors_of(schema, {"phase": "init", "tasks": [{"name": "N", "cmd": wrong}]})
+
+
+def test_patches_may_set_back_to_the_default(shell: Shell) -> None:
+    """Null is accepted where a patch means the default, and nowhere else."""
+    schema = shell("schema", "extras").data
+    patch = {
+        "patch": "a",
+        "retries": None,
+        "environment": {"A": None},
+        "exit_codes": {"timeout": None},
+    }
+    assert errors_of(schema, {"init": [patch]}) == []
+    playbook = shell("schema", "playbook").data
+    task = {"name": "N", "retries": None, "cmd": {"argv": ["a"]}}
+    assert errors_of(playbook, {"phase": "init", "tasks": [task]})
+
+
+def test_help_of_every_command(shell: Shell) -> None:
+    """Each command explains itself and exits with 0."""
+    listed = shell("--help")
+    assert listed.code == 0
+    for command in ("run", "init", "runtime", "lint", "doc", "schema"):
+        assert f"  {command} " in listed.out
+        assert shell(command, "--help").code == 0
+
+
+def test_the_version_names_its_roots(shell: Shell) -> None:
+    """The version and the digest of the playbooks it would use, one root per line."""
+    root = shell.root({"playbooks/policy.yaml": shell.all_open})
+    said = shell.process("--version", env={"PAIRUN_PATH": str(root)})
+    first, built_in, cluster = said.out.splitlines()
+    assert first.startswith("pairun ")
+    assert built_in.startswith("built-in playbooks ")
+    assert cluster.startswith("cluster playbooks ")
+    assert json.dumps(str(root))[1:-1] in cluster
+
+
+@pytest.mark.parametrize("argv", [["--nonsense"], ["nonsense"], ["schema", "nonsense"], ["lint"]])
+def test_wrong_usage_exits_with_2(shell: Shell, argv: list[str]) -> None:
+    """What the command line itself does not allow ends as in every other program."""
+    said = shell.process(*argv)
+    assert said.code == 2
+    assert "usage:" in said.err

@@ -1,0 +1,602 @@
+"""``pairun --dry-run``: the review of a job, its exit codes, its JSON, and that it has no effect."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Shell
+
+SENTINEL = 'pass"w&rd/zone 4711'
+WIDTH = 100
+
+
+# --- exit codes ----------------------------------------------------------------------------------
+
+
+def test_a_valid_job_exits_with_0(shell: Shell) -> None:
+    """A review without errors is a success, whatever would change."""
+    said = shell.process("--dry-run", shell.job())
+    assert (said.code, said.err) == (0, "")
+    assert "role worker" in said.out
+
+
+def test_errors_exit_with_1_and_stand_on_standard_error(shell: Shell) -> None:
+    """An error anywhere makes it 1, and the review is printed all the same."""
+    said = shell.process("--dry-run", shell.job("init: [{patch: nothing}]"))
+    assert said.code == 1
+    assert said.ids == ["PR401"]
+    assert said.err.endswith("1 error\n")
+    assert "role worker" in said.out
+
+
+def test_with_exit_code_a_change_is_2(shell: Shell) -> None:
+    """``--exit-code`` tells scripts that something would change; an error is still 1."""
+    job, bad = shell.job(), shell.job("init: [{patch: nothing}]", path="bad.yaml")
+    assert shell("--dry-run", "--exit-code", job).code == 2
+    assert shell("--dry-run", "--exit-code", job, "--json").code == 2
+    assert shell("--dry-run", "--exit-code", bad).code == 1
+    still = shell.root(
+        {
+            "playbooks/init.yaml": "phase: init\ntasks: []\n",
+            "playbooks/runtime.yaml": "phase: runtime\ntasks: [{name: N, cmd: {script: ''}}]\n",
+        }
+    )
+    assert shell("--dry-run", "--exit-code", job, "--root", still).code == 0
+
+
+def test_warnings_do_not_change_the_exit_code(shell: Shell) -> None:
+    """What may surprise is said, and is no error."""
+    said = shell("--dry-run", shell.job(more="secrets: {pin: '12'}\n"))
+    assert (said.code, said.ids) == (0, ["PR905"])
+
+
+@pytest.mark.parametrize("argv", [["--dry-run"], ["--dry-run", "--json"]])
+def test_no_job_is_a_usage_error(shell: Shell, argv: list[str]) -> None:
+    """A review needs a job file, and says how to give one."""
+    said = shell(*argv)
+    assert said.code == 1
+    assert "PR801" in (said.out if "--json" in argv else said.err)
+
+
+# --- several jobs, standard input, roles ------------------------------------------------------------
+
+
+def test_several_jobs_are_reviewed_one_after_the_other(shell: Shell) -> None:
+    """Each job has its review; the worst decides the exit code; JSON has them by file."""
+    good, bad = shell.job(path="good.yaml"), shell.file("bad.yaml", "nonsense: 1\n")
+    said = shell("--dry-run", good, bad)
+    assert said.code == 1
+    assert said.out.count("content roots:") == 2
+    assert "bad.yaml is not valid" in said.out
+    data = shell("--dry-run", "--json", good, bad).data
+    assert data["schema"] == 1
+    assert [*data["jobs"]] == [str(good), str(bad)]
+    assert data["jobs"][str(good)]["roles"]["worker"]["init"]
+    assert {p["id"] for p in data["jobs"][str(bad)]["problems"]} == {"PR502", "PR504"}
+
+
+def test_standard_input_is_reviewed(shell: Shell) -> None:
+    """``-`` reads the job from standard input, as from a container's."""
+    said = shell.process("--dry-run", "-", stdin=shell.job_text)
+    assert said.code == 0
+    assert "job mnist of user · 1 role, 2 instances · -" in said.out
+    assert shell.process("--dry-run", "--json", "-", stdin=shell.job_text).data["roles"]
+
+
+def test_one_role_can_be_chosen_by_either_name(shell: Shell) -> None:
+    """``--role`` takes the raw name and the Pods' name; another one is an error."""
+    text = shell.job_text.replace("  worker:", "  Work_er:") + shell.job_text[
+        shell.job_text.index("  worker:") :
+    ].replace("worker", "server")
+    job = shell.file("job.yaml", text)
+    for name in ("Work_er", "worker"):
+        data = shell("--dry-run", "--json", "--role", name, job).data
+        assert [*data["roles"]] == ["Work_er"]
+    said = shell("--dry-run", "--role", "workr", job)
+    assert said.code == 1
+    assert "PR509" in said.ids
+    assert "did you mean 'Work_er'?" in said.err
+
+
+# --- content roots ---------------------------------------------------------------------------------
+
+
+def test_the_first_line_names_the_roots_and_their_digests(shell: Shell) -> None:
+    """Who reads a review sees with which defaults it was made."""
+    first = shell("--dry-run", shell.job()).out.splitlines()[0]
+    assert first.startswith("pairun ")
+    assert "content roots: built-in " in first
+    assert "no cluster layer is among them" in first
+    digest = shell("--version").out.split("built-in playbooks ")[1][:12]
+    assert digest in first
+    root = shell.root({"playbooks/policy.yaml": shell.all_open}, "c")
+    out = shell("--dry-run", shell.job(), "--root", "c").out
+    assert "cluster c " in out.splitlines()[0]
+    assert "no cluster layer" not in out
+    os.rename(root, shell.tmp / "d")
+
+
+@pytest.mark.parametrize("how", ["--root", "PAIRUN_PATH", "PAI_CONFIG_DIR"])
+def test_a_clusters_layer_comes_in_three_ways(shell: Shell, how: str) -> None:
+    """The option, the path and the folder of files change what a job runs."""
+    runtime = "phase: runtime\ntasks: [{id: mine, name: M, cmd: {argv: [x]}}]\n"
+    name = "runtime.yaml" if how == "PAI_CONFIG_DIR" else "playbooks/runtime.yaml"
+    root = shell.root({name: runtime})
+    if how == "--root":
+        said = shell.process("--dry-run", "--json", shell.job(), "--root", root)
+    else:
+        said = shell.process("--dry-run", "--json", shell.job(), env={how: str(root)})
+    (task,) = said.data["roles"]["worker"]["runtime"]
+    assert (task["id"], task["layer"]) == ("mine", "cluster")
+
+
+# --- JSON ------------------------------------------------------------------------------------------
+
+
+def test_json_has_the_documented_shape(shell: Shell) -> None:
+    """Roles by raw name, the command as the REST server renders it, both phases, problems."""
+    more = "parameters: {epochs: 3}\nsecrets: {token: hunter2hunter2}\n"
+    text = shell.job_text.replace(
+        "[train]", '["  train <% $parameters.epochs %> <% $secrets.token %>  "]'
+    )
+    said = shell.process("--dry-run", "--json", shell.file("job.yaml", text + more))
+    data = said.data
+    assert [*data] == ["schema", "roles", "problems"]
+    role = data["roles"]["worker"]
+    assert [*role] == ["user_command", "init", "runtime"]
+    assert role["user_command"] == "train 3 <% $secrets.token %>"
+    for phase in ("init", "runtime"):
+        for task in role[phase]:
+            expected = {"id", "name", "module", "layer", "where", "verdict", "because"}
+            assert expected <= task.keys()
+            assert task["verdict"] in ("no_change", "will_change", "unknown", "check")
+    command = role["runtime"][-1]
+    assert command["id"] == "user_command"
+    assert command["args"]["script"] == "train 3 ******"
+
+
+def test_json_says_what_is_unknown_and_because_of_what(shell: Shell) -> None:
+    """What depends on peers is unknown, with the reason and the expression."""
+    tasks = shell("--dry-run", "--json", shell.job()).data["roles"]["worker"]["init"]
+    environment = next(t for t in tasks if t["id"] == "job_environment")
+    assert environment["verdict"] == "unknown"
+    assert environment["because"] == "depends on the addresses of the peers"
+    assert environment["args"]["cluster"]["template"] == "{{ cluster.summary }}"
+
+
+def test_json_shows_groups_handlers_overrides_and_what_is_disabled(shell: Shell) -> None:
+    """Everything that the text shows is in the JSON."""
+    root = shell.root(
+        {
+            "playbooks/policy.yaml": shell.all_open,
+            "playbooks/runtime.yaml": """\
+phase: runtime
+tasks:
+  - parallel: At once
+    tasks:
+      - id: a
+        name: A
+        cmd: {argv: [a]}
+        retries: 2
+        timeout: 3s
+        environment: {X: y}
+        exit_codes: {timeout: 9}
+        on_exit: [{name: Bye, event: [failure], cmd: {argv: [b]}}]
+      - {id: b, name: B, cmd: {argv: [b]}}
+""",
+        }
+    )
+    job = shell.job("runtime: [{patch: a, retries: 4, delay: 2s}, {disable: b}]")
+    a, b = shell("--dry-run", "--json", job, "--root", root).data["roles"]["worker"]["runtime"]
+    assert (a["parallel"], a["retries"], a["delay"], a["timeout"]) == ("At once", 4, "2s", "3s")
+    assert (a["environment"], a["exit_codes"]) == ({"X": "y"}, {"timeout": 9})
+    (handler,) = a["on_exit"]
+    assert (handler["id"], handler["event"], handler["failure_policy"]) == (
+        "a.on_exit",
+        ["failure"],
+        "ignore",
+    )
+    (override,) = a["overrides"]
+    assert (override["path"], override["value"], override["layer"]) == ("retries", 4, "job")
+    assert override["was"]["value"] == 2
+    assert b["disabled"].endswith("(job)")
+
+
+def test_json_is_all_of_standard_output_on_every_error(shell: Shell) -> None:
+    """A program that reads standard output always gets one document with the problems."""
+    module = shell.root(
+        {
+            "modules/cmd.py": "1 / 0\n",
+            "playbooks/runtime.yaml": "phase: runtime\ntasks: [{name: N, cmd: {}}]\n",
+        },
+        "m",
+    )
+    cases: list[tuple[list[object], str]] = [
+        ([shell.file("not.yaml", "a: [\n")], "PR101"),
+        ([shell.tmp / "absent.yaml"], "PR108"),
+        ([shell.job(path="a"), "--root", shell.tmp / "absent"], "PR601"),
+        ([shell.job(path="b"), "--root", shell.root({"playbooks/init.yaml": "a: [\n"}, "y")], "PR101"),
+        ([shell.job(path="c"), "--root", shell.root({"playbooks/init.yaml": "x: 1\n"}, "z")], "PR201"),
+        ([shell.job(path="d"), "--root", shell.root({"modules/when.py": ""}, "k")], "PR213"),
+        ([shell.job(path="e"), "--root", module], "PR602"),
+        ([shell.job("init: [{patch: a}]", path="f")], "PR401"),
+        ([], "PR801"),
+    ]  # fmt: skip
+    for argv, id_ in cases:
+        said = shell("--dry-run", "--json", *argv)
+        assert said.code == 1
+        data = said.data
+        assert [*data] == ["schema", "roles", "problems"]
+        assert id_ in {p["id"] for p in data["problems"]}, (argv, data["problems"])
+        assert said.err == ""
+
+
+# --- why -------------------------------------------------------------------------------------------
+
+
+def test_why_prints_the_chain_of_who_set_what(shell: Shell) -> None:
+    """The value in force comes first, then what it took the place of, with layers and places."""
+    shell.root(
+        {
+            "playbooks/init.yaml": """\
+phase: init
+tasks:
+  - id: git_clone
+    name: The code is here
+    git_clone: {repo: "https://example.org/x", dest: /code, depth: 9}
+"""
+        },
+        "low",
+    )
+    shell.root(
+        {
+            "playbooks/init.yaml": "phase: init\npatches: [{patch: git_clone, args: {depth: 5}}]\n",
+        },
+        "high",
+    )
+    job = shell.job("init: [{patch: git_clone, args: {depth: 1}}]")
+    argv = ["--dry-run", job, "--root", "low", "--root", "high", "--why", "git_clone.args.depth"]
+    said = shell(*argv)
+    assert said.code == 0
+    text = " ".join(said.out.split())
+    assert text.startswith("git_clone.args.depth (role worker) 1 ← job")
+    assert "└ 5 ← cluster high/playbooks/init.yaml:2:44" in text
+    assert text.endswith("└ 9 ← cluster low/playbooks/init.yaml:5:68")
+
+
+def test_why_finds_ids_with_dots_and_values_at_any_depth(shell: Shell) -> None:
+    """An id may have dots, and so may the path below it."""
+    root = shell.root(
+        {
+            "playbooks/runtime.yaml": """\
+phase: runtime
+tasks:
+  - {id: a, name: A, cmd: {argv: [a]}}
+  - {id: a.b, name: B, cmd: {argv: [x, y]}, environment: {N: v}}
+"""
+        }
+    )
+    argv = ["--dry-run", shell.job(), "--root", root]
+    assert '"y"' in shell(*argv, "--why", "a.b.args.argv.1").out
+    assert '"v"' in shell(*argv, "--why", "a.b.environment.N").out
+    assert '["a"]' in shell(*argv, "--why", "a.args.argv").out
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("barrir.retries", "did you mean 'barrier'?"),
+        ("barrier.retries", "it has its default"),
+        ("barrier", "a path begins with an id and a keyword"),
+        ("", "nobody sets ''"),
+    ],
+)
+def test_why_says_when_nobody_set_a_value(shell: Shell, path: str, hint: str) -> None:
+    """A default has no author; a slip in a path is named."""
+    said = shell("--dry-run", shell.job(), "--why", path)
+    assert said.code == 1
+    assert "PR401" in said.ids
+    assert hint in said.err
+
+
+# --- secrets ---------------------------------------------------------------------------------------
+
+
+def forms(secret: str) -> list[str]:
+    """The forms in which a secret could be printed, and its halves."""
+    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")[:-1]
+    half = len(secret) // 2
+    return [
+        secret, json.dumps(secret)[1:-1], quote(secret, safe=""), encoded,
+        secret[:half], secret[half:], "4711",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"], ["--why", "echo.args.argv"], ["lint"]])
+def test_secrets_of_a_job_are_never_shown(shell: Shell, flags: list[str]) -> None:
+    """Not in values, names, overrides, verdicts, excerpts or messages, whole or in halves."""
+    root = shell.root(
+        {
+            "playbooks/policy.yaml": shell.all_open,
+            "plugin_specs/greet.yaml": """\
+summary: S
+parameters:
+  properties:
+    list: {uniqueItems: true}
+    fixed: {const: 1}
+runtime:
+  - name: Greet {{ parameters.who }}
+    cmd: {script: "echo\\n{{ parameters.who }}\\n", workdir: "/{{ parameters.who }}"}
+    when: parameters.who | length > 1 + parameters.who
+  - name: Again
+    cmd: {argv: ["{{ job.image.auth.password }}", "{{ parameters['x' ~ parameters.who] }}"]}
+  - name: And again
+    cmd: {argv: ["{{ job.image.auth.password }}"], script: "{{ parameters.who }}"}
+""",
+        }
+    )
+    secret = json.dumps(SENTINEL)
+    text = f"""\
+protocolVersion: 2
+name: mnist
+type: job
+prerequisites:
+  - {{name: image, type: dockerimage, uri: "ubuntu:22.04", auth: {{username: u, password: {secret}, registryuri: r}}}}
+taskRoles:
+  worker:
+    dockerImage: image
+    resourcePerInstance: {{cpu: 1, memoryMB: 1024, gpu: 0}}
+    commands: ["a <% $secrets.token %>", "b"]
+secrets:
+  token: {secret}
+  number: 4711471147
+  unfit:
+    - {secret}
+extras:
+  com.microsoft.pai.runtimeplugin:
+    - plugin: greet
+      parameters: {{who: "<% $secrets.token %>", list: ["<% $secrets.token %>", "<% $secrets.token %>"], fixed: "<% $secrets.token %>"}}
+    - plugin: ssh
+      parameters: {{jobssh: "<% $secrets.token %>"}}
+  pairun:
+    runtime:
+      - append:
+        id: echo
+        name: {json.dumps("Say " + SENTINEL)}
+        cmd: {{argv: [echo, {secret}, "{{{{ job.image.auth.password }}}}"], ok_codes: "{{{{ job.image.auth.password }}}}"}}
+        environment: {{A: {secret}, B: "{{{{ job.user_command }}}}"}}
+        when: 'job.image.auth.password > 5'
+      - patch: mount_storage
+        args: {{configs: [{secret}]}}
+"""
+    job = shell.file("job.yaml", text)
+    argv = (
+        ["lint", job, "--root", root]
+        if flags == ["lint"]
+        else ["--dry-run", *flags, job, "--root", root]
+    )
+    said = shell.process(*argv, env={"COLUMNS": "80"})
+    for form in forms(SENTINEL):
+        assert form not in said.out, form
+        assert form not in said.err, form
+    assert "******" in said.out + said.err
+
+
+def test_secrets_of_a_job_that_is_not_valid_are_not_shown(shell: Shell) -> None:
+    """Neither in excerpts of a job that cannot be read, nor of one that does not fit."""
+    for bad in ("a: [\n", "nonsense: 1\n", "name: 5\n"):
+        text = (
+            f"secrets:\n  token: {SENTINEL}\n  bad: [{SENTINEL}\n{bad}"
+            if "[" in bad
+            else (f"secrets:\n  token: {SENTINEL}\n{bad}")
+        )
+        for flags in ([], ["--json"]):
+            said = shell("--dry-run", shell.file("job.yaml", text), *flags)
+            assert said.code == 1
+            assert "4711" not in said.out + said.err
+
+
+# --- for people ------------------------------------------------------------------------------------
+
+LONG = "word " * 40
+WIDE: dict[str, str] = {
+    "playbooks/policy.yaml": "",
+    "playbooks/runtime.yaml": f"""\
+phase: runtime
+tasks:
+  - parallel: {LONG}
+    tasks:
+      - id: {"x" * 60}
+        name: {LONG}
+        cmd: {{argv: [{", ".join(["argument"] * 40)}], creates: /{"d" * 150}}}
+        environment: {{{"V" * 50}: {LONG}}}
+        retries: 3
+        delay: 2s
+        timeout: 1h
+        deadline: 2d
+        on_exit: [{{name: {LONG}, event: always, cmd: {{script: {LONG}}}}}]
+      - {{id: short, name: Short, cmd: {{script: "{{{{ cluster.own.x ~ '{LONG}' }}}}"}}}}
+  - {{id: user_command, name: The command, user_command: {{script: "{{{{ job.user_command }}}}"}}, locked: true}}
+""",
+}
+
+
+def test_the_review_fits_the_width(shell: Shell) -> None:
+    """No line is wider than 100 columns, except lines of commands, which are shown as they are."""
+    files = {**WIDE, "playbooks/policy.yaml": shell.all_open}
+    roots = [shell.root(files, f"{'deep/' * 8}cluster{n}") for n in range(4)]
+    text = shell.job_text.replace("ubuntu:22.04", "registry.example.org/" + "a" * 150)
+    text = text.replace("commands: [train]", 'commands: ["one", "' + "y" * 150 + '"]')
+    pairun = f"""\
+extras:
+  pairun:
+    runtime:
+      - patch: short
+        args: {{script: {LONG}}}
+      - disable: {"x" * 60}
+      - append:
+        id: added
+        name: {LONG}
+        cmd: {{argv: [x]}}
+"""
+    job = shell.file("long/" * 12 + "job.yaml", text + pairun)
+    argv = [a for r in roots for a in ("--root", r)]
+    said = shell.process("--dry-run", job, *argv)
+    assert said.code == 0, said.err
+    wide = [x for x in said.out.splitlines() if len(x) > WIDTH]
+    assert [x.strip() for x in wide] == ["| " + "y" * 150]
+    without = shell.process("--dry-run", shell.file("job.yaml", text), *argv)
+    assert [x.strip() for x in without.out.splitlines() if len(x) > WIDTH] == ["| " + "y" * 150]
+    why = shell.process("--dry-run", job, *argv, "--why", "short.args.script")
+    assert all(len(x) <= WIDTH for x in why.out.splitlines())
+
+
+def test_the_review_obeys_the_jobs_text_in_nothing(shell: Shell) -> None:
+    """Control characters in a job cannot hide lines from a reviewer's terminal."""
+    text = shell.job_text.replace("[train]", '["evil\\e[2K\\e[1A", "second\\rfirst"]')
+    job = shell.file("job.yaml", text + 'extras: {pairun: {init: [{patch: "a\\e[2Kb"}]}}\n')
+    said = shell("--dry-run", job)
+    out = said.out
+    assert "\033" not in said.err
+    assert "\033" not in out
+    assert "\r" not in out
+    assert "evil\N{REPLACEMENT CHARACTER}[2K" in out
+
+
+def test_colours_are_for_terminals_only(shell: Shell) -> None:
+    """What is piped has no escape sequences, whatever TERM says."""
+    said = shell.process(
+        "--dry-run", shell.job("init: [{patch: x}]"), env={"TERM": "xterm-256color"}
+    )
+    assert "\033" not in said.out + said.err
+
+
+def test_handlers_are_shown_in_the_order_they_run(shell: Shell) -> None:
+    """The last registered handler stands first, with the outcomes it runs for."""
+    runtime = """\
+phase: runtime
+tasks:
+  - {id: a, name: A, cmd: {argv: [a]}, on_exit: [{name: First, event: always, cmd: {argv: [x]}}]}
+  - {id: b, name: B, cmd: {argv: [b]}, on_exit: [{name: Second, event: [failure], cmd: {argv: [x]}}]}
+"""
+    root = shell.root({"playbooks/runtime.yaml": runtime})
+    out = shell("--dry-run", shell.job(), "--root", root).out
+    assert out.index("Second") < out.index("First")
+    assert "on failure" in out
+    assert "on always" in out
+
+
+def test_the_real_examples_are_reviewed(shell: Shell) -> None:
+    """Every job in examples/ can be reviewed, and says what its own comment promises."""
+    examples = sorted((shell.project / "examples").glob("*.yaml"))
+    assert examples
+    for path in examples:
+        said = shell("--dry-run", "--json", path)
+        assert said.data["problems"] == [] or path.stem == "forbidden", said.data["problems"]
+
+
+# --- no effects --------------------------------------------------------------------------------------
+
+JOB = """\
+protocolVersion: 2
+name: mnist
+type: job
+prerequisites:
+  - {name: image, type: dockerimage, uri: "registry.invalid/x:1"}
+taskRoles:
+  worker:
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}
+    commands: [train]
+extras:
+  storages: [{name: data}]
+  com.microsoft.pai.runtimeplugin:
+    - {plugin: git, parameters: {repo_uri: "https://git.invalid/x", clone_dir: /tmp/clone}}
+    - {plugin: ssh, parameters: {jobssh: true, userssh: {type: custom, value: key}}}
+    - {plugin: cmd, parameters: {preCommands: [touch pre], postCommands: [touch post]}}
+    - {plugin: tensorboard, parameters: {port: 6006, logdir: {a: /a}}}
+"""
+
+
+def files_below(folder: Path) -> dict[str, tuple[int, int]]:
+    """Every path with its inode and change."""
+    paths = [folder, *folder.rglob("*")]
+    return {str(p): (p.lstat().st_ino, p.lstat().st_mtime_ns) for p in paths}
+
+
+def test_a_review_makes_no_file(shell: Shell) -> None:
+    """Neither where it runs, nor in HOME, nor where temporary files go."""
+    job = shell.file("job.yaml", JOB)
+    folders = [shell.tmp / n for n in ("home", "temporary", "here")]
+    for folder in folders:
+        folder.mkdir()
+    before = files_below(shell.tmp)
+    env = {"HOME": str(folders[0]), "TMPDIR": str(folders[1]), "XDG_CACHE_HOME": str(folders[0])}
+    for flags in ([], ["--json"], ["--why", "git.args.depth"]):
+        shell.process("--dry-run", *flags, job, env=env, cwd=folders[2])
+    assert files_below(shell.tmp) == before
+
+
+_READ_ONLY = """\
+set -e
+awk '{ print $5 }' /proc/self/mountinfo | while read -r m; do
+    mount -o remount,ro,bind "$m" 2>/dev/null || mount -o bind,ro "$m" "$m" 2>/dev/null || true
+done
+if (: > "$1/written") 2>/dev/null; then exit 99; fi
+shift
+exec "$@"
+"""
+
+
+def test_a_review_needs_no_network_and_nothing_writable(shell: Shell) -> None:
+    """Without a network and with every mount read-only, the output is the same to the byte."""
+    isolated: tuple[str, ...] = ("unshare", "--net", "--mount", "--propagation", "private")
+    if os.geteuid() != 0:
+        isolated = ("unshare", "--map-root-user", *isolated[1:])
+    allowed = shutil.which("unshare") and not subprocess.run([*isolated, "true"], capture_output=True).returncode  # fmt: skip
+    if not allowed and "CI" not in os.environ:
+        pytest.skip("unshare is not permitted here")
+    job = shell.file("job.yaml", JOB)
+    before = (*isolated, "sh", "-c", _READ_ONLY, "sh", str(shell.tmp))
+    for flags in ([], ["--json"]):
+        outside = shell.process("--dry-run", *flags, job)
+        inside = shell.process("--dry-run", *flags, job, before=before)
+        assert inside.code != 99, "the mounts are still writable"
+        assert inside == outside
+        assert inside.code == 0
+
+
+def test_a_review_looks_at_nothing_of_this_machine(shell: Shell) -> None:
+    """What stands on this machine changes no word: the review is of an empty Pod."""
+    runtime = """\
+phase: runtime
+tasks:
+  - {name: F, file: {path: /etc/hostname, content: x}}
+  - {name: G, cmd: {argv: [a], creates: /etc/hostname}}
+  - {name: H, id: h, cmd: {argv: [a], unless: "true"}}
+"""
+    root = shell.root({"playbooks/runtime.yaml": runtime})
+    tasks: list[Any] = shell("--dry-run", "--json", shell.job(), "--root", root).data["roles"][
+        "worker"
+    ]["runtime"]
+    assert {t["verdict"] for t in tasks} == {"unknown"}
+    assert all("depends on" in t["because"] for t in tasks)
+
+
+def test_the_same_job_has_the_same_review(shell: Shell) -> None:
+    """Two runs differ in no byte: no clock, no order of a set, no random number."""
+    job = shell.file("job.yaml", JOB)
+    runs = [
+        shell.process("--dry-run", "--json", job, env={"PYTHONHASHSEED": seed}) for seed in "12"
+    ]
+    assert runs[0] == runs[1]
