@@ -132,7 +132,7 @@ class Permanent(Failure):
     kind = "permanent"
 
 
-class Skip(Exception):  # noqa: N818 - it is not an error
+class Skip(Exception):
     """There is nothing to do here, for a reason that people should read."""
 
     def __init__(self, because: str) -> None:
@@ -140,7 +140,7 @@ class Skip(Exception):  # noqa: N818 - it is not an error
         self.because = because
 
 
-class UnknownUntilRun(Exception):  # noqa: N818 - it is not an error
+class UnknownUntilRun(Exception):
     """A review asked for something that only the run can tell."""
 
     def __init__(self, because: str) -> None:
@@ -314,8 +314,9 @@ class Context(abc.ABC):
         capture: bool = False,
         pass_fds: Sequence[int] = (),
     ) -> Completed:
-        """Run a command; its output goes to the task's unless ``capture``. Never raises for a
-        non-zero status.
+        """Run a command; its output goes to the task's unless ``capture``.
+
+        A status that is not zero is the caller's to judge.
 
         Args:
             argv: program and arguments; everybody on the machine can read them.
@@ -386,11 +387,11 @@ class StateModule(Module):
 
     verify: ClassVar[bool] = True
 
-    def probe(self, ctx: Context) -> Any:  # noqa: ANN401 - the module's own state
+    def probe(self, ctx: Context) -> Any:
         """Read the world; change nothing."""
         raise NotImplementedError
 
-    def plan(self, state: Any) -> Verdict:  # noqa: ANN401
+    def plan(self, state: Any) -> Verdict:
         """Compare: pure, no context, no clock."""
         raise NotImplementedError
 
@@ -414,9 +415,9 @@ _REQUIRED: Any = attrs.NOTHING
 def arg(
     doc: str,
     *,
-    default: Any = _REQUIRED,  # noqa: ANN401 - of the field's own type
+    default: Any = _REQUIRED,
     factory: Callable[[], Any] | None = None,
-) -> Any:  # noqa: ANN401 - stands for the field's type
+) -> Any:
     """An argument of a module: one line of documentation, and a default unless it is required."""
     metadata = {"doc": doc}
     if factory is not None:
@@ -495,7 +496,7 @@ def format_duration(seconds: float) -> str:
     return out
 
 
-def type_name(kind: Any) -> str:  # noqa: ANN401 - a type expression
+def type_name(kind: Any) -> str:
     """A type in the words of a YAML author."""
     names = {
         str: "text", int: "integer", float: "number", bool: "true or false", Duration: "duration",
@@ -514,7 +515,7 @@ def type_name(kind: Any) -> str:  # noqa: ANN401 - a type expression
     return f"mapping to {type_name(args[1])}"
 
 
-def schema_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a type expression
+def schema_of(kind: Any) -> dict[str, Any]:
     """The JSON Schema of an argument's type. An expression is allowed in place of any value."""
     plain: dict[Any, dict[str, Any]] = {
         str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"},
@@ -603,7 +604,7 @@ def build(
     return (None, problems) if problems else (made, [])
 
 
-def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any]:  # noqa: ANN401, C901, PLR0911, PLR0912
+def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any]:
     """Yield the problems of a value, then, if there are none, the value in its Python type."""
     name = ".".join(map(str, path))
 
@@ -707,4 +708,4 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = str(value)
-    return repr(text if len(text) <= 40 else text[:37] + "...") if isinstance(value, str) else text  # noqa: PLR2004
+    return repr(text if len(text) <= 40 else text[:37] + "...") if isinstance(value, str) else text

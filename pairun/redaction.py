@@ -89,7 +89,7 @@ class RedactedStream:
 
 def _redact_up_to(redactor: Redactor, data: bytes, end: int) -> tuple[bytes, int]:
     """Redact ``data[:end]``, including a match that reaches past ``end``; say where it stopped."""
-    pattern = redactor._pattern  # noqa: SLF001 - the two halves of one mechanism
+    pattern = redactor._pattern
     assert pattern is not None
     out, position = [], 0
     for match in pattern.finditer(data):
@@ -110,7 +110,7 @@ def _forms(secret: str) -> Iterator[bytes]:
     lines = [line.strip() for line in secret.splitlines()]
     if len(lines) > 1:
         for line in lines:
-            if len(line) >= 16:  # noqa: PLR2004 - shorter ones are not telling
+            if len(line) >= 16:
                 yield from _encodings(line)
 
 
@@ -118,8 +118,12 @@ def _encodings(secret: str) -> Iterator[bytes]:
     raw = secret.encode("utf-8", "surrogateescape")
     yield raw
     for ascii_only in (True, False):
-        yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1].encode("utf-8", "surrogateescape")
-    for encoded in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        # Go's encoder escapes what HTML could misread.
+        for_html = escaped.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+        yield from (e.encode("utf-8", "surrogateescape") for e in {escaped, for_html})
+    # RFC 3986, paths, forms, and JavaScript's encodeURIComponent
+    for encoded in (quote(raw, safe=""), quote(raw), quote_plus(raw), quote(raw, safe="!'()*")):
         yield encoded.encode()
         yield re.sub(r"%[0-9A-F]{2}", lambda m: m.group().lower(), encoded).encode()
     for shift in range(3):

@@ -215,8 +215,7 @@ class LocalRun:
             shared["PAIRUN_PAI_DIR"] = os.path.join(folder, "pai")
         engine = engine_environment(self._options, self._gang)
         # Inside its namespace an instance is root; without one, it is whoever runs this.
-        uid = 0 if self._isolation.namespaces else os.getuid()
-        engine["PAIRUN_APP_UID"] = str(uid)
+        engine["PAIRUN_APP_UID"] = str(0 if self._isolation.namespaces else os.getuid())
         return {"init": {**shared, **init, **engine}, "runtime": {**shared, **app}}
 
     # --- the loop ---

@@ -19,6 +19,7 @@ REFERENCES = {
 def check_references(
     node: Node, prerequisites: tuple[Prerequisite, ...], problems: Problems
 ) -> None:
+    """Report every prerequisite that a role names and the job does not have."""
     for _, role in entries(node, "taskRoles"):
         for key, type_ in REFERENCES.items():
             named = role.get(key)
@@ -46,6 +47,7 @@ def _did_you_mean(name: str, names: list[str]) -> str:
 
 
 def check_role_names(node: Node, problems: Problems) -> None:
+    """Report roles whose Pods would bear one name."""
     first: dict[str, tuple[str, Node]] = {}
     for raw, role in entries(node, "taskRoles"):
         sanitised = fc_name(raw)
@@ -68,6 +70,7 @@ def check_role_names(node: Node, problems: Problems) -> None:
 
 
 def check_deployments(node: Node, problems: Problems) -> None:
+    """Report deployments that bear one name, or are chosen and not there."""
     first: dict[str, Node] = {}
     for entry in elements(node, "deployments"):
         name = entry.get("name")

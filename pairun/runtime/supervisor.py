@@ -68,9 +68,7 @@ class Supervisor:
 
     # --- one child ---
 
-    def start(
-        self, argv: list[str], env: Mapping[str, str], *, held: Iterable[int] = ()
-    ) -> int:
+    def start(self, argv: list[str], env: Mapping[str, str], *, held: Iterable[int] = ()) -> int:
         """Start a child in a session of its own, with signals as a program expects them.
 
         Args:

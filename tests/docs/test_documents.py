@@ -41,7 +41,9 @@ def _pattern(line: str) -> str:
 
 
 def _matches(shown: list[str], output: str) -> bool:
-    parts = [r"(?:.*\n)*?" if line.strip() == "..." else _pattern(line) + r"\s*\n" for line in shown]
+    parts = [
+        r"(?:.*\n)*?" if line.strip() == "..." else _pattern(line) + r"\s*\n" for line in shown
+    ]
     return re.fullmatch("".join(parts) + r"\s*", output + "\n") is not None
 
 
@@ -55,7 +57,7 @@ def test_a_documented_command_does_what_the_page_shows(
     env = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
     for name in ("PAIRUN_PATH", "PAI_CONFIG_DIR"):
         env.pop(name, None)
-    command = re.sub(r"/tmp/pairun-\w+", str(tmp_path / "work"), command)  # noqa: S108 - as shown
+    command = re.sub(r"/tmp/pairun-\w+", str(tmp_path / "work"), command)
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=tmp_path,
@@ -73,7 +75,7 @@ def test_a_documented_command_does_what_the_page_shows(
 
 def test_the_documents_show_commands() -> None:
     """The pages have sessions at all, so that the test above cannot pass for want of them."""
-    assert len(CASES) >= 12  # noqa: PLR2004
+    assert len(CASES) >= 12
 
 
 def test_every_page_of_the_reference_is_as_the_code_says() -> None:

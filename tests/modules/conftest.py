@@ -100,7 +100,8 @@ class Harness:
         """The class of a built-in module."""
         qualified = f"tested_modules.{name}"
         spec = importlib.util.spec_from_file_location(qualified, MODULES / f"{name}.py")
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         loaded = importlib.util.module_from_spec(spec)
         sys.modules[qualified] = loaded
         spec.loader.exec_module(loaded)

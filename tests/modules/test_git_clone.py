@@ -90,7 +90,7 @@ VARIANTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "args", "wanted"), VARIANTS, ids=lambda v: v if v else "")
+@pytest.mark.parametrize(("what", "args", "wanted"), VARIANTS, ids=lambda v: v or "")
 def test_the_clone_is_complete_and_stays(
     harness: Harness, origin: Path, what: str, args: dict[str, Any], wanted: str
 ) -> None:

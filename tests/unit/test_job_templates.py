@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -157,10 +158,8 @@ pieces = st.sampled_from(
 @given(st.lists(pieces, max_size=15).map("".join))
 def test_rendering_ends_in_text_or_a_tag_error(text: str) -> None:
     """No template breaks the renderer."""
-    try:
+    with contextlib.suppress(mustache.TagError):
         mustache.render(text, {"$parameters": {"a": "<% x %>", "b": [1]}})
-    except mustache.TagError:
-        pass
 
 
 def test_a_hostile_template_takes_linear_time() -> None:
@@ -172,10 +171,8 @@ def test_a_hostile_template_takes_linear_time() -> None:
         " \n" * 10**5 + "<%!x%>",
     ):
         render_secrets(text, node({"a": "b"}))
-        try:
+        with contextlib.suppress(mustache.TagError):
             mustache.parse(text)
-        except mustache.TagError:
-            pass
 
 
 SECRETS = {
