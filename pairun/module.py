@@ -30,6 +30,7 @@ Example::
 from __future__ import annotations
 
 import abc
+import functools
 import re
 import types
 import typing
@@ -453,7 +454,8 @@ class ArgumentProblem(NamedTuple):
     hint: str | None = None
 
 
-def arguments(cls: type[Module]) -> list[Argument]:
+@functools.cache
+def arguments(cls: type[Module]) -> tuple[Argument, ...]:
     """The arguments of a module class, in order of definition."""
     hints = typing.get_type_hints(cls)
     out = []
@@ -470,7 +472,7 @@ def arguments(cls: type[Module]) -> list[Argument]:
                 None if default is attrs.NOTHING else default,
             )
         )
-    return out
+    return tuple(out)
 
 
 def parse_duration(text: str) -> Duration | None:

@@ -82,8 +82,8 @@ def _open(path: str) -> int:
     Raises:
         OSError: it cannot be opened, or is no regular file.
     """
-    # O_NONBLOCK: opening a named pipe would wait for a reader for ever.
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    # O_RDWR, to look at the end; and to open a pipe for writing alone would wait for a reader.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(path, flags, 0o644)
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode):

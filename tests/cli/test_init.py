@@ -97,6 +97,7 @@ class Init:
             "init:\n"
             "  - disable: barrier\n"
             "  - disable: image_check\n"
+            "  - disable: port_check\n"
             "  - before: job_environment\n"
             "    id: placed\n"
             "    name: The addresses are there\n"
@@ -115,6 +116,31 @@ class Init:
             env={"PATH": os.environ["PATH"], **self.env},
         )
         return self.process
+
+    def stopped_in(self, where: str) -> tuple[int, str]:
+        """Run the phase, and send it SIGTERM when it begins one of its functions."""
+        owner, name = where.split(".")
+        code = (
+            "import os, signal, sys\n"
+            "from pairun.cli import init\n"
+            f"original = init.{owner}.{name}\n"
+            "def stop(*args):\n"
+            "    os.kill(os.getpid(), signal.SIGTERM)\n"
+            "    return original(*args)\n"
+            f"init.{owner}.{name} = stop\n"
+            "from pairun.cli.main import main\n"
+            "sys.exit(main(['init']))\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env={"PATH": os.environ["PATH"], **self.env},
+            check=False,
+        )
+        return done.returncode, done.stdout
 
     def run(self, *args: str) -> tuple[int, str]:
         """Run the phase; returns its exit code and what it printed."""
@@ -312,7 +338,7 @@ def test_a_task_that_fails(init: Init) -> None:
 
 def test_peers_without_an_address(init: Init) -> None:
     """Without the barrier's file nothing is written, and the message says what is missing."""
-    init.layer("init: [{disable: barrier}, {disable: image_check}]\n")
+    init.layer("init: [{disable: barrier}, {disable: image_check}, {disable: port_check}]\n")
     code, said = init.run()
     assert code == 1
     assert "framework.json" in said
@@ -354,10 +380,12 @@ def test_a_handler_comes_after_the_handover(init: Init) -> None:
 def wait_for(process: subprocess.Popen[str], part: str) -> None:
     """Wait for a line that holds a text."""
     assert process.stdout is not None
+    said = []
     for line in process.stdout:
+        said.append(line)
         if part in line:
             return
-    raise AssertionError(f"no line with {part!r}")
+    raise AssertionError(f"no line with {part!r}: {said}")
 
 
 HANG = (
@@ -386,7 +414,7 @@ def test_stopped_at_any_moment(init: Init, delay: int) -> None:
         wrap += ["--user", "--map-root-user"]
     if subprocess.run([*wrap, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this kernel lets us make no PID namespace")
-    marks = ["placed: The", "job_environment:", "port_check:", "1 exit handler", "undo |", "undo:"]
+    marks = ["placed: The", "job_environment:", "last |", "1 exit handler", "undo |", "undo:"]
     init.placed("  - append:\n    id: last\n    name: L\n    cmd: {script: echo up}\n" + HANDLER)
     process = init.start(wrap=wrap)
     wait_for(process, marks[delay])
@@ -396,3 +424,20 @@ def test_stopped_at_any_moment(init: Init, delay: int) -> None:
         os.kill(int(pid), signal.SIGTERM)
     said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 143 or (process.returncode == 0 and delay >= 4), said
+
+
+def test_stopped_before_the_first_task(init: Init) -> None:
+    """A stop that comes while the plan is made lets no task begin, and ends with its code."""
+    init.placed()
+    code, said = init.stopped_in("InitPhase.planned")
+    assert code == 143, said
+    assert "placed" not in said
+    assert "init phase: signal, exit code 143" in said
+
+
+def test_stopped_during_the_handover(init: Init) -> None:
+    """A stop that comes in the handover makes the outcome a signal, for the handlers too."""
+    init.placed("  - append:\n    id: last\n    name: L\n    cmd: {script: echo up}\n" + HANDLER)
+    code, said = init.stopped_in("Volume.hand_over")
+    assert code == 143, said
+    assert "1 exit handler for signal" in said

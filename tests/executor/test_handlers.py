@@ -129,7 +129,7 @@ def test_the_whole_never_exceeds_its_time(here: Any, budget_s: float, code: str)
     here.events.clear()
     began = time.monotonic()
     here.run(task, budget_s=budget_s)
-    assert time.monotonic() - began < budget_s + 0.35
+    assert time.monotonic() - began < budget_s + 0.6
     assert ran(here) == ["first", "h2", "h1", "h0", "last"]
     assert here.lines("last") == ["last"]
     # what the first did not need is the others'
