@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator
 
 from pairun.errors import CATALOGUE, PairunError, Problem, Problems, did_you_mean
-from pairun.module import CheckModule, Module, arguments, format_duration, type_name
+from pairun.executor.arguments import arguments, type_name
+from pairun.module import CheckModule, Module, format_duration
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.keywords import KEYWORDS, Keyword
 from pairun.playbook.specs import check_spec

@@ -8,7 +8,7 @@ import os
 
 from pairun.cli.common import print_problems
 from pairun.errors import PairunError, Problems
-from pairun.module import build
+from pairun.executor.arguments import build
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.drafts import TaskDraft, draft_task

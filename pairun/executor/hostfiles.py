@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat as stat_bits
 from collections.abc import Iterator
 
@@ -133,7 +132,7 @@ def write(path: str, data: bytes, mode: int) -> None:
         Failure: the directory is missing, read-only, full, not ours, …
     """
     directory = os.path.dirname(path) or "."
-    temporary = os.path.join(directory, f".pairun-{secrets.token_hex(8)}")
+    temporary = os.path.join(directory, f".pairun-{os.urandom(8).hex()}")
     with _in_words(f"write {path}"):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:

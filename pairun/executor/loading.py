@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -96,6 +97,13 @@ def _module_class(path: str, loaded: ModuleType) -> type[Module]:
     return cls
 
 
+def built_in_folder() -> str:
+    """The content root that travels with pairun: in a wheel below the package, else the checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = os.path.join(package, "builtin")
+    return installed if os.path.isdir(installed) else os.path.dirname(package)
+
+
 def plan_loader(plan: Plan) -> Callable[[str], type[Module]]:
     """A loader for the modules of a plan: each is read once and checked against its digest."""
     loaded: dict[str, type[Module]] = {}
@@ -105,7 +113,8 @@ def plan_loader(plan: Plan) -> Callable[[str], type[Module]]:
             file = plan.modules.get(name)
             if file is None:
                 raise PairunError(Problem("PR602", f"the plan does not say where module {name} is"))
-            loaded[name] = load_module(name, file.path, file.sha256)
+            path = os.path.join(built_in_folder(), file.path) if file.built_in else file.path
+            loaded[name] = load_module(name, path, file.sha256)
         return loaded[name]
 
     return load

@@ -106,7 +106,13 @@ Step = Task | Group
 
 @attrs.frozen(kw_only=True)
 class ModuleFile:
-    """Where a module's source is, and which one was planned."""
+    """Where a module's source is, and which one was planned.
+
+    Attributes:
+        path: of a built-in module within the content root that travels with pairun.
+        sha256: hex digest of the file.
+        built_in: whether every pairun of this version has it.
+    """
 
     path: str
     sha256: str

@@ -16,12 +16,13 @@ from typing import Any, Literal, Self
 import attrs
 
 from pairun.errors import PairunError, Problem
+from pairun.executor.arguments import build
 from pairun.executor.attempt import TERM_WAIT_S, Attempt, Report, internal, trace_of
 from pairun.executor.journal import Emit
 from pairun.executor.output import OutputLines
 from pairun.executor.plan import Event, Group, Late, Plan, Task
 from pairun.executor.signals import STOP_SIGNALS, Signals
-from pairun.module import FailureKind, Module, Secret, build, format_duration
+from pairun.module import FailureKind, Module, Secret, format_duration
 from pairun.redaction import Redactor
 
 MAX_DELAY_S = 300.0

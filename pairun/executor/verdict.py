@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pairun.executor.arguments import build
 from pairun.executor.plan import Late, Task
 from pairun.module import (
     CheckModule,
@@ -15,7 +16,6 @@ from pairun.module import (
     StateModule,
     UnknownUntilRun,
     Verdict,
-    build,
     unknown,
 )
 

@@ -10,11 +10,12 @@ from typing import Protocol, cast
 import attrs
 
 from pairun.errors import PairunError, Problem
+from pairun.executor.arguments import build
 from pairun.executor.context import HostContext
 from pairun.executor.loading import plan_loader
 from pairun.executor.phase import log_dir
 from pairun.executor.plan import USER_COMMAND, ModuleFile, Plan, SecretStore, Task, dump_plan
-from pairun.module import Failure, build
+from pairun.module import Failure
 
 KEPT = frozenset({"logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret"})
 """What init neither deletes nor shadows: logs, and what the platform mounts."""

@@ -9,6 +9,7 @@ import attrs
 
 import pairun
 from pairun.errors import PairunError, Place, Problems
+from pairun.executor.arguments import arguments, build
 from pairun.executor.plan import (
     DEFAULT_DELAY_S,
     DEFAULT_GRACE_S,
@@ -21,7 +22,7 @@ from pairun.executor.plan import (
     Step,
     Task,
 )
-from pairun.module import Phase, arguments, build, parse_duration
+from pairun.module import Phase, parse_duration
 from pairun.playbook.checking import Ids, shown, violations
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task

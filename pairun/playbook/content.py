@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-import pairun
 from pairun.errors import PairunError, Problem
-from pairun.executor.loading import load_module
+from pairun.executor.loading import built_in_folder, load_module
 from pairun.executor.plan import ModuleFile
 from pairun.module import Module
 from pairun.playbook.keywords import KEYWORDS
@@ -74,10 +73,7 @@ class Root:
 
 def built_in_root() -> Root:
     """The root that travels with pairun: in the wheel below the package, else the checkout."""
-    package = os.path.dirname(os.path.abspath(pairun.__file__))
-    installed = os.path.join(package, "builtin")
-    path = installed if os.path.isdir(installed) else os.path.dirname(package)
-    return Root(path=path, layer="built-in")
+    return Root(path=built_in_folder(), layer="built-in")
 
 
 class Content:
@@ -145,10 +141,12 @@ class Content:
     def module_file(self, name: str) -> ModuleFile:
         """Where a module is, and its digest, for a plan."""
         path, root = self.modules[name]
+        built_in = root.layer == "built-in"
         return ModuleFile(
-            path=path,
+            # The user's container has built-in modules of its own, somewhere else.
+            path=os.path.relpath(path, root.path) if built_in else path,
             sha256=hashlib.sha256(load_bytes(path)).hexdigest(),
-            built_in=root.layer == "built-in",
+            built_in=built_in,
         )
 
 

@@ -111,8 +111,9 @@ class RuntimePhase:
         child = self._supervisor.start(argv, self.env, held=HELD)
         status = self._supervisor.wait(child, self._grace.for_command_s)
         content = answer.read()
-        if content is None:
-            self.say(f"the tasks before the command ended with {status} and left no result")
+        if status != 0:
+            result = "" if content is not None else " and left no result"
+            self.say(f"the process of the tasks ended with {status}{result}")
         return State.of(content)
 
     def _stopped_code(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pairun.errors import CATALOGUE
-from pairun.module import arguments
+from pairun.executor.arguments import arguments
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.reading import read_file

@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 import pytest
 
+from pairun.executor.arguments import ArgumentProblem, build
 from pairun.executor.context import HostContext, ReviewContext
 from pairun.module import (
-    ArgumentProblem,
     CheckModule,
     Failure,
     Module,
@@ -23,7 +23,6 @@ from pairun.module import (
     StateModule,
     UnknownUntilRun,
     Verdict,
-    build,
 )
 
 MODULES = Path(__file__).parents[2] / "modules"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairun.executor.arguments import arguments, arguments_schema, build
 from pairun.module import (
     CheckModule,
     Conflict,
@@ -22,9 +23,6 @@ from pairun.module import (
     TimedOut,
     Transient,
     arg,
-    arguments,
-    arguments_schema,
-    build,
     define,
     format_duration,
     parse_duration,
