@@ -26,7 +26,8 @@ from pairun.module import (
 )
 
 # What a shell sets for itself.
-_NOT_EXPORTED = {"_", "SHLVL", "PWD", "OLDPWD"}
+# What the shell keeps for itself; one that is not interactive drops PS1.
+_NOT_EXPORTED = {"_", "SHLVL", "PWD", "OLDPWD", "PS1"}
 
 _State = Literal["empty", "creates", "unless", "run"]
 

@@ -16,6 +16,7 @@ class MountStorage(CheckModule):
     """
 
     example = "mount_storage: {configs: [team-data]}"
+    not_yet = "nothing is mounted; storages are volumes of the Pod"
 
     configs: list[str] = arg("The names of the storages.", factory=list)
 
@@ -25,4 +26,4 @@ class MountStorage(CheckModule):
         Raises:
             Skip: always.
         """
-        raise Skip("mounting is not part of this version: storages are volumes of the Pod")
+        raise Skip(f"not part of this version: {self.not_yet}")

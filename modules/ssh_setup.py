@@ -12,6 +12,7 @@ class SshSetup(CheckModule):
     """Accept what OpenPAI's ssh plugin asks for, and say that this version starts no sshd."""
 
     example = "ssh_setup: {jobssh: true}"
+    not_yet = "no sshd is started"
 
     jobssh: Any = arg("Whether the tasks of the job may reach each other by ssh.", default=False)
     userssh: Any = arg("The public keys of the user, as the plugin passes them.", default=None)
@@ -24,4 +25,4 @@ class SshSetup(CheckModule):
         Raises:
             Skip: always.
         """
-        raise Skip("ssh is not part of this version: no sshd is started")
+        raise Skip(f"not part of this version: {self.not_yet}")

@@ -382,4 +382,10 @@ _kinds(
         "Submit the job as YAML: OpenPAI masks only that form.",
     ),
     ("PR910", "a task without a time limit", "Give it a timeout or a deadline."),
+    ("PR911", "a plugin parameter nobody reads", "See `pairun doc PLUGIN` for its parameters."),
+    (
+        "PR912",
+        "a file nobody reads",
+        "Playbooks are init.yaml, runtime.yaml, policy.yaml; see docs/playbooks.md.",
+    ),
 )

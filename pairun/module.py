@@ -365,11 +365,13 @@ class Module:
         phases: where the module may run.
         privileges: what it needs, in words.
         example: a task's module entry in YAML, as ``pairun doc`` prints it and a test runs it.
+        not_yet: what this version does not do, where a module stands in plans before it works.
     """
 
     phases: ClassVar[tuple[Phase, ...]] = ("init", "runtime")
     privileges: ClassVar[str] = "none"
     example: ClassVar[str] = ""
+    not_yet: ClassVar[str] = ""
 
     def require(self) -> Iterator[str]:
         """Yield a sentence for every combination of arguments that cannot work."""

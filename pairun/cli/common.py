@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import IO
@@ -34,3 +35,34 @@ def print_problems(
     errors = sum(p.severity == "error" for p in found)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}", file=out)
+
+
+def open_streams(*, lenient: bool) -> None:
+    """Give every standard stream that is closed a file, so that no other file gets its number.
+
+    Args:
+        lenient: what is written to standard output is lost without an error; it fails otherwise,
+            as with a closed file.
+    """
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        flags = os.O_RDONLY if fd == 0 or (fd == 1 and not lenient) else os.O_WRONLY
+        null = os.open(os.devnull, flags)
+        if null != fd:
+            os.dup2(null, fd)
+            os.close(null)
+        os.set_inheritable(fd, True)
+        setattr(sys, name, open(fd, "w" if fd else "r", encoding="utf-8", closefd=False))
+
+
+def unwritable(e: OSError) -> str:
+    """What to say when standard output takes nothing."""
+    return f"standard output cannot be written: {e.strerror or e}"
+
+
+def give_up_stdout() -> None:
+    """Let all further output go nowhere; what is buffered would fail again at the exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

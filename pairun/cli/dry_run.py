@@ -154,6 +154,7 @@ def review_loaded(
                 continue
             try:
                 plan = _plan(layers, job, role, problems)
+                _warn_of_the_unfinished(plan, layers.content, problems)
                 tasks[role.name] = _reviewed(plan, layers.content)
                 plans.append(plan)
             except PairunError as e:
@@ -169,6 +170,19 @@ def review_loaded(
         problems=problems,
         redactor=redactor,
     )
+
+
+def _warn_of_the_unfinished(plan: RolePlan, content: Content, problems: Problems) -> None:
+    used_at = {use.base_id: use.place for use in plan.uses}
+    for draft in plan.effective.drafts.values():
+        planned = {t.id: t for t in plan.plans[draft.phase].tasks()}
+        for draft_task in draft.tasks():
+            task = planned.get(draft_task.id)
+            if task is None or task.when is False:
+                continue
+            if not_yet := content.module(task.module).not_yet:
+                message = f"{task.id}: not part of this version: {not_yet}"
+                problems.warning("PR908", message, used_at.get(task.id, draft_task.place))
 
 
 def _hide_lines(source: Source, redactor: Redactor) -> None:
@@ -260,6 +274,7 @@ def _print_text(review: JobReview, content: Content) -> None:
         f"{count} instance{'s' * (count > 1)} · {review.path}",
         hang="  ",
     )
+    seen: dict[tuple[str, str], str] = {}
     for plan in review.plans:
         role = plan.role
         text.line()
@@ -269,14 +284,39 @@ def _print_text(review: JobReview, content: Content) -> None:
             f"image {image.value if image else '?'}",
             hang="  ",
         )
+        for line in _platform_lines(role):
+            text.wrapped(f"  {line}", hang="    ")
         for phase, tasks in review.tasks[role.name].items():
-            text.phase(phase, tasks)
+            shown = json.dumps([{**as_data(t, review.redactor), "where": ""} for t in tasks])
+            first = seen.setdefault((phase, shown), role.name)
+            if first != role.name:
+                text.phase(f"{phase}: as in role {first}", [])
+            else:
+                text.phase(phase, tasks)
     text.line()
     text.line(
         summary(
             {f"{n}/{p}": t for n, role_tasks in review.tasks.items() for p, t in role_tasks.items()}
         )
     )
+
+
+def _platform_lines(role: Role) -> list[str]:
+    """What the platform reads of a role: no task shows it, and a reviewer wants to know it."""
+    asked = role.resources
+    ports = ", ".join(f"{label} {count}" for label, count in asked.ports.items())
+    ends = []
+    if role.min_failed > 0:
+        ends.append(f"{role.min_failed} failed")
+    if role.min_succeeded > 0:
+        ends.append(f"{role.min_succeeded} succeeded")
+    counted = " or ".join(ends)
+    end = f"with {counted} of its instances" if ends else "when every instance has ended"
+    return [
+        f"cpu {asked.cpu}, memory {asked.memory_mb} MB, gpu {asked.gpu}"
+        + (f", ports: {ports}" if ports else ""),
+        f"the job ends {end}",
+    ]
 
 
 def _print_why(review: JobReview, wanted: list[str]) -> None:

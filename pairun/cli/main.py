@@ -19,6 +19,11 @@ COMMANDS = {
     "tasks": argparse.SUPPRESS,
 }
 
+IN_A_CONTAINER = ("init", "runtime", "tasks")
+"""Their work counts, whether or not somebody reads what they print."""
+
+WRONG_USAGE = 2
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run pairun.
@@ -32,13 +37,21 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     # `pairun --dry-run JOB` is what people type most, and is no sub-command.
     command = argv[0] if argv and argv[0] in COMMANDS else ""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from pairun.cli.common import open_streams
+
+        open_streams(lenient=command in IN_A_CONTAINER)
     try:
-        return _run(command, argv[1:] if command else argv)
+        try:
+            return _run(command, argv[1:] if command else argv)
+        finally:
+            # While there still is somebody to say that it cannot be written.
+            sys.stdout.flush()
     except PairunError as e:
         from pairun.cli.common import print_problems
 
         print_problems(e.problems)
-        return 1
+        return WRONG_USAGE if all(p.id == "PR801" for p in e.problems) else 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -48,11 +61,26 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as e:
         import os
 
+        if isinstance(e, OSError) and _stdout_fails():
+            from pairun.cli.common import give_up_stdout, unwritable
+
+            give_up_stdout()
+            print(f"error: {unwritable(e)}", file=sys.stderr)
+            return 1
         if os.environ.get("PAIRUN_DEBUG"):
             raise
         print(f"error: pairun itself failed: {type(e).__name__}: {e}", file=sys.stderr)
         print("  help: this is an error of pairun; PAIRUN_DEBUG=1 shows its trace", file=sys.stderr)
         return 1
+
+
+def _stdout_fails() -> bool:
+    """Whether standard output still holds what it cannot get rid of."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _run(command: str, argv: list[str]) -> int:
@@ -97,7 +125,7 @@ def _top(argv: list[str]) -> int:
             print(
                 "pairun: error: nothing to do: --dry-run or a command is missing", file=sys.stderr
             )
-            return 2
+            return WRONG_USAGE
         parser.print_help()
         return 0
     return dry_run.run(args)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import getpass
 import os
+import re
 import sys
 
 import attrs
 
-from pairun.cli.common import print_problems
+from pairun.cli.common import give_up_stdout, print_problems, unwritable
 from pairun.engines.instance import PhaseRun
 from pairun.engines.local import (
     LAYER,
@@ -43,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workdir", metavar="DIR",
                         help="where everything of the run lies (default: pairun-run/JOB-NAME)")  # fmt: skip
     parser.add_argument("--grace", metavar="DURATION", default="30s",
-                        help="between TERM and KILL (default: 30s)")  # fmt: skip
+                        help="from TERM to KILL of an instance (default: 30s); its command has that "
+                        "less a fifth, 1s at least, which is for exit handlers")  # fmt: skip
     parser.add_argument("--no-namespace", action="store_true",
                         help="do without namespaces; paths below /usr/local/pai are rewritten")  # fmt: skip
     parser.add_argument("--root", action="append", default=[], metavar="DIR",
@@ -52,30 +55,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job; returns the exit code of the first instance that failed, or 0."""
-    try:
-        job = _job(args)
-        options = Options(
-            workdir=args.workdir or os.path.join("pairun-run", job.name),
-            namespaces=not args.no_namespace,
-            grace_s=_grace(args.grace),
-            roots=args.root,
-            color=Style(sys.stdout).on,
-        )
-        check(job, options)
-        local = LocalRun(job, options)
-    except PairunError as e:
-        print_problems(e.problems)
-        return 1
+    job = _job(args)
+    options = Options(
+        workdir=args.workdir or os.path.join("pairun-run", job.name),
+        namespaces=not args.no_namespace,
+        grace_s=_grace(args.grace),
+        roots=args.root,
+        color=Style(sys.stdout).on,
+    )
+    check(job, options)
+    local = LocalRun(job, options, _say)
     many = "s" if len(local.instances) > 1 else ""
-    print(
-        f"[pairun] {len(local.instances)} instance{many} in {options.workdir}; "
-        "Ctrl-C stops, a second one kills",
-        file=sys.stderr,
-        flush=True,
+    _say(
+        f"{len(local.instances)} instance{many} in {options.workdir}; "
+        "Ctrl-C stops, a second one kills"
     )
     outcome = local.run()
-    print(render_run(_report(job, outcome), Style(sys.stdout)), flush=True)
+    lost = outcome.lost
+    try:
+        print(render_run(_report(job, outcome), Style(sys.stdout)), flush=True)
+    except OSError as e:
+        lost = lost or e
+    if lost is not None:
+        # What became of the job counts, not who listened.
+        give_up_stdout()
+        _say(f"{unwritable(lost)}; the log files in {options.workdir} hold everything")
     return outcome.exit_code
+
+
+def _say(line: str) -> None:
+    """Print one line on standard error; that nobody listens is no reason to stop the job."""
+    with contextlib.suppress(OSError):
+        print(f"[pairun] {line}", file=sys.stderr, flush=True)
 
 
 def check(job: Job, options: Options) -> None:
@@ -115,7 +126,7 @@ def _job(args: argparse.Namespace) -> Job:
     for text in args.instances:
         name, _, number = text.rpartition("=")
         role = _role(job, name, wanted) if name else None
-        if not number.isdigit() or int(number) < 1:
+        if not re.fullmatch("0*[1-9][0-9]{0,5}", number):
             wanted.error("PR801", f"--instances {text}: N must be a number from 1 on")
             continue
         for r in [role] if name and role else () if name else job.roles:
@@ -149,7 +160,7 @@ def _grace(text: str) -> float:
     seconds = parse_duration(text)
     if seconds is None:
         hint = f"did you mean '{text}s'?" if text.isdigit() else None
-        raise PairunError(Problem("PR210", f"--grace {text} is not a duration", hint=hint))
+        raise PairunError(Problem("PR801", f"--grace {text} is not a duration", hint=hint))
     return seconds
 
 
@@ -161,11 +172,6 @@ def _user() -> str:
 
 
 def _report(job: Job, outcome: RunOutcome) -> RunReport:
-    decision, stopped_by = outcome.decision, outcome.stopped_by
-    if decision is not None:
-        verdict = decision.because
-    else:
-        verdict = f"stopped by {stopped_by.name}" if stopped_by else "stopped"
     return RunReport(
         namespaces=outcome.isolation.namespaces,
         because=outcome.isolation.because,
@@ -182,9 +188,21 @@ def _report(job: Job, outcome: RunOutcome) -> RunReport:
         ],
         succeeded=outcome.exit_code == 0,
         exit_code=outcome.exit_code,
-        verdict=verdict,
+        verdict=_verdict(outcome),
         workdir=outcome.workdir,
     )
+
+
+def _verdict(outcome: RunOutcome) -> str:
+    """Why the run ended so; a stop that came before the commands says so."""
+    if outcome.decision is not None:
+        return outcome.decision.because
+    stopped = f"stopped by {outcome.stopped_by.name}" if outcome.stopped_by else "stopped"
+    total = len(outcome.instances)
+    without = sum("runtime" not in i.ended for i in outcome.instances)
+    if without == total:
+        return f"{stopped} during init: no command was started"
+    return f"{stopped}; {total - without} of {total} commands were started" if without else stopped
 
 
 def _phase(ended: PhaseRun | None) -> PhaseReport | None:

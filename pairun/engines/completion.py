@@ -25,11 +25,23 @@ class RolePolicy(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An instance that has ended, in the order in which they ended."""
+    """An instance that has ended, in the order in which they ended.
+
+    Attributes:
+        role: name of its role.
+        label: role and number.
+        code: its exit code.
+        phase: the phase that ended it.
+    """
 
     role: str
     label: str
     code: int
+    phase: str = "runtime"
+
+    def __str__(self) -> str:
+        phase = "'s init phase" if self.phase == "init" else ""
+        return f"{self.label}{phase} ended with {self.code}"
 
 
 class Decision(NamedTuple):
@@ -63,12 +75,15 @@ def decide(policies: Iterable[RolePolicy], ended: list[Ended], total: int) -> De
             return Decision(
                 succeeded=False,
                 code=failed[0].code,
-                because=f"{last.label} ended with {last.code}{count}",
+                because=f"{last}{count}",
             )
         if policy.min_succeeded != NEVER and len(succeeded) >= policy.min_succeeded:
-            of = f"{len(succeeded)} of {policy.instances}"
+            many = "s" if policy.instances > 1 else ""
             return Decision(
-                succeeded=True, code=0, because=f"{of} instances of {policy.role} succeeded"
+                succeeded=True,
+                code=0,
+                because=f"{len(succeeded)} of {policy.instances} instance{many} of {policy.role} "
+                "succeeded",
             )
     if len(ended) == total:
         return Decision(succeeded=True, code=0, because="all instances have ended")

@@ -68,6 +68,11 @@ class Instance:
         return os.path.join(self.folder, "pai")
 
     @property
+    def last_phase(self) -> PhaseName:
+        """The last phase that has ended, of an instance that is over."""
+        return "runtime" if "runtime" in self.ended else "init"
+
+    @property
     def code(self) -> int | None:
         """The exit code of the instance, or None while it is not over."""
         if self._phase is not None or not self.ended:

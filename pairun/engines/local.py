@@ -7,7 +7,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -17,7 +17,7 @@ from pairun.engines.isolation import Isolation, find_isolation
 from pairun.engines.output import InstanceOutput, Screen
 from pairun.engines.ports import PodUids
 from pairun.engines.wakeup import Wakeup
-from pairun.engines.workdir import WorkDir
+from pairun.engines.workdir import GANG, TRIAL, WorkDir
 from pairun.job.framework import make_framework, with_statuses
 from pairun.job.model import Job, Role
 from pairun.job.planning import secrets_of
@@ -42,7 +42,7 @@ class Options:
     Attributes:
         workdir: where everything of the run lies.
         namespaces: false to do without them.
-        grace_s: between TERM and KILL, for an instance that must end.
+        grace_s: between TERM and KILL, for an instance that must end; exit handlers included.
         roots: further content roots.
         color: whether names on the screen have colours.
     """
@@ -65,6 +65,7 @@ class RunOutcome:
         isolation: what the instances had.
         instances: in the order of the job.
         workdir: where everything lies.
+        lost: why standard output did not take everything, or None.
     """
 
     exit_code: int
@@ -73,6 +74,7 @@ class RunOutcome:
     isolation: Isolation
     instances: Sequence[Instance]
     workdir: str
+    lost: OSError | None
 
 
 def base_environment() -> dict[str, str]:
@@ -108,20 +110,23 @@ class LocalRun:
     Args:
         job: the job, with the roles and numbers of instances that are to run.
         options: how.
+        say: takes one line for people.
 
     Raises:
         PairunError: the work directory cannot be used, or there are not enough free ports.
     """
 
-    def __init__(self, job: Job, options: Options) -> None:
+    def __init__(
+        self, job: Job, options: Options, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._job = job
         self._options = options
         self._redactor = Redactor(secrets_of(job))
-        self._workdir = WorkDir(options.workdir)
-        trial = self._workdir.make("trial")
+        self._workdir = WorkDir(options.workdir, say)
+        trial = self._workdir.make(TRIAL)
         self._isolation = find_isolation(trial, wanted=options.namespaces)
-        self._workdir.discard("trial")
-        self._gang = self._workdir.make("gang")
+        self._workdir.discard(TRIAL)
+        self._gang = self._workdir.make(GANG)
         labels = [f"{r.name}-{i}" for r in job.roles for i in range(r.instances)]
         self._screen = Screen(1, max(map(len, labels)), color=options.color)
         self.instances = self._make_instances()
@@ -156,6 +161,7 @@ class LocalRun:
             isolation=self._isolation,
             instances=self.instances,
             workdir=self._options.workdir,
+            lost=self._screen.lost,
         )
 
     # --- preparing ---
@@ -259,7 +265,7 @@ class LocalRun:
         if instance.code is None:
             self._start(instance, "runtime")
             return
-        self._ended.append(Ended(instance.role, instance.label, instance.code))
+        self._ended.append(Ended(instance.role, instance.label, instance.code, instance.last_phase))
         if self._decision is None and self._stopped_by is None:
             self._decide()
 

@@ -18,6 +18,9 @@ class Screen:
         fd: file descriptor of the output.
         width: of the longest name.
         color: show each name in a colour of its own.
+
+    Attributes:
+        lost: why a line was lost, the first time, or None.
     """
 
     def __init__(self, fd: int, width: int, *, color: bool) -> None:
@@ -25,6 +28,7 @@ class Screen:
         self._width = width
         self._color = color
         self._colors: dict[str, int] = {}
+        self.lost: OSError | None = None
 
     def show(self, name: str, line: bytes) -> None:
         """Write one line; that nobody reads any more is no reason to stop the job."""
@@ -33,9 +37,11 @@ class Screen:
             color = self._colors.setdefault(name, _COLORS[len(self._colors) % len(_COLORS)])
             prefix = f"\033[{color}m{prefix}\033[0m"
         data = prefix.encode() + line + b"\n"
-        with contextlib.suppress(OSError):
+        try:
             while data:
                 data = data[os.write(self._fd, data) :]
+        except OSError as e:
+            self.lost = self.lost or e
 
 
 class InstanceOutput:

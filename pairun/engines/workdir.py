@@ -6,8 +6,10 @@ import contextlib
 import fcntl
 import os
 import signal
+import stat
 import time
 import uuid
+from collections.abc import Callable
 
 from pairun.engines.removal import empty, mount_points
 from pairun.errors import PairunError, Problem
@@ -18,21 +20,33 @@ MARKER = ".pairun-run"
 TRASH = ".trash"
 """What is about to be removed; ours in every work directory."""
 
+PREVIOUS = "previous"
+"""What the run before this one left; ours when it holds a `MARKER`."""
+
+KEEPING = ".keeping"
+"""What is about to become `PREVIOUS`; ours in every work directory."""
+
+GANG = "gang"
+TRIAL = "trial"
+_PREPARATION = (GANG, TRIAL)
+"""What a run makes before its instances; alone it is not worth keeping."""
+
 _EXPLANATION = "# made by pairun run; it removes what is listed here and nothing else"
 SURVIVORS_S = 5.0
 
 
 class WorkDir:
-    """A locked work directory, empty of what earlier runs made.
+    """A locked work directory; what the last run made is in `PREVIOUS`, what others made is gone.
 
     Args:
         path: the directory; made when it does not exist.
+        say: takes one line for people, where something was put into `PREVIOUS`.
 
     Raises:
         PairunError: it cannot be used (PR701).
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, say: Callable[[str], None] = lambda _: None) -> None:
         self.path = os.path.realpath(path)
         self._shown = path
         self._marker: int | None = None
@@ -40,7 +54,8 @@ class WorkDir:
             self._open()
             self._lock()
             end_survivors(self.path)
-            self._reset()
+            if (began := self._reset()) is not None:
+                say(f"what the run of {_clock(began)} left is in {os.path.join(path, PREVIOUS)}")
         except OSError as e:
             self.close()
             name = e.filename if isinstance(e.filename, str) else path
@@ -97,17 +112,52 @@ class WorkDir:
                 hint="wait for its end, or name another directory with --workdir",
             ) from None
 
-    def _reset(self) -> None:
-        """Remove what earlier runs made; a mount point below it is never crossed."""
+    def _reset(self) -> float | None:
+        """Put away what the last run made; when that began, or None where there is nothing.
+
+        A run that is killed here has lost nothing: the next one goes on where it stopped.
+        """
         assert self._marker is not None
-        ours = [n for n in self._ours() if os.path.lexists(os.path.join(self.path, n))]
-        for point in mount_points():
-            if any(f"{point}/".startswith(f"{self.path}/{name}/") for name in ours):
-                raise self._unusable(f"something is mounted at {point}", hint=f"umount {point}")
-        for name in ours:
+        began = os.fstat(self._marker).st_mtime
+        made = [n for n in self._made() if self._is_there(n)]
+        # what an interrupted reset has moved already belongs to the same run
+        keep = self._is_there(KEEPING) or any(n not in _PREPARATION for n in made)
+        self._refuse_mounts([*made, TRASH, *((KEEPING, PREVIOUS) if keep else ())])
+        if self._is_there(TRASH):
+            self.discard(TRASH)
+        if keep:
+            self._keep(made)
+        for name in [] if keep else made:
             self.discard(name)
         os.ftruncate(self._marker, 0)
         os.write(self._marker, f"{_EXPLANATION}\n".encode())
+        return began if keep else None
+
+    def _keep(self, made: list[str]) -> None:
+        """Make `PREVIOUS` of what the last run made, in steps that can be taken up again."""
+        previous, keeping = os.path.join(self.path, PREVIOUS), os.path.join(self.path, KEEPING)
+        if self._is_there(PREVIOUS) and not _is_previous(previous):
+            raise self._unusable(f"{previous} is there already, and pairun run did not make it")
+        if os.path.islink(keeping):
+            raise self._unusable(f"{keeping} is a symbolic link, and pairun run did not make it")
+        if not self._is_there(KEEPING):
+            os.mkdir(keeping, 0o700)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(os.path.join(keeping, MARKER), flags, 0o600))
+        for name in made:
+            os.rename(os.path.join(self.path, name), os.path.join(keeping, name))
+        if self._is_there(PREVIOUS):
+            self.discard(PREVIOUS)
+        os.rename(keeping, previous)
+
+    def _refuse_mounts(self, names: list[str]) -> None:
+        """Refuse to move or remove what a mount point is, or lies above one."""
+        for point in mount_points():
+            if any(f"{point}/".startswith(f"{self.path}/{name}/") for name in names):
+                raise self._unusable(f"something is mounted at {point}", hint=f"umount {point}")
+
+    def _is_there(self, name: str) -> bool:
+        return os.path.lexists(os.path.join(self.path, name))
 
     def discard(self, name: str) -> None:
         """Remove what `make` made.
@@ -127,13 +177,13 @@ class WorkDir:
         empty(trash)
         os.rmdir(trash)
 
-    def _ours(self) -> list[str]:
+    def _made(self) -> list[str]:
         assert self._marker is not None
         size = os.fstat(self._marker).st_size
         lines = os.pread(self._marker, size, 0).decode("utf-8", "replace").splitlines()
         # a name that leads out of the directory is not ours, whoever wrote it
         names = [n for n in lines if n and n[0] != "#" and "/" not in n and n not in (".", "..")]
-        return list(dict.fromkeys([*names, TRASH]))
+        return [n for n in dict.fromkeys(names) if n not in (MARKER, TRASH, KEEPING, PREVIOUS)]
 
     def _unusable(self, message: str, hint: str | None = None) -> PairunError:
         return PairunError(
@@ -143,6 +193,21 @@ class WorkDir:
                 hint=hint or "name another one with --workdir, or correct this one",
             )
         )
+
+
+def _is_previous(path: str) -> bool:
+    """Whether a path is a directory of ours: a link or a directory of the user's is not."""
+    try:
+        marker = os.lstat(os.path.join(path, MARKER))
+    except OSError:
+        return False
+    return not os.path.islink(path) and stat.S_ISREG(marker.st_mode)
+
+
+def _clock(began: float) -> str:
+    """The time of day, with the date unless it is today's."""
+    then, now = time.localtime(began), time.localtime()
+    return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)
 
 
 def end_survivors(folder: str) -> None:

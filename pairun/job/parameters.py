@@ -9,7 +9,7 @@ import attrs
 
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.job.model import Job, Role
-from pairun.job.templates import TAG, as_text, chosen_prerequisites, follow, tag_path
+from pairun.job.templates import TAG, as_text, chosen_prerequisites, follow, tag_key, tag_path
 from pairun.module import Secret, reveal
 from pairun.playbook.reading import Node
 
@@ -98,20 +98,21 @@ def _walk(node: Node, render: Callable[[Node], Node]) -> Node:
 
 def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
     whole = TAG.fullmatch(node.value)
-    if whole:
-        found = _resolve(whole, node, scope, problems)
+    key = tag_key(whole) if whole else None
+    if key is not None:
+        found = _resolve(key, node, scope, problems)
         if found is None:
             return node
-        secret = _is_secret(whole)
-        return _moved(found, node.place, node.key, secret=secret)
+        return _moved(found, node.place, node.key, secret=_is_secret(key))
     touched = False
 
     def replace(tag: re.Match[str]) -> str:
         nonlocal touched
-        found = _resolve(tag, node, scope, problems)
-        if found is None:
+        key = tag_key(tag)
+        found = None if key is None else _resolve(key, node, scope, problems)
+        if key is None or found is None:
             return tag[0]
-        touched = touched or _is_secret(tag)
+        touched = touched or _is_secret(key)
         return as_text(found.plain())
 
     rendered: str | Secret = TAG.sub(replace, node.value)
@@ -120,15 +121,15 @@ def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
     return Node(rendered, node.place, node.key, node.overrides)
 
 
-def _resolve(tag: re.Match[str], node: Node, scope: Scope, problems: Problems) -> Node | None:
-    found, reason = scope.look_up(tag[2])
+def _resolve(key: str, node: Node, scope: Scope, problems: Problems) -> Node | None:
+    found, reason = scope.look_up(key)
     if found is None:
-        problems.error("PR510", f"nothing defines <% {tag[2]} %>", node.place, reason or None)
+        problems.error("PR510", f"nothing defines <% {key} %>", node.place, reason or None)
     return found
 
 
-def _is_secret(tag: re.Match[str]) -> bool:
-    return tag_path(tag[2])[0] == "$secrets"
+def _is_secret(key: str) -> bool:
+    return tag_path(key)[0] == "$secrets"
 
 
 def _moved(node: Node, place: Place, key: Place | None, *, secret: bool) -> Node:

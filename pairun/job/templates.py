@@ -19,11 +19,9 @@ from pairun.job.nodes import elements, entries
 from pairun.module import Secret
 from pairun.playbook.reading import Node, js_text
 
-# `&` and `{` are mustache's signs for "raw", which is what the runtime's values always are.
-TAG = re.compile(
-    r"<%\s*+(?:&|(\{))?+\s*+"
-    r"((?:\$|this\.)[^\s<>%{}]++(?:[ \t]++[^\s<>%{}]++)*+)\s*+(?(1)\}\s*+)%>"
-)
+TAG = re.compile("<%([^<>%]*)%>")
+"""Whatever may be one of our tags; `tag_key` says whether it is."""
+
 _ANY_TAG = re.compile(r"<%(?:(?!<%|%>).)*%>", re.DOTALL)
 
 
@@ -109,7 +107,7 @@ def render_secrets(
 
     def replace(tag: re.Match[str]) -> str:
         nonlocal touched
-        value = _secret(tag, secrets)
+        value = _secret(tag_key(tag), secrets)
         touched = touched or value is not None
         return tag[0] if value is None else as_text(value.plain())
 
@@ -124,12 +122,24 @@ def unresolved_tags(text: str, secrets: Node | None) -> list[str]:
     """The tags of a text that secrets do not resolve, ours or not."""
     tags = (m[0] for m in _ANY_TAG.finditer(text))
     known = ((t, TAG.fullmatch(t)) for t in tags)
-    return [t for t, tag in known if tag is None or _secret(tag, secrets) is None]
+    return [t for t, tag in known if tag is None or _secret(tag_key(tag), secrets) is None]
 
 
-def _secret(tag: re.Match[str], secrets: Node | None) -> Node | None:
-    namespace, *path = tag_path(tag[2])
+def _secret(key: str | None, secrets: Node | None) -> Node | None:
+    namespace, *path = tag_path(key) if key else [""]
     return follow(secrets, path) if namespace == "$secrets" else None
+
+
+def tag_key(tag: re.Match[str]) -> str | None:
+    """The key of a match of `TAG`, or None when the tag is not one of ours."""
+    key = tag[1].strip()
+    # `&` and `{` are mustache's signs for "raw", which is what the runtime's values always are.
+    if key.startswith("&"):
+        key = key[1:].lstrip()
+    elif key.startswith("{") and key.endswith("}"):
+        key = key[1:-1].strip()
+    words = re.fullmatch(r"[^\s{}]+(?:[ \t]+[^\s{}]+)*", key)
+    return key if words and key.startswith(("$", "this.")) and key != "this." else None
 
 
 def tag_path(key: str) -> list[str]:

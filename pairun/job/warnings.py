@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pairun.errors import Place, Problem, Problems
+from pairun.errors import Place, Problem, Problems, nearest
 from pairun.job.framework import mask_secrets
 from pairun.job.model import Job, Role
 from pairun.job.templates import command_nodes, unresolved_tags, user_command
@@ -60,9 +60,29 @@ def _tags(job: Job, role: Role) -> Iterator[Problem]:
         yield _warning(
             "PR904",
             f"nothing defines {tag}, and the command keeps it",
-            (nodes or commands)[0].place,
-            "define it under parameters or secrets",
+            _tag_place((nodes or commands)[0], tag),
+            _tag_hint(tag, job),
         )
+
+
+def _tag_place(command: Node, tag: str) -> Place:
+    """Where a tag stands, if the line of the command's text shows it."""
+    for line in range(command.place.line, command.place.line + command.value.count("\n") + 2):
+        at = command.place.source.line(line).find(tag)
+        if at >= 0:
+            return Place(command.place.source, line, at + 1)
+    return command.place
+
+
+def _tag_hint(tag: str, job: Job) -> str:
+    key = tag.strip("<%> ").lstrip("$")
+    known = [
+        f"{namespace}.{name}"
+        for namespace, node in (("parameters", job.parameters), ("secrets", job.secrets))
+        for name, _ in (node.items() if node else ())
+    ]
+    near = nearest(key, known)
+    return f"did you mean <% ${near} %>?" if near else "define it under parameters or secrets"
 
 
 def _spelled(tag: str) -> str:

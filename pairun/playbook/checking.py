@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pairun.errors import Place, Problem, did_you_mean
+from pairun.errors import Place, Problem, did_you_mean, nearest
 from pairun.module import Secret
 from pairun.playbook.reading import Node
 
@@ -28,6 +28,7 @@ def violations(
     *,
     foreign: Mapping[str, str] | None = None,
     what: str = "key",
+    whole: str = "the document",
 ) -> Iterator[Problem]:
     """Yield a problem for everything in a tree that its schema does not allow.
 
@@ -37,6 +38,7 @@ def violations(
         ids: the error ids to use.
         foreign: words of other formats, and what is said here instead.
         what: what a mapping's entries are called in messages (``key``, ``keyword``).
+        whole: what the tree itself is called.
     """
     from jsonschema import Draft202012Validator
     from referencing import Registry
@@ -47,7 +49,7 @@ def violations(
     try:
         for error in validator.iter_errors(_validatable(node)):
             for each in _innermost(error):
-                yield from _problems(node, each, ids, foreign or {}, what)
+                yield from _problems(node, each, ids, foreign or {}, what, whole)
     except Unresolvable as e:
         yield Problem(ids.kind, f"the schema refers to {e.ref}, which it does not hold", node.place)
 
@@ -72,7 +74,7 @@ def _validatable(node: Node) -> Any:
 
 
 def _problems(
-    root: Node, error: ValidationError, ids: Ids, foreign: Mapping[str, str], what: str
+    root: Node, error: ValidationError, ids: Ids, foreign: Mapping[str, str], what: str, whole: str
 ) -> Iterator[Problem]:
     node = root.at(tuple(error.absolute_path)) or root
     path = [str(p) for p in error.absolute_path if isinstance(p, str)]
@@ -92,7 +94,8 @@ def _problems(
     elif error.validator == "required":
         for name in schema["required"]:
             if node.get(name) is None and f"'{name}'" in error.message:
-                yield Problem(ids.missing, f"'{name}' is missing", node.key or node.place)
+                place = node.key or node.place
+                yield Problem(ids.missing, f"'{name}' is missing", place, _meant(name, node, schema))
     elif error.validator == "propertyNames" or "propertyNames" in error.schema_path:
         for name, child in node.items():
             if name == error.instance:
@@ -103,8 +106,16 @@ def _problems(
                     did_you_mean(name, schema.get("enum", ())),
                 )
     else:
-        name = path[-1] if path else "the document"
+        name = path[-1] if path else whole
         yield _wrong_kind(name, node, schema, error, ids)
+
+
+def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:
+    """A hint, where a missing key stands there under a name that is nearly it."""
+    if schema.get("additionalProperties") is False:
+        return None  # the unknown key is an error of its own
+    near = nearest(name, [k for k, _ in node.items() if k not in schema.get("properties", ())])
+    return f"did you mean '{name}' by '{near}'?" if near else None
 
 
 def _by_pattern(name: str, schema: Mapping[str, Any]) -> bool:
@@ -128,7 +139,7 @@ def _wrong_kind(
         )
     hint = None
     if "enum" in schema and isinstance(value, str):
-        hint = did_you_mean(value, [str(v) for v in schema["enum"]])
+        hint = did_you_mean(value, [str(v) for v in schema["enum"] if v is not None])
     return Problem(
         ids.kind, f"'{name}' must be {_described(schema, error)}, not {shown(value)}", place, hint
     )
@@ -142,7 +153,8 @@ def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
     if "const" in schema:
         return repr(schema["const"])
     if "enum" in schema:
-        return "one of " + ", ".join(str(v) for v in schema["enum"])
+        # null stands in a patch's schema: it returns to the default, and is no choice of its own
+        return "one of " + ", ".join(str(v) for v in schema["enum"] if v is not None)
     if error.validator == "type":
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return " or ".join(words[k] for k in kinds)

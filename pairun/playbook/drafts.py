@@ -27,6 +27,7 @@ class TaskDraft:
         failure_policy: what holds when the task does not say.
         handler_policy: what holds for its exit handlers when they do not say.
         disabled: the place that took it out, if any.
+        used_at: where the job asks for the plugin that brought the task.
     """
 
     id: str
@@ -37,6 +38,7 @@ class TaskDraft:
     failure_policy: str = "fail"
     handler_policy: str = "ignore"
     disabled: Place | None = None
+    used_at: Place | None = None
 
     @property
     def place(self) -> Place:
@@ -62,12 +64,23 @@ class GroupDraft:
 
 @attrs.define(kw_only=True, eq=False)
 class Draft:
-    """The playbook of one phase on its way."""
+    """The playbook of one phase on its way.
+
+    Attributes:
+        phase: which phase.
+        steps: tasks and groups, in order.
+        vars: variables of the whole playbook.
+        grace: time between TERM and KILL.
+        place: where the list of tasks stands.
+        left_out: base ids of plugins that bring no tasks, because something of them is wrong.
+    """
 
     phase: Phase
     steps: list[TaskDraft | GroupDraft] = attrs.Factory(list)
     vars: dict[str, Node] = attrs.Factory(dict)
     grace: Node | None = None
+    place: Place | None = None
+    left_out: set[str] = attrs.Factory(set)
 
     def tasks(self) -> Iterator[TaskDraft]:
         """Every task, those of groups included, also disabled ones."""

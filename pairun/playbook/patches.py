@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from pairun.errors import Place, Problems, did_you_mean
@@ -67,6 +68,8 @@ class Patcher:
     def _target(self, node: Node) -> TaskDraft | None:
         id_ = str(node.value)
         task = self._draft.find(id_)
+        if task is None and {id_, re.sub(r"_\d+$", "", id_)} & self._draft.left_out:
+            return None  # the plugin that has it was reported
         # What the engine changes in the default playbook, an operator's own may not have.
         if task is None and self._layer != "engine":
             other = self._elsewhere.get(id_)

@@ -302,7 +302,7 @@ class _Reader:
             return
         key, parent.key = parent.key, None
         if isinstance(key.value, dict | list):
-            self._problems.error("PR107", "a key must be text", key.place)
+            self._problems.error("PR107", "a key must be text", key.place, _unquoted(key))
             return
         name = key.value if type(key.value) is str else js_text(key.value)
         node.key = key.place
@@ -359,6 +359,15 @@ class _Reader:
             self._place(event),
         )
         return text
+
+
+def _unquoted(key: Node) -> str | None:
+    """YAML takes ``{{ x }}`` for a mapping in a mapping; whoever wrote it meant an expression."""
+    if isinstance(key.value, dict) and len(key.value) == 1:
+        name, node = next(iter(key.value.items()))
+        if node.value is None:
+            return f"quote it: '{{{{ {name} }}}}'"
+    return None
 
 
 class _Open:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from pairun.errors import PairunError, Problems, did_you_mean
@@ -67,6 +68,10 @@ def add_plugins(
         if spec is None:
             continue
         parameters = _parameters(spec, use, problems)
+        if parameters is None:
+            for draft in drafts.values():
+                draft.left_out.add(use.base_id)
+            continue
         scope = {
             "parameters": parameters,
             "user_extension": user_extension,
@@ -86,6 +91,7 @@ def add_plugins(
                     scope=scope,
                     failure_policy=use.failure_policy,
                     handler_policy=use.failure_policy,
+                    used_at=use.place,
                 )
                 if task is None or _left_out(task, scope):
                     continue
@@ -131,12 +137,16 @@ def _spec(content: Content, use: PluginUse, problems: Problems) -> Node | None:
     return None
 
 
-def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any]:
+def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any] | None:
+    """The parameters with their defaults; None, with problems, when they do not fit."""
     schema_node = spec.get("parameters")
     schema = schema_node.plain() if schema_node else {}
-    problems.extend(
-        violations(use.parameters, schema, Ids("PR512", "PR512", "PR512"), what="parameter")
-    )
+    ids = Ids("PR512", "PR512", "PR512")
+    wrong = list(violations(use.parameters, schema, ids, what="parameter", whole="parameters"))
+    problems.extend(wrong)
+    if wrong:
+        return None
+    _unread(schema, use, problems)
     given = use.parameters.plain()
     defaults = {
         name: p["default"]
@@ -145,6 +155,28 @@ def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any
     }
     known = given if isinstance(given, dict) else {}
     return {**defaults, **{k: v for k, v in known.items() if v is not None or k not in defaults}}
+
+
+_OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames",
+         "allOf", "anyOf", "oneOf", "if", "$ref")  # fmt: skip
+"""What says of a schema that further keys are meant."""
+
+
+def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> None:
+    """Warn of keys that the schema does not list: a misspelt optional one would have no effect."""
+    known = schema.get("properties")
+    if not known or any(k in schema for k in _OPEN):
+        return
+    # A prerequisite's own entry is its parameters, and carries keys for others too.
+    free = use.parameters.place == use.place
+    for name, node in use.parameters.items():
+        if name not in known and (not free or get_close_matches(name, known, n=1, cutoff=0.8)):
+            problems.warning(
+                "PR911",
+                f"the plugin '{use.plugin}' has no parameter '{name}'",
+                node.key or node.place,
+                did_you_mean(name, known),
+            )
 
 
 def check_spec(node: Node, content: Content, problems: Problems) -> None:

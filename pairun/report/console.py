@@ -15,6 +15,9 @@ _COLORS = {
 }  # fmt: skip
 
 
+_MAY_HEAL = ("transient", "timeout", "conflict")
+
+
 class Console:
     """Prints events as they come.
 
@@ -70,8 +73,7 @@ class Console:
             + self._style(f"({seconds}{attempts})", "dim")
         )
         if outcome in ("failed", "ignored"):
-            kind = f"{event['kind']}, fault: {event['fault']}"
-            self.say(f"         {event['message']} [{kind}]")
+            self.say(f"         {event['message']} [{_tried(event)}; fault: {event['fault']}]")
             if event.get("hint"):
                 self.say(f"         help: {event['hint']}")
         elif event["message"] and outcome == "skipped":
@@ -88,3 +90,13 @@ class Console:
             f"{event['phase']} phase: {self._style(event['outcome'], color)}, exit code "
             f"{event['exit_code']}, {seconds}"
         )
+
+
+def _tried(event: dict[str, Any]) -> str:
+    """The kind of a failure, and whether it was tried again: what may heal need not have been."""
+    kind, attempts = str(event["kind"]), event["attempts"]
+    if attempts > 1:
+        return f"{kind} after {attempts} attempts"
+    if kind not in _MAY_HEAL or attempts == 0:
+        return kind
+    return f"{kind}: {'no retries' if event['of'] == 1 else 'not tried again'}"

@@ -91,7 +91,7 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
                 module=task.module,
                 layer=item.origin,
                 where=str(item.place),
-                verdict=_verdict(task, content.module, context),
+                verdict=_verdict(task, content.module, context, item.node.get("when")),
                 group=groups.get(task.id),
                 overrides=tuple(_overrides(item)),
             )
@@ -112,10 +112,19 @@ def review_plan(
     ]  # fmt: skip
 
 
-def _verdict(task: Task, load: Callable[[str], type[Module]], context: Context) -> Verdict:
+def _verdict(
+    task: Task,
+    load: Callable[[str], type[Module]],
+    context: Context,
+    when: Node | None = None,
+) -> Verdict:
     if task.when is False:
-        return Verdict("no_change", "skipped: its condition is false")
-    verdict = judge(task, load(task.module), context)
+        condition = "its condition" if when is None or when.value is False else str(when.value)
+        return Verdict("no_change", f"skipped: {condition} is false")
+    cls = load(task.module)
+    if cls.not_yet:
+        return Verdict("check", f"not part of this version: {cls.not_yet}")
+    verdict = judge(task, cls, context)
     if isinstance(task.when, Late):
         return Verdict("unknown", f"whether it runs depends on {task.when.because}")
     return verdict
@@ -139,6 +148,10 @@ def _disabled(item: TaskDraft, group: str | None) -> Reviewed:
 
 def _overrides(item: TaskDraft) -> Iterator[Override]:
     for keyword, node in item.node.items():
+        if node.overrides is None and node.place.source is not item.place.source:
+            # A keyword that the task did not have: it overrides a default.
+            unset = Node(None, item.place)
+            node = Node(node.value, node.place, node.key, unset)  # noqa: PLW2901
         path = "args" if keyword == item.module else keyword
         for leaf, where in _changed(node, path):
             before = leaf.overrides

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -124,7 +125,7 @@ def _notes(instance: InstanceReport) -> list[str]:
         if r["attempts"] > 1 and r["outcome"] in ("ok", "changed")
     ]
     notes += [
-        f"{r['task']} failed: {r['message']}"
+        f"{r['task']} failed: {r['message']}{_last_words(records, r)}"
         for r in _ends(records, handler=False)
         if r["outcome"] == "failed"
     ]
@@ -133,7 +134,24 @@ def _notes(instance: InstanceReport) -> list[str]:
         notes.append(f"exit handlers: {', '.join(handlers)}")
     if instance.stopped:
         notes.append("told to end")
+    if instance.command is None:
+        notes.append(_without_command(instance))
     return notes
+
+
+def _without_command(instance: InstanceReport) -> str:
+    if instance.init is None or instance.stopped:
+        return "the command was not started"
+    return "init failed: the command was not started"
+
+
+def _last_words(records: Sequence[Record], end: Record) -> str:
+    """The last line that a task printed, where its message is no more than an exit code."""
+    if not re.search(r"exit code \d+$", end["message"]):
+        return ""
+    attempts = [r for r in records if r["type"] == "attempt_end" and r["task"] == end["task"]]
+    lines = [line for line in (attempts[-1].get("output") or () if attempts else ()) if line.strip()]
+    return f" ({lines[-1].strip()})" if lines else ""
 
 
 def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:

@@ -206,9 +206,10 @@ tasks:
         ["failure"],
         "ignore",
     )
-    (override,) = a["overrides"]
-    assert (override["path"], override["value"], override["layer"]) == ("retries", 4, "job")
-    assert override["was"]["value"] == 2
+    retries, delay = a["overrides"]
+    assert (retries["path"], retries["value"], retries["layer"]) == ("retries", 4, "job")
+    assert retries["was"]["value"] == 2
+    assert (delay["path"], delay["value"], delay["was"]["value"]) == ("delay", "2s", None)
     assert b["disabled"].endswith("(job)")
 
 
@@ -600,3 +601,45 @@ def test_the_same_job_has_the_same_review(shell: Shell) -> None:
         shell.process("--dry-run", "--json", job, env={"PYTHONHASHSEED": seed}) for seed in "12"
     ]
     assert runs[0] == runs[1]
+
+
+def test_a_later_role_is_shown_by_what_differs(shell: Shell) -> None:
+    """A phase that is the same as in an earlier role is said to be so, once."""
+    job = shell.file(
+        "two.yaml",
+        """\
+protocolVersion: 2
+name: two
+type: job
+prerequisites: [{name: i, type: dockerimage, uri: u}]
+taskRoles:
+  a: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [one]}
+  b: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [two]}
+""",
+    )
+    out = shell("--dry-run", job).out
+    assert out.count("The variables of the job are written") == 1
+    assert "init: as in role a" in out
+    assert "script: two" in out
+
+
+def test_what_a_version_does_not_do_is_said_in_the_review(shell: Shell) -> None:
+    """A reviewer is told that ssh is not set up, at the job's line, before anything runs."""
+    job = shell.file(
+        "ssh.yaml",
+        """\
+protocolVersion: 2
+name: ssh
+type: job
+prerequisites: [{name: i, type: dockerimage, uri: u}]
+taskRoles:
+  a: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [one]}
+extras:
+  com.microsoft.pai.runtimeplugin:
+    - {plugin: ssh, parameters: {jobssh: true}}
+""",
+    )
+    done = shell("--dry-run", job)
+    assert "check: not part of this version: no sshd is started" in done.out
+    assert "PR908" in done.err
+    assert "ssh.yaml:9" in done.err
