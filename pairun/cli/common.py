@@ -53,7 +53,9 @@ def open_streams(*, lenient: bool) -> None:
             os.dup2(null, fd)
             os.close(null)
         os.set_inheritable(fd, True)
-        setattr(sys, name, open(fd, "w" if fd else "r", encoding="utf-8", closefd=False))
+        # for as long as this process lives
+        stream = open(fd, "w" if fd else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)
 
 
 def unwritable(e: OSError) -> str:

@@ -91,14 +91,17 @@ def _overview(content: Content) -> Iterator[str]:
 def _modules(content: Content) -> Iterator[str]:
     yield "modules"
     for name in sorted(content.modules):
-        yield f"  {name:18}{_first_line(content.module(name))}"
+        yield f"  {name:18}{_summary_of(name, content)}"
 
 
 def _plugins(content: Content) -> Iterator[str]:
     yield "plugins"
     for name in sorted(content.specs):
-        summary = content.document(*content.specs[name]).get("summary")
-        yield f"  {name:18}{summary.value if summary else ''}"
+        try:
+            summary = content.document(*content.specs[name]).get("summary")
+            yield f"  {name:18}{summary.value if summary else ''}"
+        except PairunError as e:
+            yield f"  {name:18}(cannot be read: {e})"
 
 
 def _keywords() -> Iterator[str]:
@@ -113,8 +116,11 @@ def _errors() -> Iterator[str]:
         yield f"  {kind.advice}"
 
 
-def _first_line(cls: type[Module]) -> str:
-    return (inspect.getdoc(cls) or "").split("\n", 1)[0]
+def _summary_of(module: str, content: Content) -> str:
+    try:
+        return (inspect.getdoc(content.module(module)) or "").split("\n", 1)[0]
+    except PairunError as e:
+        return f"(cannot be loaded: {e})"
 
 
 def module_lines(name: str, cls: type[Module]) -> Iterator[str]:

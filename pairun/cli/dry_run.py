@@ -15,6 +15,7 @@ import pairun
 from pairun.cli.common import print_problems
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean
 from pairun.executor.context import ProbeContext, ReviewContext
+from pairun.executor.plan import USER_COMMAND
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
 from pairun.job.planning import RolePlan, plan_role, secrets_of
@@ -117,8 +118,9 @@ def _review(args: argparse.Namespace) -> int:
             print_problems(review.problems, redactor=review.redactor)
     if any(r.problems.errors for r in reviews):
         return 1
+    # The user's command always does something; the question is what comes before it.
     changes = any(
-        t.verdict.kind in ("will_change", "unknown")
+        t.verdict.kind in ("will_change", "unknown") and t.module != USER_COMMAND
         for r in reviews for role in r.tasks.values() for tasks in role.values() for t in tasks
     )  # fmt: skip
     return 2 if args.exit_code and changes else 0

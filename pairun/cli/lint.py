@@ -1,22 +1,28 @@
-"""``pairun lint``: check job files, playbooks, policies and plugin specs, all problems at once."""
+"""``pairun lint``: job files, playbooks, policies, plugin specs, modules: all problems at once."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+from collections.abc import Iterator
+from difflib import get_close_matches
 
 from pairun.cli.common import print_problems
-from pairun.errors import PairunError, Problems
-from pairun.executor.arguments import build
+from pairun.errors import PairunError, Place, Problem, Problems
+from pairun.executor.imports import foreign_imports
+from pairun.executor.loading import load_module
 from pairun.playbook.checking import Ids, violations
-from pairun.playbook.content import Content, open_content
-from pairun.playbook.drafts import TaskDraft, draft_task
+from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
+from pairun.playbook.keywords import KEYWORDS
+from pairun.playbook.names import root_around
 from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
+from pairun.playbook.policy_names import unknown_names
 from pairun.playbook.reading import Node, decode, load_bytes, read_text
-from pairun.playbook.specs import check_spec
-from pairun.playbook.template import is_template
+from pairun.playbook.specs import PHASES, check_spec
+from pairun.playbook.tasks import check_task, check_tasks
 from pairun.redaction import Redactor
 from pairun.report.review import problem_data
 
@@ -37,49 +43,156 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the files; 0 when there is no error, else 1."""
     try:
-        layers = Layers(open_content(args.root, os.environ))
-        found = [lint(path, layers) for path in args.files]
+        desk = _Desk(args.root)
+        found = [(desk.wrong, Redactor()), *(desk.lint(path) for path in args.files)]
     except PairunError as e:
-        # The content roots themselves are not in order.
+        # The content roots themselves cannot be used.
         found = [(Problems(), Redactor())]
         found[0][0].extend(e.problems)
+    problems = list(_once(found))
     if args.json:
-        shown = [problem_data(p, redactor) for problems, redactor in found for p in problems]
+        shown = [problem_data(p, redactor) for p, redactor in problems]
         print(json.dumps({"schema": 1, "problems": shown}, indent=2, ensure_ascii=False))
     else:
-        for problems, redactor in found:
-            print_problems(problems, redactor=redactor)
-        if not any(problems for problems, _ in found):
+        for redactor, group in itertools.groupby(problems, key=lambda each: each[1]):
+            print_problems([p for p, _ in group], redactor=redactor)
+        if not problems:
             print(f"{len(args.files)} file{'s' * (len(args.files) > 1)}: nothing to complain about")
-    return 1 if any(problems.errors for problems, _ in found) else 0
+    return 1 if any(p.severity == "error" for p, _ in problems) else 0
 
 
-def lint(path: str, layers: Layers) -> tuple[Problems, Redactor]:
-    """The problems of one file, and what of it must not be shown.
+def _once(found: list[tuple[Problems, Redactor]]) -> Iterator[tuple[Problem, Redactor]]:
+    """Every problem once: a root's are found with each of its files."""
+    seen = set()
+    for problems, redactor in found:
+        for p in problems:
+            if (key := (p.id, p.message, str(p.place))) not in seen:
+                seen.add(key)
+                yield p, redactor
 
-    What kind of file it is, its content tells.
+
+class _Desk:
+    """Where files are linted.
+
+    Args:
+        roots: folders given with ``--root``.
+
+    Attributes:
+        wrong: what is wrong with these.
     """
+
+    def __init__(self, roots: list[str]) -> None:
+        self._roots = roots
+        self.wrong = Problems()
+        self._layers = Layers(open_content(roots, os.environ), self.wrong)
+        self._around: dict[str, Layers] = {}
+
+    def lint(self, path: str) -> tuple[Problems, Redactor]:
+        """The problems of one file, and what of it must not be shown."""
+        if path.endswith(".py"):
+            return module_problems(path), Redactor()
+        problems = Problems()
+        try:
+            layers = self._layers_for(path)
+            own = layers.content.own(path)
+            data = load_bytes(own[0] if own else path)
+            node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
+        except PairunError as e:
+            problems.extend(e.problems)
+            return problems, Redactor()
+        problems.extend(layers.warnings)
+        kind = _kind(path, node)
+        if kind == "playbook":
+            _lint_playbook(path, node, layers, problems)
+        elif kind == "spec":
+            check_spec(node, layers.content, problems)
+            for phase in PHASES:
+                problems.extend(check_tasks(node.get(phase), phase, layers.content))
+        elif kind == "policy":
+            _lint_policy(node, layers, problems)
+        elif not self.wrong.errors:
+            return _lint_job(path, data, layers)
+        return problems, Redactor()
+
+    def _layers_for(self, path: str) -> Layers:
+        """The stack with the content root that the file lies in."""
+        root = root_around(path)
+        if root is None or self._layers.content.own(path):
+            return self._layers
+        if root not in self._around:
+            # What is wrong with its other files is said when these are linted.
+            self._around[root] = Layers(open_content([*self._roots, root], os.environ), Problems())
+        return self._around[root]
+
+
+_KEYS = {"phase": "playbook", "summary": "spec", "job_may": "policy"}
+_JOB_KEYS = ("protocolVersion", "taskRoles", "jobName")
+
+
+def _kind(path: str, node: Node) -> str:
+    """What kind of file it is: its content tells, else its folder, else what is nearly a key."""
+    keys = [k for k, _ in node.items()]
+    for key, kind in _KEYS.items():
+        if key in keys:
+            return kind
+    name, folder = os.path.basename(path), os.path.basename(os.path.dirname(os.path.abspath(path)))
+    if folder == "plugin_specs":
+        return "spec"
+    if folder == "playbooks":
+        return "policy" if name.startswith("policy.") else "playbook"
+    if any(k in keys for k in _JOB_KEYS):
+        return "job"
+    for key, kind in _KEYS.items():
+        if get_close_matches(key, keys, n=1, cutoff=0.75):
+            return kind
+    return "playbook" if "tasks" in keys or "patches" in keys else "job"
+
+
+def _lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> None:
+    named = os.path.splitext(os.path.basename(path))[0]
+    layers.check(node, problems, named if named in PHASES else None)
+    said = node.get("phase")
+    phase = next((p for p in PHASES if p == (said.value if said else named)), None)
+    if phase is None:
+        return
+    problems.extend(check_tasks(node.get("tasks"), phase, layers.content))
+    # As it is stacked: what a patch names must be there, and what it says must fit.
+    found = Problems()
+    for task in layers.effective([], problems=found).drafts[phase].tasks():
+        check_task(task, phase, layers.content, found)
+    problems.extend(p for p in found if p.place and p.place.source is node.place.source)
+
+
+def _lint_policy(node: Node, layers: Layers, problems: Problems) -> None:
+    problems.extend(violations(node, POLICY_SCHEMA, Ids("PR406", "PR406", "PR406")))
+    # The built-in policy also names what a later version brings.
+    if node.place.source.layer != "built-in":
+        drafts = layers.effective([], problems=Problems()).drafts.values()
+        tasks = {t.id: t.module for d in drafts for t in d.tasks()}
+        problems.extend(unknown_names(node, layers.content, tasks))
+
+
+def module_problems(path: str) -> Problems:
+    """What is wrong with a module's file."""
     problems = Problems()
+    name = os.path.basename(path).removesuffix(".py")
+    if name in KEYWORDS:
+        problems.error("PR213", f"{path}: '{name}' is a keyword, so no module may be called that")
     try:
-        data = load_bytes(path)
-        node = read_text(decode(data, path, "file"))
+        source = decode(load_bytes(path), path, "file")
+        phases = load_module(name, path).phases
     except PairunError as e:
         problems.extend(e.problems)
-        return problems, Redactor()
-    if node.get("phase") is not None:
-        layers.check(node, problems)
-        problems.extend(
-            check_tasks(node.get("tasks"), str(node.value["phase"].value), layers.content)
+        return problems
+    for each in foreign_imports(source.text) if "runtime" in phases else ():
+        problems.warning(
+            "PR603",
+            f"the module {name} may run in runtime and imports {each.name}, "
+            "which the user's image may not have",
+            Place(source, each.line, each.column),
+            "only the standard library and pairun.module are there; or phases = ('init',)",
         )
-    elif node.get("summary") is not None:
-        check_spec(node, layers.content, problems)
-        for phase in ("init", "runtime"):
-            problems.extend(check_tasks(node.get(phase), phase, layers.content))
-    elif node.get("job_may") is not None:
-        problems.extend(violations(node, POLICY_SCHEMA, Ids("PR406", "PR406", "PR406")))
-    else:
-        return _lint_job(path, data, layers)
-    return problems, Redactor()
+    return problems
 
 
 def _lint_job(path: str, data: bytes, layers: Layers) -> tuple[Problems, Redactor]:
@@ -94,54 +207,3 @@ def _lint_job(path: str, data: bytes, layers: Layers) -> tuple[Problems, Redacto
         return problems, Redactor()
     review = review_loaded(path, job, problems, layers, [])
     return review.problems, review.redactor
-
-
-def check_tasks(tasks: Node | None, phase: str, content: Content) -> Problems:
-    """What only shows in a whole task: its module, its arguments, and waits that nothing bounds."""
-    problems = Problems()
-    for node in tasks.elements() if tasks else ():
-        if (inner := node.get("tasks")) is not None:
-            problems.extend(check_tasks(inner, phase, content))
-            continue
-        task = draft_task(node, content.modules, "file", problems)
-        if task is None:
-            continue
-        _check_arguments(task, phase, content, problems)
-        handlers = node.get("on_exit")
-        for each in handlers.elements() if handlers else ():
-            if handler := draft_task(each, content.modules, "file", problems):
-                _check_arguments(handler, phase, content, problems)
-        if node.get("retries") and not (node.get("timeout") or node.get("deadline")):
-            problems.warning(
-                "PR910",
-                f"the task '{task.id}' is tried again and again, and nothing bounds an attempt",
-                node.place,
-                "add timeout or deadline",
-            )
-    return problems
-
-
-def _check_arguments(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
-    try:
-        cls = content.module(task.module)
-    except PairunError as e:
-        problems.extend(e.problems)
-        return
-    if phase not in cls.phases:
-        problems.error(
-            "PR212",
-            f"the module '{task.module}' does not run in {phase}",
-            task.args.key or task.args.place,
-            f"it runs in {' and '.join(cls.phases)}",
-        )
-    values = task.args.plain()
-    pending = frozenset(k for k, n in task.args.items() if _has_expressions(n))
-    for p in build(cls, values, pending)[1]:
-        at = task.args.at(p.path) or task.args
-        place = at.key or at.place if p.id in ("PR604", "PR606") else at.place
-        problems.error(p.id, f"{task.module}: {p.message}", place, p.hint)
-
-
-def _has_expressions(node: Node) -> bool:
-    children = [*node.elements(), *(child for _, child in node.items())]
-    return is_template(node.value) or any(map(_has_expressions, children))

@@ -55,13 +55,16 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
+        from pairun.cli.common import give_up_stdout
+
         # the reader of our output went away; the rest is not wanted
+        give_up_stdout()
         sys.stderr.close()
         return 141
     except Exception as e:
         import os
 
-        if isinstance(e, OSError) and _stdout_fails():
+        if isinstance(e, OSError) and e.filename is None and _stdout_fails():
             from pairun.cli.common import give_up_stdout, unwritable
 
             give_up_stdout()
@@ -75,8 +78,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _stdout_fails() -> bool:
-    """Whether standard output still holds what it cannot get rid of."""
+    """Whether standard output takes nothing; after an error that no file's name comes with."""
     try:
+        # A large text is not kept to be written again, so that it takes one more line to know.
+        sys.stdout.write("\n")
         sys.stdout.flush()
     except OSError:
         return True

@@ -78,12 +78,9 @@ def decide(policies: Iterable[RolePolicy], ended: list[Ended], total: int) -> De
                 because=f"{last}{count}",
             )
         if policy.min_succeeded != NEVER and len(succeeded) >= policy.min_succeeded:
-            many = "s" if policy.instances > 1 else ""
+            of = f"{len(succeeded)} of {policy.instances}"
             return Decision(
-                succeeded=True,
-                code=0,
-                because=f"{len(succeeded)} of {policy.instances} instance{many} of {policy.role} "
-                "succeeded",
+                succeeded=True, code=0, because=f"{of} instances of {policy.role} succeeded"
             )
     if len(ended) == total:
         return Decision(succeeded=True, code=0, because="all instances have ended")

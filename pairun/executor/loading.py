@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from pairun.errors import PairunError, Problem
+from pairun.executor.contract import mistakes
 from pairun.executor.plan import Plan
 from pairun.module import CheckModule, Module, StateModule
 
@@ -23,8 +25,8 @@ def load_module(name: str, path: str, sha256: str | None = None) -> type[Module]
         sha256: hex digest of the file that was planned, or None to take any.
 
     Raises:
-        PairunError: the file is missing, is not the one that was planned, raises on import, or
-            holds no or several module classes.
+        PairunError: the file is missing, is not the one that was planned, raises on import,
+            holds no or several module classes, or one that lacks what a module must have.
     """
     try:
         with open(path, "rb") as f:
@@ -49,7 +51,9 @@ def _execute(name: str, path: str, data: bytes) -> ModuleType:
     # typing.get_type_hints looks the names of a class up in its module
     sys.modules[qualified] = loaded
     try:
-        exec(compile(data, path, "exec"), loaded.__dict__)  # noqa: S102 - that is what a module is
+        # Standard output may be a document (--json): what a module prints here is none of it.
+        with contextlib.redirect_stdout(sys.stderr):
+            exec(compile(data, path, "exec"), loaded.__dict__)  # noqa: S102 - that is what a module is
     except (Exception, SystemExit) as e:
         del sys.modules[qualified]
         raise PairunError(
@@ -94,6 +98,8 @@ def _module_class(path: str, loaded: ModuleType) -> type[Module]:
                 f"the class of {path} must be a StateModule or a CheckModule made with @define",
             )
         )
+    if found := [Problem("PR603", f"{path} {what}", None, hint) for what, hint in mistakes(cls)]:
+        raise PairunError(*found)
     return cls
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairun.executor.arguments import build
+from pairun.executor.contract import told
 from pairun.executor.plan import Late, Task
 from pairun.module import (
     CheckModule,
@@ -33,18 +36,30 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
         return Verdict("check", f"depends on {late.because}" if late else "it looks when it runs")
     if late is not None:
         return unknown(f"depends on {late.because}")
-    module, problems = build(cls, task.args)
-    if module is None:
-        return unknown("; ".join(p.message for p in problems))
-    assert isinstance(module, StateModule)
     try:
-        return module.plan(module.probe(context))
+        # Standard output may be a document (--json): what a module prints here is none of it.
+        with contextlib.redirect_stdout(sys.stderr):
+            return _planned(task, cls, context)
     except UnknownUntilRun as e:
         return unknown(e.because)
     except Skip as e:
         return Verdict("no_change", e.because)
     except Failure as e:
         return unknown(f"as things are it would fail: {e.message}")
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - a module's code may raise anything
+        return unknown(f"the module failed while it looked: {told(e)}")
+
+
+def _planned(task: Task, cls: type[Module], context: Context) -> Verdict:
+    module, problems = build(cls, task.args)
+    if module is None:
+        return unknown("; ".join(p.message for p in problems))
+    assert isinstance(module, StateModule)
+    verdict: object = module.plan(module.probe(context))
+    if isinstance(verdict, Verdict):
+        return verdict
+    what = type(verdict).__name__
+    return unknown(f"the module failed while it looked: plan returned {what}, no verdict")
 
 
 def late_values(value: Any) -> Iterator[Late]:

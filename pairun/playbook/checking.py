@@ -95,7 +95,9 @@ def _problems(
         for name in schema["required"]:
             if node.get(name) is None and f"'{name}'" in error.message:
                 place = node.key or node.place
-                yield Problem(ids.missing, f"'{name}' is missing", place, _meant(name, node, schema))
+                yield Problem(
+                    ids.missing, f"'{name}' is missing", place, _meant(name, node, schema)
+                )
     elif error.validator == "propertyNames" or "propertyNames" in error.schema_path:
         for name, child in node.items():
             if name == error.instance:

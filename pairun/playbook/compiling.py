@@ -9,7 +9,8 @@ import attrs
 
 import pairun
 from pairun.errors import PairunError, Place, Problems
-from pairun.executor.arguments import arguments, build
+from pairun.executor.arguments import arguments
+from pairun.executor.contract import argument_problems
 from pairun.executor.plan import (
     DEFAULT_DELAY_S,
     DEFAULT_GRACE_S,
@@ -82,6 +83,7 @@ class _Compiler:
         # Values were checked where they were read; only after a problem can one be of a wrong kind.
         self._sound = not problems.errors
         self._modules: set[str] = set()
+        self._unusable = Problems()
         self._vars: dict[str, Any] = {}
         self._results = Unknown(
             "the results of tasks before it",
@@ -100,6 +102,8 @@ class _Compiler:
                     steps.append(Group(name=step.name, tasks=tasks, where=str(step.place)))
             elif not step.disabled and (task := self._task(step)):
                 steps.append(task)
+        # Without its module a task cannot be shown either; the others were still checked.
+        self._unusable.raise_errors()
         self._check_user_command(steps)
         grace = self._duration(draft.grace, None) if draft.grace else None
         return Plan(
@@ -123,6 +127,24 @@ class _Compiler:
                         later.place if later else None,
                         "use on_exit for what must happen after the command",
                     )
+        if self._draft.phase == "runtime":
+            self._check_command_runs(steps)
+
+    def _check_command_runs(self, steps: list[Step]) -> None:
+        found = [d for d in self._draft.tasks() if d.module == USER_COMMAND]
+        never = {t.id for s in steps if isinstance(s, Task) for t in (s,) if t.when is False}
+        if any(not d.disabled and d.id not in never for d in found):
+            return
+        place = self._draft.place
+        for d in found:
+            when = d.node.get("when")
+            place = d.disabled or (when.place if when else place)
+        self._problems.error(
+            "PR205",
+            "'user_command' is missing" + (": here it is taken out" if found else ""),
+            place,
+            "it is the last task of the runtime phase: user_command: {script: …}",
+        )
 
     # --- scopes ---
 
@@ -152,7 +174,7 @@ class _Compiler:
         try:
             return self._rewritten(render(node.value, node.place, self._scope(node, draft, local)))
         except PairunError as e:
-            self._problems.extend(e.problems)
+            self._problems.extend(p._replace(also=_used_at(draft, p.place)) for p in e.problems)
             return _Broken
 
     def _rewritten(self, value: Any) -> Any:
@@ -173,7 +195,11 @@ class _Compiler:
 
     def _task(self, draft: TaskDraft, handler_of: Task | None = None) -> Task | None:
         where = self._keywords(draft)
-        cls = self._content.module(draft.module)
+        try:
+            cls = self._content.module(draft.module)
+        except PairunError as e:
+            self._unusable.extend(e.problems)
+            return None
         self._modules.add(draft.module)
         if self._draft.phase not in cls.phases:
             self._problems.error(
@@ -286,7 +312,7 @@ class _Compiler:
         try:
             return condition(str(node.value), node.place, self._scope(node, draft, local))
         except PairunError as e:
-            self._problems.extend(e.problems)
+            self._problems.extend(p._replace(also=_used_at(draft, p.place)) for p in e.problems)
             return False
 
     def _arguments(self, draft: TaskDraft, local: Mapping[str, Any]) -> dict[str, Any]:
@@ -295,11 +321,11 @@ class _Compiler:
         values = {k: self._value(v, draft, local) for k, v in node.items()}
         broken = any(v is _Broken for v in _leaves(values))
         pending = frozenset(k for k, v in values.items() if any(_unready(x) for x in _leaves(v)))
-        _, found = build(cls, values, pending)
-        for p in found:
+        for p in argument_problems(cls, values, pending):
             at = node.at(p.path) or node
             place = at.key or at.place if p.id in ("PR604", "PR606") else at.place
-            self._problems.error(p.id, f"{draft.module}: {p.message}", place, p.hint)
+            also = _used_at(draft, place)
+            self._problems.error(p.id, f"{draft.module}: {p.message}", place, p.hint, also)
         if broken:
             return {}
         # null returns to the default; arguments that may be null keep it
@@ -319,6 +345,7 @@ class _Compiler:
                 self._problems,
                 scope=draft.scope,
                 failure_policy=draft.handler_policy,
+                used_at=draft.used_at,
             )
             if handler is None:
                 continue
@@ -383,6 +410,13 @@ class _BrokenValue(str):
 
 
 _Broken = _BrokenValue("(not valid)")
+
+
+def _used_at(draft: TaskDraft | None, place: Place | None) -> tuple[tuple[str, Place], ...]:
+    """Of a problem in a plugin's spec the job's line: the value came from its parameters."""
+    if draft is None or draft.used_at is None or (place and place.source.layer == "job"):
+        return ()
+    return (("the plugin is used here", draft.used_at),)
 
 
 def _fits(keyword: str, node: Node) -> bool:

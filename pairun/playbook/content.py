@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.loading import built_in_folder, load_module
 from pairun.executor.plan import ModuleFile
 from pairun.module import Module
 from pairun.playbook.keywords import KEYWORDS
+from pairun.playbook.names import FOLDERS, PLAYBOOK_FILES, unread
 from pairun.playbook.texts import decode, load_bytes
 
 if TYPE_CHECKING:
     from pairun.playbook.reading import Node
-
-_FOLDERS = ("modules", "playbooks", "plugin_specs")
-_PLAYBOOK_FILES = ("init", "runtime", "policy")
 
 
 @attrs.frozen(kw_only=True)
@@ -56,7 +54,7 @@ class Root:
             for n in names
             if n.endswith(ending) and not n.startswith(("_", "."))
         }
-        return {n: p for n, p in found.items() if not self.flat or n in _PLAYBOOK_FILES}
+        return {n: p for n, p in found.items() if not self.flat or n in PLAYBOOK_FILES}
 
     def digest(self) -> str:
         """The first 12 hex digits of the SHA-256 over names and contents."""
@@ -69,6 +67,14 @@ class Root:
             for name, path in self.files(folder, ending).items():
                 sha.update(f"{folder}/{name}\0".encode() + load_bytes(path) + b"\0")
         return sha.hexdigest()[:12]
+
+
+def root_around(path: str) -> str | None:
+    """The content root that a file seems to lie in, by the name of its folder."""
+    folder = os.path.dirname(path) or "."
+    if os.path.basename(os.path.abspath(folder)) not in FOLDERS:
+        return None
+    return os.path.dirname(folder) or (".." if folder == "." else ".")
 
 
 def built_in_root() -> Root:
@@ -112,13 +118,33 @@ class Content:
                 found[name] = (path, root)
         return found
 
-    def playbooks(self, name: str) -> list[Node]:
-        """The documents of that name (``init``, ``runtime``, ``policy``), lowest root first."""
-        return [
-            self.document(path, root)
-            for root in self.roots
-            if (path := root.files("playbooks", ".yaml").get(name))
-        ]
+    def playbooks(self, name: str, problems: Problems | None = None) -> list[Node]:
+        """The documents of that name (``init``, ``runtime``, ``policy``), lowest root first.
+
+        Args:
+            name: the files' name.
+            problems: takes what is wrong with those that cannot be read, instead of an exception.
+        """
+        found = []
+        for root in self.roots:
+            if (path := root.files("playbooks", ".yaml").get(name)) is None:
+                continue
+            try:
+                found.append(self.document(path, root))
+            except PairunError as e:
+                if problems is None:
+                    raise
+                problems.extend(e.problems)
+        return found
+
+    def own(self, path: str) -> tuple[str, Root] | None:
+        """The file of a root that a path leads to, and the root."""
+        for root in self.roots:
+            for folder in ("playbooks", "plugin_specs"):
+                for each in root.files(folder, ".yaml").values():
+                    if os.path.realpath(each) == os.path.realpath(path):
+                        return each, root
+        return None
 
     def document(self, path: str, root: Root) -> Node:
         """A YAML file of a root, read once."""
@@ -162,7 +188,7 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
     """
     roots = [built_in_root()]
     for path in [*filter(None, env.get("PAIRUN_PATH", "").split(":")), *extra]:
-        if not any(os.path.isdir(os.path.join(path, f)) for f in _FOLDERS):
+        if not any(os.path.isdir(os.path.join(path, f)) for f in FOLDERS):
             raise PairunError(
                 Problem(
                     "PR601",
@@ -172,6 +198,15 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
             )
         roots.append(Root(path=path, layer="cluster"))
     config = env.get("PAI_CONFIG_DIR")
-    if config and any(os.path.isfile(os.path.join(config, f"{n}.yaml")) for n in _PLAYBOOK_FILES):
-        roots.append(Root(path=config, layer="cluster", flat=True))
+    if config and not os.path.isdir(config):
+        raise PairunError(
+            Problem(
+                "PR601",
+                f"PAI_CONFIG_DIR: {config} is not a folder",
+                hint="correct the variable, or unset it",
+            )
+        )
+    flat = Root(path=config or "", layer="cluster", flat=True)
+    if config and (flat.files("playbooks", ".yaml") or any(unread(config, flat=True))):
+        roots.append(flat)
     return Content(roots)

@@ -14,6 +14,7 @@ from pairun.playbook.content import Content
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
+from pairun.playbook.names import unread
 from pairun.playbook.patches import Patcher
 from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.reading import Node
@@ -45,34 +46,59 @@ class Layers:
 
     Args:
         content: the content roots.
+        found: takes what is wrong with them, instead of an exception; such layers are good for
+            finding more, and not for plans.
+
+    Attributes:
+        warnings: what will surprise in the roots themselves; every review has them.
 
     Raises:
         PairunError: a playbook, policy or plugin spec of a root is not valid.
     """
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: Content, found: Problems | None = None) -> None:
         self.content = content
+        self.warnings = tuple(
+            p for r in content.roots if r.layer != "built-in" for p in unread(r.path, flat=r.flat)
+        )
         self._schema = playbook_schema({name: {} for name in content.modules})
-        problems = Problems()
-        self.policy = read_policy(content.playbooks("policy"), problems)
-        for phase in PHASES:
-            for document in content.playbooks(phase):
-                self.check(document, problems)
-                said = document.get("phase")
-                if said is not None and said.value in PHASES and said.value != phase:
-                    problems.error(
-                        "PR204",
-                        f"'phase' must be {phase} in a file of that name, not {said.value}",
-                        said.place,
-                    )
+        problems = Problems() if found is None else found
+        self.policy = read_policy(content.playbooks("policy", problems), problems)
+        self._playbooks = {phase: content.playbooks(phase, problems) for phase in PHASES}
+        for phase, documents in self._playbooks.items():
+            for document in documents:
+                self.check(document, problems, phase)
         self._spec_problems: dict[str, Problems] = {}
-        problems.raise_errors()
+        if found is None:
+            problems.raise_errors()
 
-    def check(self, document: Node, problems: Problems) -> None:
-        """Check a playbook document against the format."""
+    def check(self, document: Node, problems: Problems, phase: str | None = None) -> None:
+        """Check a playbook document against the format.
+
+        Args:
+            document: the playbook.
+            problems: takes what is wrong.
+            phase: the phase that its file's name says.
+        """
         problems.extend(violations(document, self._schema, _IDS, foreign=FOREIGN, what="keyword"))
-        if document.get("tasks") is None and document.get("patches") is None:
+        tasks, patches = document.get("tasks"), document.get("patches")
+        if tasks is None and patches is None:
             problems.error("PR205", "a playbook has 'tasks' or 'patches'", document.place)
+        elif tasks is not None and patches is not None:
+            problems.error(
+                "PR207",
+                "a playbook has 'tasks' or 'patches', not both: the one replaces the playbook "
+                "of a lower layer, the other changes it",
+                patches.key or patches.place,
+                also=[("the tasks", tasks.key or tasks.place)],
+            )
+        said = document.get("phase")
+        if phase and said is not None and said.value in PHASES and said.value != phase:
+            problems.error(
+                "PR204",
+                f"'phase' must be {phase} in a file of that name, not {said.value}",
+                said.place,
+            )
 
     def effective(
         self,
@@ -92,8 +118,11 @@ class Layers:
             user_extension: what plugin specs see under that name.
             problems: takes everything that is wrong.
         """
+        problems.extend(self.warnings)
         drafts = {phase: self._base(phase, problems) for phase in PHASES}
         sound = [u for u in uses if self._spec_is_sound(u.plugin, problems)]
+        for draft in drafts.values():
+            draft.left_out |= {u.base_id for u in uses if u not in sound}
         add_plugins(drafts, self.content, sound, self.policy, user_extension, problems)
         for layer, node in (("engine", engine), ("job", job)):
             if node is not None:
@@ -116,11 +145,12 @@ class Layers:
 
     def _base(self, phase: Phase, problems: Problems) -> Draft:
         draft = Draft(phase=phase)
-        for document in self.content.playbooks(phase):
+        for document in self._playbooks[phase]:
             origin = document.place.source.layer
             if (tasks := document.get("tasks")) is not None:
                 draft.steps = self._steps(tasks, origin, problems)
                 draft.vars, draft.grace = {}, None
+                draft.place = tasks.key or tasks.place
             for name, node in (document.get("vars") or Node({}, document.place)).items():
                 draft.vars[name] = merged(draft.vars.get(name), node)
                 if name in RESERVED:
@@ -153,7 +183,14 @@ class Layers:
         policy = self.policy if layer == "job" else None
         before = len(problems.errors)
         problems.extend(
-            violations(node, self._layer_schema(), _IDS, foreign=FOREIGN, what="keyword")
+            violations(
+                node,
+                self._layer_schema(),
+                _IDS,
+                foreign=FOREIGN,
+                what="keyword",
+                whole="extras.pairun",
+            )
         )
         if len(problems.errors) > before and not isinstance(node.value, dict):
             return

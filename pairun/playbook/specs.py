@@ -170,7 +170,7 @@ def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> No
     # A prerequisite's own entry is its parameters, and carries keys for others too.
     free = use.parameters.place == use.place
     for name, node in use.parameters.items():
-        if name not in known and (not free or get_close_matches(name, known, n=1, cutoff=0.8)):
+        if name not in known and (not free or get_close_matches(name, known, n=1, cutoff=0.75)):
             problems.warning(
                 "PR911",
                 f"the plugin '{use.plugin}' has no parameter '{name}'",

@@ -271,4 +271,8 @@ def problem_data(p: Problem, redactor: Redactor | None = None) -> dict[str, Any]
         "column": p.place.column if p.place else None,
         "layer": p.place.source.layer if p.place else None,
         "hint": mask(p.hint) if p.hint else None,
+        "also": [
+            {"what": what, "file": at.source.file, "line": at.line, "column": at.column}
+            for what, at in p.also
+        ],
     }

@@ -10,7 +10,7 @@ import attrs
 
 from pairun.executor.journal import Record, read_journal
 from pairun.module import format_duration
-from pairun.report.terminal import Style
+from pairun.report.terminal import Style, fit, visible
 
 WIDTH = 100
 
@@ -150,8 +150,10 @@ def _last_words(records: Sequence[Record], end: Record) -> str:
     if not re.search(r"exit code \d+$", end["message"]):
         return ""
     attempts = [r for r in records if r["type"] == "attempt_end" and r["task"] == end["task"]]
-    lines = [line for line in (attempts[-1].get("output") or () if attempts else ()) if line.strip()]
-    return f" ({lines[-1].strip()})" if lines else ""
+    lines = [
+        line for line in (attempts[-1].get("output") or () if attempts else ()) if line.strip()
+    ]
+    return f" ({fit(visible(lines[-1].strip()), WIDTH)})" if lines else ""
 
 
 def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:

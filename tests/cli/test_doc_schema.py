@@ -81,7 +81,7 @@ def test_a_listing_names_everything(shell: Shell, listing: str, names: list[str]
 def test_a_name_that_nobody_has(shell: Shell) -> None:
     """The nearest name is shown, and it is an error."""
     said = shell("doc", "git_clon")
-    assert (said.code, said.ids) == (1, ["PR801"])
+    assert (said.code, said.ids) == (2, ["PR801"])
     assert "did you mean 'git_clone'?" in said.err
 
 

@@ -111,3 +111,181 @@ def test_a_file_that_cannot_be_read(shell: Shell) -> None:
     """An absent file is an error beside the others', which are checked all the same."""
     said = shell("lint", shell.tmp / "absent", shell.file("p.yaml", "job_may: {x: 1}\n"))
     assert (said.code, sorted(said.ids)) == (1, ["PR108", "PR406"])
+
+
+MODULE = '''\
+from pairun.module import CheckModule, Context, define
+import json
+import requests
+
+
+@define
+class Greet(CheckModule):
+    """Greet somebody."""
+
+    example = "greet: {}"
+
+    def check(self, ctx: Context) -> None:
+        ctx.log("hello")
+'''
+
+
+def test_a_module_is_linted(shell: Shell) -> None:
+    """A module's file is loaded; what the user's image may not have is a warning."""
+    text = MODULE.replace("import requests", "try:\n    import requests\nexcept ImportError: ...")
+    said = shell("lint", shell.file("greet.py", text))
+    assert (said.code, said.ids) == (0, ["PR603"])
+    assert "imports requests" in said.err
+    assert "greet.py:4:5" in said.err
+    only_init = text.replace("example =", "phases = ('init',)\n    example =")
+    assert shell("lint", shell.file("greet.py", only_init)).ids == []
+    assert shell("lint", shell.file("greet.py", "1 / 0\n")).ids == ["PR602"]
+    assert shell("lint", shell.file("greet.py", text.replace("check", "chek"))).ids == ["PR603"]
+    assert shell("lint", shell.file("when.py", only_init)).ids == ["PR213"]
+    assert shell("lint", *(shell.project / "modules").glob("*.py")).code == 0
+
+
+def test_a_file_is_checked_against_the_root_it_lies_in(shell: Shell) -> None:
+    """A playbook, spec or policy sees the modules and tasks of its own content root."""
+    root = shell.root(
+        {
+            "modules/greet.py": MODULE.replace("import requests\n", ""),
+            "playbooks/init.yaml": "phase: init\ntasks: [{name: G, greet: {}}]\n",
+            "playbooks/runtime.yaml": "phase: runtime\npatches: [{patch: mount_storag}]\n",
+            "plugin_specs/hello.yaml": "summary: S\nruntime: [{name: N, greet: {}}]\n",
+            "playbooks/policy.yaml": "job_may: {patch: {greet: [retries]}}\n",
+        }
+    )
+    for path in ("playbooks/init.yaml", "plugin_specs/hello.yaml", "playbooks/policy.yaml"):
+        assert shell("lint", root / path).ids == []
+    said = shell("lint", "cluster/playbooks/runtime.yaml")
+    assert (said.code, said.ids) == (1, ["PR401"])
+    assert "did you mean 'mount_storage'?" in said.err
+
+
+def test_a_patch_is_checked_as_it_is_stacked(shell: Shell) -> None:
+    """Its mistakes are found at once: keywords, ids, and arguments of the patched task's module."""
+    root = shell.root(
+        {
+            "playbooks/init.yaml": "phase: init\npatches:\n"
+            "  - {patch: barrier, retris: 1}\n"
+            "  - {patch: barier}\n"
+            "  - {patch: image_check, args: {polcy: warn}}\n"
+            "  - {patch: barrier, args: {timeout: 5}}\n"
+        }
+    )
+    said = shell("lint", root / "playbooks/init.yaml")
+    assert sorted(said.ids) == ["PR201", "PR210", "PR401", "PR604"]
+    with_root = shell("lint", root / "playbooks/init.yaml", "--root", root)
+    assert sorted(with_root.ids) == sorted(said.ids)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "id_", "says"),
+    [
+        ("plugin_specs/a.yaml", "sumary: S\n", "PR205", "'summary' is missing"),
+        ("plugin_specs/a.yaml", "sumary: S\n", "PR201", "did you mean 'summary'?"),
+        ("playbooks/init.yaml", "phse: init\ntasks: []\n", "PR201", "did you mean 'phase'?"),
+        ("playbooks/init.yaml", "phase: runtime\npatches: []\n", "PR204", "must be init"),
+        ("playbooks/policy.yaml", "jobmay: {}\n", "PR406", "did you mean 'job_may'?"),
+        ("else/a.yaml", "sumary: S\n", "PR201", "did you mean 'summary'?"),
+        ("else/a.yaml", "phas: init\n", "PR201", "did you mean 'phase'?"),
+        ("else/a.yaml", "jobmay: {}\n", "PR406", "did you mean 'job_may'?"),
+        ("else/a.yaml", "tasks: []\n", "PR205", "'phase' is missing"),
+        ("playbooks/int.yaml", "phase: init\ntasks: []\n", "PR912", "did you mean 'init.yaml'?"),
+    ],
+)
+def test_a_slip_does_not_make_it_a_job(
+    shell: Shell, path: str, text: str, id_: str, says: str
+) -> None:
+    """What a file is meant to be, its folder tells, or a key that is nearly right."""
+    said = shell("lint", shell.file(f"cluster/{path}", text))
+    assert id_ in said.ids
+    assert says in said.err
+    assert not {"PR501", "PR502", "PR504"} & set(said.ids)
+
+
+POLICY: list[tuple[str, str]] = [
+    ("plugins: {deny: [shh]}", "there is no plugin 'shh'"),
+    ("plugins: {allow: [gti]}", "there is no plugin 'gti'"),
+    ("insert: {runtime: [downlod]}", "there is no module 'downlod'"),
+    ("insert: {runtime: [barrier]}", "does not run in runtime"),
+    ("patch: {git_clone: [retris]}", "there is no keyword 'retris'"),
+    ("patch: {git_clone: [args.dept]}", "the module 'git_clone' has no argument 'dept'"),
+    (
+        "patch: {barrier: [args.backend, args.bakend.x]}",
+        "the module 'barrier' has no argument 'bakend'",
+    ),
+    ("patch: {git_clon: [retries]}", "there is no task or module 'git_clon'"),
+    ("disable: [port_chek]", "there is no task or module 'port_chek'"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), POLICY)
+def test_names_in_a_policy_that_nothing_bears(shell: Shell, text: str, says: str) -> None:
+    """A slip in a policy is a warning; another version may have what is named."""
+    said = shell("lint", shell.file("p.yaml", f"job_may: {{{text}}}\n"))
+    assert (said.code, said.ids) == (0, ["PR406"])
+    assert says in said.err
+
+
+def test_a_policy_may_name_what_a_job_brings(shell: Shell) -> None:
+    """Ids of plugins' tasks, of prerequisites, the star, and every part of an argument."""
+    text = (
+        "job_may:\n  patch: {'*': [retries], git_2: ['*'], mnist: [args.x], file: [args.mode]}\n"
+        "  disable: '*'\n  insert: {init: '*', runtime: [cmd]}\n  plugins: {allow: '*', deny: []}\n"
+    )
+    assert shell("lint", shell.file("p.yaml", text)).ids == []
+
+
+def test_a_warning_of_a_root_is_said_once(shell: Shell) -> None:
+    """However many of its files are linted."""
+    root = shell.root({"playbooks/int.yaml": "phase: init\ntasks: []\n", "plugin_specs/a.yaml": ""})
+    said = shell("lint", root / "playbooks/int.yaml", root / "plugin_specs/a.yaml", "--root", root)
+    assert said.ids.count("PR912") == 1
+
+
+BROKEN = '''\
+from pairun.module import Context, StateModule, Verdict, define, no_change
+
+print("hello")
+
+
+@define
+class Bad(StateModule):
+    """Go wrong."""
+
+    example = "bad: {}"
+
+    def probe(self, ctx: Context) -> float:
+        print("looking")
+        return 1 / 0
+
+    def plan(self, state: float) -> Verdict:
+        return no_change("fine")
+
+    def apply(self, ctx: Context) -> None:
+        ctx.log("applied")
+'''
+
+
+def test_a_faulty_module_is_not_pairuns_fault(shell: Shell) -> None:
+    """A review with it is a document still, and its verdict says who failed."""
+    playbook = "phase: init\ntasks: [{name: B, bad: {}}]\n"
+    root = shell.root({"modules/bad.py": BROKEN, "playbooks/init.yaml": playbook})
+    data = shell.process("--dry-run", "--json", shell.job(), "--root", root).data
+    (task,) = data["roles"]["worker"]["init"]
+    assert (task["verdict"], task["because"]) == (
+        "unknown",
+        "the module failed while it looked: ZeroDivisionError: division by zero",
+    )
+
+
+def test_the_rest_is_documented_beside_what_cannot_be_loaded(shell: Shell) -> None:
+    """One broken file of a root does not take the reference of all others."""
+    root = shell.root({"modules/bad.py": "1 / 0\n", "plugin_specs/worse.yaml": "a: [\n"})
+    said = shell("doc", "--root", root)
+    assert said.code == 0
+    assert "(cannot be loaded: the module bad fails on import" in said.out
+    assert "(cannot be read: " in said.out
+    assert "image_check" in said.out

@@ -122,7 +122,7 @@ def test_what_people_see() -> None:
     assert stream.getvalue().splitlines() == [
         "ok       a: A task (500ms)",
         "failed   a: A task (500ms, attempt 2 of 6)",
-        "         no ****** [permanent, fault: user]",
+        "         no ****** [permanent after 2 attempts; fault: user]",
         "         help: log in",
     ]
 

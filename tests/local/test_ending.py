@@ -44,6 +44,22 @@ def test_interrupt_at_once(job: Any, start: Any) -> None:
     assert "up" not in run.said("w-0")
 
 
+def test_interrupt_in_init(job: Any, start: Any) -> None:
+    """A stop while instances are in init is told as that, and that no command was started."""
+    (job.folder / "root/playbooks").mkdir(parents=True)
+    (job.folder / "root/playbooks/init.yaml").write_text(
+        "phase: init\ntasks:\n  - {id: slow, name: Slow, cmd: {script: 'echo in init; sleep 100'}}\n"
+    )
+    job.role("w", "echo the command ran", instances=2)
+    run = start("--root", str(job.folder / "root"))
+    for index in range(2):
+        run.wait_for(f"w-{index} | " + "  slow | in init")
+    run.signal(signal.SIGINT)
+    assert run.end() == 130
+    assert "failed: stopped by SIGINT during init: no command was started" in run.lines
+    assert " ".join(run.text.split()).count("the command was not started") == 2
+
+
 def test_second_interrupt_kills(job: Any, start: Any, eventually: Any) -> None:
     """A second Ctrl-C ends everything at once."""
     job.role("w", f"trap '' TERM; echo up; bash -c '{LOOP}' {job.mark}")
@@ -112,7 +128,8 @@ def test_process_killed(job: Any, start: Any, eventually: Any, victim: str) -> N
     assert run.end() in (137, 143)
     eventually(lambda: not job.running())
     (job.folder / "go").touch()
-    assert start().end() == 0
+    again = start()
+    assert again.end() == 0, f"{run.text}\n\nagain:\n{again.text}"
 
 
 def _kill(run: Any, phase: str) -> bool:

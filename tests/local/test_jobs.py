@@ -163,6 +163,8 @@ def test_failed_init(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
     assert run.end() == 252
     assert "the command ran" not in run.said("w-0")
     assert any(line.startswith("w-0") and " 252 in " in line for line in run.lines)
+    assert "init failed: the command was not started" in " ".join(run.text.split())
+    assert "failed: w-0's init phase ended with 252" in run.lines
 
 
 def test_choice(job: Any, launch: Any) -> None:
@@ -177,20 +179,22 @@ def test_choice(job: Any, launch: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "id_"),
+    ("args", "id_", "code"),
     [
-        (["--role", "wroker"], "PR509"),
-        (["--instances", "nine=9"], "PR509"),
-        (["--instances", "w=none"], "PR801"),
-        (["--instances", "0"], "PR801"),
-        (["--grace", "30"], "PR210"),
+        (["--role", "wroker"], "PR509", 1),
+        (["--instances", "nine=9"], "PR509", 1),
+        (["--instances", "nine=0"], "PR509", 1),
+        (["--instances", "w=none"], "PR801", 2),
+        (["--instances", "0"], "PR801", 2),
+        (["--instances", "\N{SUPERSCRIPT TWO}"], "PR801", 2),
+        (["--grace", "30"], "PR801", 2),
     ],
 )
-def test_wrong_choice(job: Any, launch: Any, args: list[str], id_: str) -> None:
-    """A choice that does not fit is an error, and nothing is started or made."""
+def test_wrong_choice(job: Any, launch: Any, args: list[str], id_: str, code: int) -> None:
+    """A choice that does not fit is an error; one that never can is wrong usage; nothing is made."""
     job.role("worker", "echo ran").role("w", "echo ran")
     run = launch(*args)
-    assert run.end() == 1
+    assert run.end() == code
     assert f"error[{id_}]" in run.text
     assert not run.folder.exists()
 
@@ -214,6 +218,24 @@ def test_invalid_override(job: Any, launch: Any) -> None:
     assert run.end() == 1
     assert "error[PR401]" in run.text
     assert not run.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("redirection", "why"),
+    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
+)
+def test_output_that_goes_nowhere(job: Any, launch: Any, redirection: str, why: str) -> None:
+    """When standard output takes nothing the job goes on, and the loss is said once, at the end."""
+    job.role("w", "echo one; echo two; exit 7")
+    sh = ("sh", "-c", f'exec "$@" {redirection}', "sh")
+    run = launch("--no-namespace", prefix=sh)
+    assert run.end() == 7
+    assert run.lines[-1] == (
+        f"[pairun] standard output cannot be written: {why}; "
+        "the log files in pairun-run/test hold everything"
+    )
+    assert run.text.count("cannot be written") == 1
+    assert "one\ntwo\n" in (run.folder / "w-0/output.log").read_text()
 
 
 def test_without_gang(job: Any, start: Any) -> None:

@@ -7,6 +7,10 @@ import json
 import pathlib
 from typing import Any
 
+import pytest
+
+from pairun.redaction import Redactor
+from pairun.report.console import Console
 from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
 
@@ -57,7 +61,7 @@ def test_columns() -> None:
     assert lines[1:] == [
         "instance  init       command",
         "worker-0  0 in 1.2s  0 in 1m1s",
-        "ps-0      0 in 1.2s  -          told to end",
+        "ps-0      0 in 1.2s  -          told to end; the command was not started",
         "failed: worker-1 ended with 7",
         "exit code 7",
         "logs: pairun-run/x/INSTANCE/output.log, more in pairun-run/x/INSTANCE/pai/logs",
@@ -83,3 +87,51 @@ def test_notes_and_width(tmp_path: pathlib.Path) -> None:
         assert "exit handlers: tidy ok" in text
         assert "fine" not in text
         assert max(map(len, lines)) <= 100
+
+
+def test_what_a_failed_task_said_last(tmp_path: pathlib.Path) -> None:
+    """Where a failure's message is only an exit code, the last line that the task printed tells."""
+    ends: list[dict[str, Any]] = [
+        {"type": "attempt_end", "task": "load", "outcome": "failed", "output": ["an old line"]},
+        {"type": "attempt_end", "task": "load", "outcome": "failed",
+         "output": ["begin", "no such\033 table", " "]},
+        {"type": "task_end", "task": "load", "outcome": "failed", "attempts": 2,
+         "message": "the script ended with exit code 7"},
+        {"type": "attempt_end", "task": "clone", "outcome": "failed", "output": ["noise"]},
+        {"type": "task_end", "task": "clone", "outcome": "failed", "attempts": 1,
+         "message": "the server refuses"},
+        {"type": "task_end", "task": "none", "outcome": "failed", "attempts": 0,
+         "message": "exit code 1"},
+    ]  # fmt: skip
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("".join(json.dumps({"schema": 1, **r}) + "\n" for r in ends))
+    text = " ".join(" ".join(_render(_instance("w-0", str(journal)))).split())
+    assert (
+        "load failed: the script ended with exit code 7 (no such\N{REPLACEMENT CHARACTER} table)"
+        in text
+    )
+    assert "clone failed: the server refuses;" in text
+    assert "none failed: exit code 1 " in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempts", "of", "says"),
+    [
+        ("transient", 1, 1, "transient: no retries"),
+        ("transient", 3, 3, "transient after 3 attempts"),
+        ("conflict", 1, 4, "conflict: not tried again"),
+        ("permanent", 1, 4, "permanent"),
+        ("permanent", 2, 4, "permanent after 2 attempts"),
+        ("transient", 0, 4, "transient"),
+    ],
+)
+def test_a_failure_says_whether_it_was_tried_again(
+    kind: str, attempts: int, of: int, says: str
+) -> None:
+    """The console tells the kind of a failure in a way that promises no retry that was not made."""
+    stream = io.StringIO()
+    Console(stream, Redactor())(
+        {"type": "task_end", "task": "t", "name": "T", "outcome": "failed", "seconds": 1,
+         "message": "no", "kind": kind, "fault": "user", "attempts": attempts, "of": of}
+    )  # fmt: skip
+    assert f"no [{says}; fault: user]" in stream.getvalue()

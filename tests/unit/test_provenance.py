@@ -134,6 +134,7 @@ def test_the_chain_of_a_whole_job_goes_through_all_layers(
     for n, value in enumerate(values[:-1]):
         text = f"phase: {phase}\n" + (
             f"tasks:\n  - {{id: one, name: One, cmd: {{argv: [a]}}, retries: {value}}}\n"
+            + (desk.command if phase == "runtime" else "")
             if n == 0
             else f"patches:\n  - {{patch: one, retries: {value}}}\n"
         )

@@ -152,3 +152,56 @@ def test_tensorboard_names_every_log_directory(desk: Desk) -> None:
     use = "- {plugin: tensorboard, parameters: {port: 6006, logdir: {a: /a, b: /b}}}\n"
     review = desk.valid(desk.job(plugins=use))
     assert desk.task(review, "tensorboard").environment["LOGDIR_SPEC"] == "a:/a,b:/b"
+
+
+def test_parameters_that_do_not_fit_bring_nothing_else(desk: Desk) -> None:
+    """One mistake is one error: no task of that use, and no complaint about patches of it."""
+    root = desk.root({"plugin_specs/greet.yaml": SPEC, "playbooks/policy.yaml": desk.all_open})
+    patch = "runtime: [{patch: greet_2, retries: 1}]\n"
+    use = "- {plugin: greet, parameters: {woh: anna}}\n"
+    (problem,) = desk.problems(desk.job(patch, plugins=use), root)
+    assert (problem.id, problem.message) == ("PR512", "'who' is missing")
+    assert problem.hint == "did you mean 'who' by 'woh'?"
+
+
+def test_a_problem_in_a_spec_names_the_jobs_line_too(desk: Desk) -> None:
+    """A value that came from the job's parameters does not fit where the spec puts it."""
+    spec = "summary: S\nparameters: {properties: {a: true}}\nruntime:\n"
+    spec += "  - {name: N, cmd: {argv: '{{ parameters.a }}'}}\n"
+    root = desk.root({"plugin_specs/greet.yaml": spec})
+    for parameters, id_ in (("{a: 5}", "PR605"), ("{}", "PR301")):
+        text = desk.job(plugins=f"- {{plugin: greet, parameters: {parameters}}}\n")
+        (problem,) = desk.problems(text, root)
+        assert problem.id == id_
+        ((label, place),) = problem.also
+        assert label == "the plugin is used here"
+        assert desk.at(place).startswith("{plugin: greet")
+
+
+def test_a_misspelt_optional_parameter_is_a_warning(desk: Desk) -> None:
+    """A key that the spec does not list would be dropped in silence."""
+    use = "- {plugin: cmd, parameters: {preCommand: [a]}}\n"
+    review = desk.valid(desk.job(plugins=use))
+    ((id_, hint, place),) = [(p.id, p.hint, p.place) for p in review.problems]
+    assert (id_, hint) == ("PR911", "did you mean 'preCommands'?")
+    assert desk.at(place).startswith("preCommand:")
+
+
+@pytest.mark.parametrize("more", ["additionalProperties: true", "patternProperties: {x: {}}"])
+def test_a_spec_may_take_further_parameters(desk: Desk, more: str) -> None:
+    """Where the schema says that other keys are meant, none is a slip."""
+    spec = f"summary: S\nparameters: {{properties: {{who: {{}}}}, {more}}}\n"
+    root = desk.root({"plugin_specs/greet.yaml": spec})
+    text = desk.job(plugins="- {plugin: greet, parameters: {woh: a}}\n")
+    assert not list(desk.valid(text, root).problems)
+
+
+def test_a_prerequisite_carries_free_keys(desk: Desk) -> None:
+    """Of a prerequisite's own keys only a near miss of a parameter is worth a word."""
+    root = desk.root({"plugin_specs/greet.yaml": SPEC})
+    entry = "{name: hi, type: data, plugin: com.microsoft.pai.runtimeplugin.greet, who: anna, uri: [a], version: 2"
+    for more, ids in (("}", []), (", lout: true}", ["PR911"])):
+        text = desk.job_text.replace("taskRoles:", f"  - {entry}{more}\ntaskRoles:").replace(
+            "    instances", "    prerequisites: [hi]\n    instances"
+        )
+        assert [p.id for p in desk.valid(text, root).problems] == ids

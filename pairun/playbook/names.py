@@ -1,0 +1,76 @@
+"""The names of what a content root holds, and of what was meant to be one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from pairun.errors import Problem, nearest
+
+FOLDERS = ("modules", "playbooks", "plugin_specs")
+PLAYBOOK_FILES = ("init", "runtime", "policy")
+_YAML = (".yaml", ".yml")
+
+
+def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
+    """Warn of files and folders that were meant for pairun, by their names, and that nobody reads.
+
+    Args:
+        root: the content root.
+        flat: a mounted ConfigMap, where other files are other programs'.
+    """
+    if flat:
+        yield from _playbooks(root, near_only=True)
+        return
+    names = _names_in(root)
+    for name in names:
+        path = os.path.join(root, name)
+        if os.path.isdir(path):
+            near = None if name in FOLDERS else nearest(name, FOLDERS)
+            if near and near not in names:
+                yield _nobody_reads(path, f"did you mean '{near}'?")
+        elif name.endswith(_YAML) and os.path.splitext(name)[0] in PLAYBOOK_FILES:
+            yield _nobody_reads(path, "it belongs in the folder playbooks")
+    yield from _playbooks(os.path.join(root, "playbooks"), near_only=False)
+    for folder, ending in (("modules", ".py"), ("plugin_specs", ".yaml")):
+        for path in _sources_in(os.path.join(root, folder)):
+            if not path.endswith(ending):
+                yield _nobody_reads(path, f"in {folder} names end with {ending}")
+
+
+def _playbooks(folder: str, *, near_only: bool) -> Iterator[Problem]:
+    wanted = [f"{n}.yaml" for n in PLAYBOOK_FILES]
+    for path in _sources_in(folder):
+        name = os.path.basename(path)
+        near = nearest(os.path.splitext(name)[0], PLAYBOOK_FILES)
+        if name not in wanted and (near or not near_only):
+            hint = f"did you mean '{near}.yaml'?" if near else f"known: {', '.join(wanted)}"
+            yield _nobody_reads(path, hint)
+
+
+def _sources_in(folder: str) -> list[str]:
+    """The files that look like ours; those that begin with _ or . are meant not to be."""
+    return [
+        os.path.join(folder, n)
+        for n in _names_in(folder)
+        if n.endswith((*_YAML, ".py")) and not n.startswith(("_", "."))
+    ]
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _nobody_reads(path: str, hint: str) -> Problem:
+    return Problem("PR912", f"nobody reads {path}", None, hint, "warning")
+
+
+def root_around(path: str) -> str | None:
+    """The content root that a file seems to lie in, by the name of its folder."""
+    folder = os.path.dirname(path) or "."
+    if os.path.basename(os.path.abspath(folder)) not in FOLDERS:
+        return None
+    return os.path.dirname(folder) or (".." if folder == "." else ".")

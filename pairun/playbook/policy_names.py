@@ -1,0 +1,98 @@
+"""What a policy names: whether there is such a module, plugin, keyword or argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pairun.errors import PairunError, Problem, did_you_mean, nearest
+from pairun.executor.arguments import arguments
+from pairun.playbook.content import Content
+from pairun.playbook.keywords import keywords_of
+from pairun.playbook.reading import Node
+from pairun.playbook.specs import PHASES
+
+_FIXED = ("id", "event")
+"""Keywords that no patch can change."""
+
+
+def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iterator[Problem]:
+    """Warn of names in a policy that nothing bears.
+
+    A cluster may name what only another version has; so these are warnings.
+
+    Args:
+        policy: the policy document.
+        content: the content roots.
+        tasks: id to module of the tasks below the job.
+    """
+    may = policy.get("job_may")
+    if may is None:
+        return
+    known = {*content.modules, *content.specs, *tasks}
+    patch = may.get("patch")
+    for name, entry in patch.items() if patch else ():
+        yield from _task_name(name, entry, known)
+        module = name if name in content.modules else tasks.get(name)
+        for path in entry.elements():
+            yield from _path(path, module, content)
+    disable = may.get("disable")
+    for node in disable.elements() if disable else ():
+        yield from _task_name(str(node.value), node, known)
+    insert = may.get("insert")
+    for phase in PHASES:
+        modules = insert.get(phase) if insert else None
+        for node in modules.elements() if modules else ():
+            yield from _inserted(node, phase, content)
+    plugins = may.get("plugins")
+    for _, names in plugins.items() if plugins else ():
+        for node in names.elements():
+            if node.value not in (*content.specs, "*"):
+                message = f"there is no plugin '{node.value}'"
+                yield _warning(message, node, did_you_mean(str(node.value), content.specs))
+
+
+def _task_name(name: str, node: Node, known: set[str]) -> Iterator[Problem]:
+    """A prerequisite may give a task any id; only what is nearly a known name is a slip."""
+    if {name, re.sub(r"_\d+$", "", name)} & {*known, "*"} or not (near := nearest(name, known)):
+        return
+    message, place = f"there is no task or module '{name}'", node.key or node.place
+    yield Problem("PR406", message, place, f"did you mean '{near}'?", "warning")
+
+
+def _path(node: Node, module: str | None, content: Content) -> Iterator[Problem]:
+    keyword, _, rest = str(node.value).partition(".")
+    known = [k for k in keywords_of("task") if k not in _FIXED]
+    if keyword not in (*known, "args", "*"):
+        message = f"there is no keyword '{keyword}'"
+        yield _warning(message, node, did_you_mean(keyword, [*known, "args"]))
+    elif keyword == "args" and rest and module is not None:
+        name = rest.partition(".")[0]
+        try:
+            names = [a.name for a in arguments(content.module(module))]
+        except PairunError as e:
+            yield from (p._replace(severity="warning") for p in e.problems)
+            return
+        if name not in (*names, "*"):
+            message = f"the module '{module}' has no argument '{name}'"
+            yield _warning(message, node, did_you_mean(name, names))
+
+
+def _inserted(node: Node, phase: str, content: Content) -> Iterator[Problem]:
+    name = str(node.value)
+    if name not in (*content.modules, "*"):
+        message = f"there is no module '{name}'"
+        yield _warning(message, node, did_you_mean(name, content.modules))
+    elif name != "*":
+        try:
+            phases = content.module(name).phases
+        except PairunError as e:
+            yield from (p._replace(severity="warning") for p in e.problems)
+            return
+        if phase not in phases:
+            message = f"the module '{name}' does not run in {phase}"
+            yield _warning(message, node, f"it runs in {' and '.join(phases)}")
+
+
+def _warning(message: str, node: Node, hint: str | None) -> Problem:
+    return Problem("PR406", message, node.place, hint, "warning")
