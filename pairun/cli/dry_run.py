@@ -27,7 +27,7 @@ from pairun.playbook.compiling import history, place_of
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import Node
-from pairun.playbook.template import Partial, Unknown
+from pairun.playbook.views import Partial, Unknown
 from pairun.redaction import Redactor
 from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase
 from pairun.report.review_text import ReviewText, summary

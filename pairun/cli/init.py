@@ -23,7 +23,8 @@ from pairun.module import Failure
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import read_file
-from pairun.playbook.template import Unknown, resolve
+from pairun.playbook.template import resolve
+from pairun.playbook.views import Unknown
 from pairun.redaction import Redactor
 from pairun.report.console import Console
 from pairun.runtime.paths import DEFAULT_PAI_DIR, pai_dir

@@ -30,7 +30,7 @@ from pairun.module import parse_duration
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import read_file
-from pairun.playbook.template import Unknown
+from pairun.playbook.views import Unknown
 from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
 

@@ -19,7 +19,7 @@ from pairun.playbook.compiling import Facts, compile_phase
 from pairun.playbook.effective import Effective, Layers
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.reading import Node, js_text
-from pairun.playbook.template import Unknown
+from pairun.playbook.views import Unknown
 
 CLUSTER_UNKNOWN = Unknown(
     "the addresses of the peers",

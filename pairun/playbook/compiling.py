@@ -31,7 +31,8 @@ from pairun.playbook.effective import RESERVED, Effective
 from pairun.playbook.keywords import KEYWORDS, keywords_of
 from pairun.playbook.policy import Policy
 from pairun.playbook.reading import Node
-from pairun.playbook.template import Scope, Unknown, condition, is_template, render
+from pairun.playbook.template import Scope, condition, is_template, render
+from pairun.playbook.views import Unknown
 
 _IDS = Ids("PR201", "PR204", "PR205")
 _MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_codes")

@@ -11,15 +11,8 @@ import pytest
 from pairun.errors import PairunError, Place, Problem, Source
 from pairun.executor.plan import Late
 from pairun.module import Secret, reveal
-from pairun.playbook.template import (
-    Partial,
-    Scope,
-    Unknown,
-    condition,
-    is_template,
-    render,
-    resolve,
-)
+from pairun.playbook.template import Scope, condition, is_template, render, resolve
+from pairun.playbook.views import Partial, Unknown
 
 NAMES: dict[str, Any] = {
     "n": 5,
@@ -306,7 +299,7 @@ def test_a_runaway_expression_is_stopped(text: str) -> None:
 
 def test_nested_loops_end_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes nothing and never ends is stopped after its seconds."""
-    monkeypatch.setattr("pairun.playbook.template.MAX_SECONDS", 0.2)
+    monkeypatch.setattr("pairun.playbook.views.MAX_SECONDS", 0.2)
     loops = "".join(f"{{% for a{i} in range(10000) %}}" for i in range(3)) + "{% endfor %}" * 3
     begun = time.monotonic()
     assert problem_of(loops).id == "PR304"

@@ -1,0 +1,237 @@
+"""Data as expressions see it: views that know their path, secrets and unknowns, and what they cost."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jinja2 import Undefined
+
+from pairun.executor.plan import Late
+from pairun.module import Secret
+
+MAX_TEXT = 1_000_000
+MAX_RANGE = 10_000
+MAX_SECONDS = 2.0
+MAX_WORK = 16_000_000
+
+
+class Unknown(NamedTuple):
+    """Stands in a scope for what only the run can tell.
+
+    Attributes:
+        because: why, in words.
+        children: the names that exist below it, or None when any may.
+        optional: it may turn out not to exist at all.
+    """
+
+    because: str
+    children: frozenset[str] | None = None
+    optional: bool = False
+
+
+class Partial(NamedTuple):
+    """A mapping of which some entries are known; any other is `Unknown`."""
+
+    known: Mapping[str, Any]
+    because: str
+
+
+class NotKnown(Exception):
+    """An evaluation needs a value that only the run can tell."""
+
+    def __init__(self, because: str) -> None:
+        super().__init__(because)
+        self.because = because
+
+
+class State:
+    """What one evaluation saw and chose."""
+
+    def __init__(self) -> None:
+        self.secret = False
+        self.unknown = ""
+        self.asked = ""
+        self.taken: list[bool] = []
+        self.given = 0
+
+    def begin(self, choices: list[bool]) -> None:
+        """Evaluate once more, with these answers for unknowns that are asked for their truth."""
+        self._choices = choices
+        self.given = len(choices)
+        self.taken = []
+
+    def choose(self, because: str) -> bool:
+        """The truth that an unknown has in this evaluation."""
+        self.asked = self.asked or because
+        n = len(self.taken)
+        self.taken.append(self._choices[n] if n < self.given else False)
+        return self.taken[-1]
+
+
+@contextlib.contextmanager
+def deadline() -> Iterator[None]:
+    """Stop an expression that runs away; between bytecodes, so single operations are bounded too."""
+    work.done = 0
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TooMuch(f"longer than {MAX_SECONDS:g} s")
+
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+class TooMuch(Exception):
+    """An expression costs more than it may."""
+
+
+class Work:
+    """Counts the characters and elements that one evaluation has made."""
+
+    done = 0
+
+    def spend(self, size: int) -> None:
+        """Pay for a text or list of that length."""
+        self.done += size
+        if size > MAX_TEXT:
+            raise TooMuch("a text or list that long")
+        if self.done > MAX_WORK:
+            raise TooMuch("more text than it may make")
+
+
+work = Work()
+
+
+def made(value: Any) -> Any:
+    """A value that an operation has made, once it is paid for."""
+    if isinstance(value, str | list | tuple):
+        work.spend(len(value))
+    return value
+
+
+def wrap(value: Any, path: str, state: State) -> Any:
+    """A value as an expression sees it; looking at a secret is noted."""
+    if isinstance(value, Secret):
+        state.secret = True
+        return value.reveal()
+    if isinstance(value, Unknown):
+        return UnknownView(value, path, state)
+    if isinstance(value, Late):
+        return UnknownView(Unknown(value.because), path, state)
+    if isinstance(value, Partial):
+        return MapView(value.known, path, state, value.because)
+    if isinstance(value, Mapping):
+        return MapView(value, path, state)
+    if isinstance(value, list | tuple):
+        return ListView(value, path, state)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Data again, after an evaluation."""
+    if isinstance(value, UnknownView):
+        raise NotKnown(value.unknown.because)
+    if isinstance(value, MapView | dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, Undefined):
+        str(value)  # raises with the path
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    if isinstance(value, Sequence | Iterator):
+        return [plain(v) for v in value]
+    raise TypeError(f"an expression may not result in {type(value).__name__}")
+
+
+class MapView(Mapping[str, Any]):
+    """A mapping that knows its path; of a `Partial`, the rest is unknown."""
+
+    methods = frozenset({"items", "keys", "values", "get"})
+
+    def __init__(
+        self, data: Mapping[str, Any], path: str, state: State, rest: str | None = None
+    ) -> None:
+        self.data, self.path, self.state, self.rest = data, path, state, rest
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.data and self.rest is not None:
+            return UnknownView(Unknown(self.rest, optional=True), f"{self.path}.{key}", self.state)
+        return wrap(self.data[key], f"{self.path}.{key}", self.state)
+
+    def __iter__(self) -> Iterator[str]:
+        if self.rest is not None:
+            raise NotKnown(self.rest)
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class ListView(Sequence[Any]):
+    """A list that knows its path."""
+
+    def __init__(self, data: Sequence[Any], path: str, state: State) -> None:
+        self.data, self.path, self.state = data, path, state
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return ListView(self.data[index], self.path, self.state)
+        return wrap(self.data[index], f"{self.path}[{index}]", self.state)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __add__(self, other: Any) -> list[Any]:
+        return [*self, *other]
+
+    def __radd__(self, other: Any) -> list[Any]:
+        return [*other, *self]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and not isinstance(other, str) and [*self] == [*other]
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+class UnknownView:
+    """Takes part in any expression; what needs its value makes the whole unknown."""
+
+    __slots__ = ("path", "state", "unknown")
+
+    def __init__(self, unknown: Unknown, path: str, state: State) -> None:
+        self.unknown, self.path, self.state = unknown, path, state
+        state.unknown = state.unknown or unknown.because
+
+    def child(self, name: str) -> UnknownView:
+        """What is below it, unknown as well."""
+        return UnknownView(
+            Unknown(self.unknown.because, None, self.unknown.optional),
+            f"{self.path}.{name}",
+            self.state,
+        )
+
+    def _same(self, *_: Any, **__: Any) -> UnknownView:
+        return self
+
+    def _fail(self, *_: Any) -> Any:
+        raise NotKnown(self.unknown.because)
+
+    def __bool__(self) -> bool:
+        return self.state.choose(self.unknown.because)
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _same  # type: ignore[assignment]
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = _same
+    __truediv__ = __floordiv__ = __neg__ = __pos__ = __call__ = __getitem__ = _same
+    __str__ = __repr__ = __int__ = __float__ = __len__ = __iter__ = __contains__ = _fail
+    __index__ = __hash__ = __html__ = _fail
