@@ -7,7 +7,8 @@ from typing import Any
 from pairun.job.model import Job, Role
 from pairun.job.templates import render_secrets, user_command
 from pairun.module import Secret, reveal
-from pairun.playbook.reading import Node, js_text
+from pairun.playbook.reading import Node
+from pairun.playbook.scalars import js_text
 
 
 def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from pairun.executor.plan import FailurePolicy
 from pairun.job.callbacks import check_callbacks
 from pairun.job.model import RUNTIME_PLUGIN, PluginEntry, Prerequisite
 from pairun.job.nodes import elements, text
-from pairun.playbook.reading import Node, js_text
+from pairun.playbook.reading import Node
+from pairun.playbook.scalars import js_text
 
 _PLUGIN_KEYS = ("plugin", "parameters", "taskroles", "failurePolicy", "hook")
 _HOOKS = ("preTaskStarts", "postTaskSucceeds")

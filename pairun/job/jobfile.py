@@ -16,7 +16,8 @@ from pairun.job.references import (
 )
 from pairun.job.templates import check_tags
 from pairun.job.validation import check_schema
-from pairun.playbook.reading import Node, decode, js_text, load_bytes, node_of, read_text
+from pairun.playbook.reading import Node, decode, load_bytes, node_of, read_text
+from pairun.playbook.scalars import js_text
 
 MASK = "******"
 """What OpenPAI's REST server stores in place of a job's secrets."""

@@ -18,7 +18,8 @@ from pairun.module import Phase, Secret
 from pairun.playbook.compiling import Facts, compile_phase
 from pairun.playbook.effective import Effective, Layers
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.reading import Node, js_text
+from pairun.playbook.reading import Node
+from pairun.playbook.scalars import js_text
 from pairun.playbook.views import Unknown
 
 CLUSTER_UNKNOWN = Unknown(

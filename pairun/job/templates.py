@@ -17,7 +17,8 @@ from pairun.job import mustache
 from pairun.job.model import Job, Prerequisite, Role
 from pairun.job.nodes import elements, entries
 from pairun.module import Secret
-from pairun.playbook.reading import Node, js_text
+from pairun.playbook.reading import Node
+from pairun.playbook.scalars import js_text
 
 TAG = re.compile("<%([^<>%]*)%>")
 """Whatever may be one of our tags; `tag_key` says whether it is."""

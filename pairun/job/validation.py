@@ -8,7 +8,8 @@ from typing import Any
 
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.job.protocol import SCHEMA, Schema
-from pairun.playbook.reading import Node, Timestamp, js_text
+from pairun.playbook.reading import Node
+from pairun.playbook.scalars import Timestamp, js_text
 
 
 def check_schema(node: Node, problems: Problems) -> None:

@@ -9,7 +9,8 @@ from pairun.errors import Place, Problem, Problems, nearest
 from pairun.job.framework import mask_secrets
 from pairun.job.model import Job, Role
 from pairun.job.templates import command_nodes, unresolved_tags, user_command
-from pairun.playbook.reading import Node, js_text
+from pairun.playbook.reading import Node
+from pairun.playbook.scalars import js_text
 from pairun.redaction import MIN_BYTES
 
 

@@ -22,8 +22,8 @@ from pairun.playbook.reading import (
     node_of,
     read_file,
     read_text,
-    resolve_core,
 )
+from pairun.playbook.scalars import resolve_core
 
 # YAML 1.2.2, section 10.3.2.
 CORE: list[tuple[str, Any]] = [

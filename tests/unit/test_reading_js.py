@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source
-from pairun.playbook.reading import Scalar, Timestamp, js_text, read_text, resolve_js
+from pairun.playbook.reading import read_text
+from pairun.playbook.scalars import Scalar, Timestamp, js_text, resolve_js
 
 # What js-yaml 3.15 makes of `k: TEXT` on Node.js, in the time zone UTC: text, type, String(value).
 JS_YAML = [
