@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         problems = [problem_data(p) for p in e.problems]
         _print_document({"schema": SCHEMA, "roles": {}, "problems": problems})
-        return 1
+        return 2 if all(p.id == "PR801" for p in e.problems) else 1
 
 
 def _review(args: argparse.Namespace) -> int:
@@ -102,6 +102,11 @@ def _review(args: argparse.Namespace) -> int:
                 "--dry-run needs a job file",
                 hint="pairun --dry-run JOB; - is standard input",
             )
+        )
+    if args.json and args.why:
+        hint = "the JSON holds every override: leave out --why"
+        raise PairunError(
+            Problem("PR801", "--why prints text, and --json nothing but JSON", hint=hint)
         )
     content = open_content(args.root, os.environ)
     layers = Layers(content)

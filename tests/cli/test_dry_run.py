@@ -66,7 +66,7 @@ def test_warnings_do_not_change_the_exit_code(shell: Shell) -> None:
 def test_no_job_is_a_usage_error(shell: Shell, argv: list[str]) -> None:
     """A review needs a job file, and says how to give one."""
     said = shell(*argv)
-    assert said.code == (1 if "--json" in argv else 2)
+    assert said.code == 2
     assert "PR801" in (said.out if "--json" in argv else said.err)
 
 
@@ -234,10 +234,11 @@ def test_json_is_all_of_standard_output_on_every_error(shell: Shell) -> None:
         ([shell.job(path="e"), "--root", module], "PR602"),
         ([shell.job("init: [{patch: a}]", path="f")], "PR401"),
         ([], "PR801"),
+        ([shell.job(path="g"), "--why", "a.b"], "PR801"),
     ]  # fmt: skip
     for argv, id_ in cases:
         said = shell("--dry-run", "--json", *argv)
-        assert said.code == 1
+        assert said.code == (2 if id_ == "PR801" else 1)
         data = said.data
         assert [*data] == ["schema", "roles", "problems"]
         assert id_ in {p["id"] for p in data["problems"]}, (argv, data["problems"])
