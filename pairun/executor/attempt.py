@@ -66,6 +66,7 @@ class Attempt:
         pai_dir: str,
         deadline: float | None,
     ) -> None:
+        _reap_leaving()
         self.started = time.monotonic()
         self.deadline = deadline
         self.stopping: str | None = None
@@ -130,6 +131,9 @@ class Attempt:
         One that is stopped ends with the last process of its group: its child dies of TERM at
         once, but a program that it started may still be tidying up.
         """
+        if self._final is None and self._has_done():
+            os.close(self.result_fd)
+            _LEAVING.append(self.pid)
         if self._final is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid == 0:
@@ -144,6 +148,19 @@ class Attempt:
         if self.stopping is None:
             return self._final
         return None if not self._killed and self._group_lives() else self._stopped()
+
+    def _has_done(self) -> bool:
+        """Whether the child has closed a report of success; its exit need not be waited for.
+
+        Taking a process apart costs about as much as all the rest of a task with nothing to do,
+        and can go on beside the next one.
+        """
+        if self.reporting or self.stopping is not None:
+            return False
+        report = _parsed(self._report)
+        if report is not None and report["outcome"] != "failed":
+            self._final = report
+        return self._final is not None
 
     def _unkillable(self) -> Report | None:
         if not self._killed or self._next_step is None or time.monotonic() < self._next_step:
@@ -180,6 +197,14 @@ class Attempt:
         # One that nobody has waited for yet counts for kill(2), but does nothing any more.
         members = [p.dead for p in processes() if p.group == self.pid]
         return not members or not all(members)
+
+
+_LEAVING: list[int] = []
+"""Children that have said all they had to say, and are on their way out."""
+
+
+def _reap_leaving() -> None:
+    _LEAVING[:] = [pid for pid in _LEAVING if os.waitpid(pid, os.WNOHANG)[0] == 0]
 
 
 def _pipe(on_failure: contextlib.ExitStack) -> tuple[int, int]:
@@ -242,6 +267,7 @@ def _child(
         sys.stderr.flush()
         while data:
             data = data[os.write(result_in, data) :]
+        os.close(result_in)
         code = 0
     finally:
         os._exit(code)
