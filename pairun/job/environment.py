@@ -30,15 +30,6 @@ def runtime_environment(cluster: Cluster) -> list[Variable]:
     return out + [alias for alias in _aliases(cluster) if alias[0] not in taken]
 
 
-def format_exports(variables: Iterable[Variable]) -> str:
-    """Shell text that exports the variables, one per line."""
-    return "".join(f"export {name}={_quote(value)}\n" for name, value in variables)
-
-
-def _quote(value: str) -> str:
-    return "'" + value.replace("'", "'\\''") + "'"
-
-
 def _joined(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 

@@ -158,7 +158,6 @@ class _Reader:
 
     def __init__(self, source: Source, dialect: Dialect) -> None:
         self._source = source
-        self._dialect = dialect
         self._resolve = RESOLVE[dialect]
         self._parser = _Parser(source.text)
         self._anchors: dict[str, Node] = {}

@@ -11,6 +11,11 @@ import sys
 
 import pytest
 
+from pairun.executor.arguments import build
+from pairun.executor.context import HostContext
+from pairun.executor.loading import load_module
+from pairun.module import StateModule
+
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -92,3 +97,19 @@ def test_links_between_the_documents_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_module_in_the_documents_works_as_printed(tmp_path: pathlib.Path) -> None:
+    """The class that docs/modules.md shows loads, changes once, and finds nothing to do again."""
+    page = (ROOT / "docs/modules.md").read_text()
+    (source,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "make_dir.py").write_text(source)
+    cls = load_module("make_dir", str(tmp_path / "make_dir.py"))
+    module, problems = build(cls, {"path": str(tmp_path / "made")})
+    assert not problems
+    assert isinstance(module, StateModule)
+    context = HostContext({}, str(tmp_path))
+    assert module.plan(module.probe(context)).kind == "will_change"
+    module.apply(context)
+    assert (tmp_path / "made").is_dir()
+    assert module.plan(module.probe(context)).kind == "no_change"

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-from pairun.job.cluster import cluster_from_framework
-from pairun.job.environment import format_exports, runtime_environment
+from pairun.executor.arguments import build
+from pairun.executor.context import HostContext
+from pairun.job.cluster import Cluster, cluster_from_framework
 from pairun.job.framework import job_from_framework, make_framework
+from pairun.job.planning import cluster_facts
+from pairun.module import StateModule
+from pairun.playbook.content import Content, built_in_root
 
 GOLDEN = (
     Path(os.environ.get("PAIRUN_SHARED", Path(__file__).parents[3] / "shared")) / "openpai/golden"
@@ -29,18 +33,30 @@ def framework() -> dict[str, Any]:
     return loaded
 
 
+def written(cluster: Cluster, volume: Path) -> str:
+    """The file that a job gets: what the module writes, given what the default playbook gives it."""
+    facts = cluster_facts(cluster)
+    args = {"environment": facts["environment"], "cluster": facts["summary"]}
+    module, problems = build(Content([built_in_root()]).module("job_environment"), args)
+    assert not problems
+    assert isinstance(module, StateModule)
+    module.apply(HostContext({}, str(volume)))
+    return (volume / "runtime.d/runtime_env.sh").read_text()
+
+
 @pytest.mark.parametrize("role", ["taskrole", "taskrole1"])
-def test_the_environment_file_is_byte_equal(framework: dict[str, Any], role: str) -> None:
+def test_the_environment_file_is_byte_equal(
+    framework: dict[str, Any], role: str, tmp_path: Path
+) -> None:
     """Same names, same values, same order, same quotes."""
     cluster = cluster_from_framework(framework, role, 0, {})
-    text = format_exports(runtime_environment(cluster))
-    assert text == (GOLDEN / f"env_{role}.sh").read_text()
+    assert written(cluster, tmp_path) == (GOLDEN / f"env_{role}.sh").read_text()
 
 
-def test_raw_names_only_add_lines_at_the_end(framework: dict[str, Any]) -> None:
+def test_raw_names_only_add_lines_at_the_end(framework: dict[str, Any], tmp_path: Path) -> None:
     """With raw names, the original's lines come first and unchanged."""
     cluster = cluster_from_framework(framework, "taskrole1", 0, {"taskrole1": "taskrole_1"})
-    text = format_exports(runtime_environment(cluster))
+    text = written(cluster, tmp_path)
     original = (GOLDEN / "env_taskrole1.sh").read_text()
     assert text.startswith(original)
     added = text[len(original) :].splitlines()

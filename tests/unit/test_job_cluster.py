@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import subprocess
 import time
 from typing import Any
 
@@ -22,7 +21,7 @@ from pairun.job.cluster import (
     cluster_from_framework,
     cluster_summary,
 )
-from pairun.job.environment import format_exports, runtime_environment
+from pairun.job.environment import runtime_environment
 
 PORTS = {"schedulePortStart": 20000, "schedulePortEnd": 40000}
 UID = "f1020521-9bda-11ea-830b-000d3ab25bb6"
@@ -210,16 +209,6 @@ def test_a_framework_that_cannot_be_used_says_why(made: dict[str, Any], message:
     with pytest.raises(PairunError, match=message) as e:
         cluster_from_framework(made, "w", 0, {})
     assert e.value.problems[0].id == "PR704"
-
-
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-def test_exports_are_quoted_for_any_shell(value: str) -> None:
-    """Sourcing the text gives the value back."""
-    text = format_exports([("X", value)])
-    assert text.startswith("export X='")
-    shell = text + 'printf %s "$X"'
-    out = subprocess.run(["sh", "-c", shell], capture_output=True, check=True).stdout
-    assert out == value.encode()
 
 
 def test_the_summary_tells_the_same_as_the_environment() -> None:
