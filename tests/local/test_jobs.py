@@ -134,10 +134,15 @@ def test_completion(
     job: Any, launch: Any, completion: dict[str, int], codes: list[int | None], result: int
 ) -> None:
     """The job's completion policy decides when it is over, and how; the rest is told to end."""
+    meeting = job.folder / "meeting"
+    meeting.mkdir()
     job.role(
         "w",
         f"codes=({' '.join('run' if c is None else str(c) for c in codes)})",
         "code=${codes[$PAI_TASK_INDEX]}",
+        # nobody ends before everybody's command runs, and then one after the other
+        f"touch {meeting}/$PAI_TASK_INDEX",
+        f'until [ "$(ls {meeting} | wc -l)" = 3 ]; do sleep 0.05; done',
         "sleep 0.$((PAI_TASK_INDEX * 4))",
         "if [ $code = run ]; then echo waiting; sleep 100; fi; exit $code",
         instances=3,
