@@ -87,7 +87,7 @@ class Failure(Exception):
         message: one sentence.
         fault: whose it is.
         hint: what to do about it.
-        retry_after_s: seconds the other side asked us to wait; wins over the computed delay.
+        retry_after_s: seconds the other side asked us to wait; the least that is waited.
     """
 
     kind: ClassVar[FailureKind] = "internal"
@@ -220,6 +220,21 @@ class Fetched(NamedTuple):
         return ", ".join(values) if values else None
 
 
+class FetchedFile(NamedTuple):
+    """A body that has become a file: ``resumed_at`` bytes of it were there from an earlier try."""
+
+    size: int
+    sha256: str
+    resumed_at: int
+
+
+class Unpacked(NamedTuple):
+    """An archive that has become a directory: how many members, and the bytes of its files."""
+
+    members: int
+    size: int
+
+
 class Context(abc.ABC):
     """A module's only way to the world.
 
@@ -247,6 +262,16 @@ class Context(abc.ABC):
         """
 
     @abc.abstractmethod
+    def digest(self, path: str) -> str | None:
+        """The SHA-256 of a file of any size, in hexadecimal, or None where there is no file.
+
+        What `fetch_file` has just written is not read again while nobody touched it.
+
+        Raises:
+            Permanent: it is not a regular file.
+        """
+
+    @abc.abstractmethod
     def list_dir(self, path: str) -> list[str] | None:
         """The sorted names in a directory, or None where there is none."""
 
@@ -256,9 +281,25 @@ class Context(abc.ABC):
 
     @abc.abstractmethod
     def query(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str | Secret | None] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
     ) -> Completed:
-        """Run a command that changes nothing, and take its output."""
+        """Run a command that changes nothing, and take its output.
+
+        Args:
+            argv: program and arguments; everybody on the machine can read them.
+            env: variables in addition to the task's environment; None removes one.
+            cwd: the directory it runs in.
+            timeout_s: how long it may take; what is left of the attempt's time bounds it too.
+
+        Raises:
+            Permanent: the program does not exist or cannot be executed.
+            TimedOut: the time was up.
+        """
 
     @abc.abstractmethod
     def port_taken(self, port: int) -> str | None:
@@ -308,9 +349,10 @@ class Context(abc.ABC):
         argv: Sequence[str],
         *,
         stdin: bytes | None = None,
-        env: Mapping[str, str | Secret] | None = None,
+        env: Mapping[str, str | Secret | None] | None = None,
         cwd: str | None = None,
         capture: bool = False,
+        watch: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
     ) -> Completed:
         """Run a command; its output goes to the task's unless ``capture``.
@@ -320,9 +362,10 @@ class Context(abc.ABC):
         Args:
             argv: program and arguments; everybody on the machine can read them.
             stdin: what it reads; nothing by default.
-            env: variables in addition to the task's environment.
+            env: variables in addition to the task's environment; None removes one.
             cwd: the directory it runs in.
             capture: take its output and its errors.
+            watch: with ``capture``, is given every piece of its errors as it comes.
             pass_fds: open files it inherits, under the same numbers.
 
         Raises:
@@ -333,6 +376,76 @@ class Context(abc.ABC):
     @abc.abstractmethod
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         """Replace a file atomically: a reader sees the old or the new content, never half."""
+
+    @abc.abstractmethod
+    def fetch_file(
+        self,
+        url: str | Secret,
+        path: str,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        mode: int = 0o644,
+        sha256: str | None = None,
+        max_bytes: int | None = None,
+        stall_s: float = 60.0,
+    ) -> FetchedFile:
+        """Take what a server has into a file: it appears whole and with its mode, or not at all.
+
+        What arrives is kept beside the file until it is whole. Where the connection breaks, a
+        failure is raised, and the next call goes on from there if the server can prove that it
+        still has the same content (RFC 9110, 13.1.5 and 14); if not, it begins anew.
+
+        Redirections are followed; ``headers`` go to no other server. TLS and proxies are as in
+        `fetch`. The bytes so far are reported as `progress`.
+
+        Args:
+            url: an http or https address; one that is secret is shown nowhere, only its host.
+            path: the file; its directory must exist, what stands there is replaced.
+            headers: further headers; a `Secret` is shown nowhere.
+            mode: of the file.
+            sha256: what the content must be, in hexadecimal.
+            max_bytes: the largest body.
+            stall_s: the longest time without a byte; the attempt's time bounds the whole.
+
+        Raises:
+            Transient: no answer, a broken connection, 408, 425, 429, 5xx, no room on the disk.
+            TimedOut: nothing came for ``stall_s``, or the attempt's time was up.
+            Conflict: somebody else is writing the same file.
+            Permanent: any other status, another content than ``sha256``, a body too large, or what
+                `fetch` finds permanent.
+        """
+
+    @abc.abstractmethod
+    def unpack(
+        self,
+        archive: str,
+        directory: str,
+        *,
+        max_bytes: int,
+        max_members: int,
+        extra: Mapping[str, bytes] | None = None,
+    ) -> Unpacked:
+        """Unpack a tar or zip archive: the directory appears whole, or not at all.
+
+        Directories, files and links within the directory are made, owned by this process, without
+        set-uid, set-gid and sticky bits, and writable by their owner alone.
+
+        Args:
+            archive: a file; tar as it is or with gzip, bzip2 or xz, or zip.
+            directory: where to; one that exists is replaced.
+            max_bytes: the most that its files may hold together.
+            max_members: the most members.
+            extra: further files in the directory: name to content.
+
+        Raises:
+            Permanent: no such archive, a member that leads outside, a device, a name that comes
+                twice, or more than allowed.
+            Transient: no room on the disk.
+        """
+
+    @abc.abstractmethod
+    def set_mode(self, path: str, mode: int) -> None:
+        """Set the permissions of a file or directory; a link is not followed."""
 
     @abc.abstractmethod
     def make_dir(self, path: str, mode: int = 0o755) -> None:
@@ -353,6 +466,19 @@ class Context(abc.ABC):
     @abc.abstractmethod
     def log(self, line: str) -> None:
         """Say one line to the person who reads the logs."""
+
+    @abc.abstractmethod
+    def progress(self, done: int, total: int | None = None, file: str = "") -> None:
+        """Tell how many bytes are done, as often as you like.
+
+        The journal and people get one record every few seconds at most, and the last one when the
+        attempt ends.
+
+        Args:
+            done: bytes so far.
+            total: bytes in all, where that is known.
+            file: what they are bytes of.
+        """
 
 
 # --- the classes -------------------------------------------------------------------------------
@@ -456,3 +582,14 @@ def format_duration(seconds: float) -> str:
         count, rest = divmod(rest, size)
         out += f"{count}{unit}" if count else ""
     return out
+
+
+def format_size(count: int) -> str:
+    """A number of bytes as people write it: ``512 bytes``, ``1.5 MiB``."""
+    if count < 1024:
+        return f"{count} byte" + ("s" if count != 1 else "")
+    size, units = count / 1024, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
+    while size >= 999.5 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.3g} {units[0]}"

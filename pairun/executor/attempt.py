@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pairun.executor.context import HostContext
@@ -37,6 +37,9 @@ Report = dict[str, Any]
 TERM_WAIT_S = 5.0
 """How long an attempt that is stopped has between TERM and KILL."""
 
+Progress = dict[str, Any]
+"""How far an attempt is: ``bytes``, ``total``, ``file``."""
+
 KILL_WAIT_S = 5.0
 """How long we wait for what was killed; the kernel may hold it for ever (a dead file server)."""
 
@@ -54,6 +57,7 @@ class Attempt:
         reporting: the report has not ended yet.
         deadline: monotonic time at which it is stopped, or None.
         stopping: why it is being stopped, or None.
+        on_progress: told how far it is.
 
     Raises:
         OSError: no process can be started.
@@ -71,6 +75,7 @@ class Attempt:
         self.deadline = deadline
         self.stopping: str | None = None
         self.reporting = True
+        self.on_progress: Callable[[Progress], None] = lambda _: None
         self._report = b""
         self._final: Report | None = None
         self._next_step: float | None = None
@@ -96,7 +101,11 @@ class Attempt:
                 chunk = os.read(self.result_fd, 65536)
             except BlockingIOError:
                 return
-            self._report += chunk
+            # Lines tell how far it is; what has no end of line is the report.
+            *lines, self._report = (self._report + chunk).split(b"\n")
+            for line in lines:
+                with contextlib.suppress(ValueError):
+                    self.on_progress(json.loads(line))
             self.reporting = bool(chunk)
 
     def stop(self, why: str, kill_after_s: float = TERM_WAIT_S) -> None:
@@ -258,19 +267,30 @@ def _child(
         os.dup2(null, 0)
         os.dup2(output_in, 1)
         os.dup2(output_in, 2)
-        report = perform(module, HostContext(env=env, pai_dir=pai_dir, deadline=deadline))
+        context = HostContext(
+            env=env,
+            pai_dir=pai_dir,
+            deadline=deadline,
+            emit_progress=lambda progress: _send(result_in, json.dumps(progress).encode() + b"\n"),
+        )
+        report = perform(module, context)
         try:
             data = json.dumps(report).encode()
         except (TypeError, ValueError) as e:
             data = json.dumps(_unforeseen(module, e)).encode()
         sys.stdout.flush()
         sys.stderr.flush()
-        while data:
-            data = data[os.write(result_in, data) :]
+        context.last_progress()
+        _send(result_in, data)
         os.close(result_in)
         code = 0
     finally:
         os._exit(code)
+
+
+def _send(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
 
 
 def perform(module: Module, context: HostContext) -> Report:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 from pairun.executor import hostfiles
 from pairun.executor.hostports import port_taken
@@ -16,12 +16,17 @@ from pairun.module import (
     Completed,
     Context,
     Fetched,
+    FetchedFile,
     FileStat,
     Secret,
     TimedOut,
     UnknownUntilRun,
+    Unpacked,
     reveal,
 )
+
+PROGRESS_S = 5.0
+"""The shortest time between two reports of progress."""
 
 
 def _say(line: str) -> None:
@@ -37,6 +42,7 @@ class HostContext(Context):
         pai_dir: the shared volume.
         deadline: `time.monotonic` seconds at which the attempt is stopped, or None.
         emit_log: where lines for people go; standard output by default.
+        emit_progress: where reports of progress go; nowhere by default.
     """
 
     def __init__(
@@ -45,17 +51,25 @@ class HostContext(Context):
         pai_dir: str,
         deadline: float | None = None,
         emit_log: Callable[[str], None] = _say,
+        emit_progress: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> None:
         self.env = env
         self.pai_dir = pai_dir
         self._deadline = deadline
         self._emit_log = emit_log
+        self._emit_progress = emit_progress
+        self._progress: dict[str, Any] | None = None
+        self._progress_at = time.monotonic()
+        self._digests: dict[hostfiles.Identity, str] = {}
 
     def stat(self, path: str) -> FileStat | None:
         return hostfiles.stat(path)
 
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
         return hostfiles.read(path, max_bytes)
+
+    def digest(self, path: str) -> str | None:
+        return hostfiles.digest(path, self._digests)
 
     def list_dir(self, path: str) -> list[str] | None:
         return hostfiles.names(path)
@@ -64,11 +78,27 @@ class HostContext(Context):
         return shutil.which(program, path=self.env.get("PATH", os.defpath))
 
     def query(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str | Secret | None] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
     ) -> Completed:
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+
+        def remaining() -> float | None:
+            limits = (self.remaining_s(), None if until is None else until - time.monotonic())
+            return min((x for x in limits if x is not None), default=None)
+
         return run_process(
-            argv, env={**self.env, **(env or {})}, remaining=self.remaining_s, cwd=cwd, capture=True
+            argv, env=self._environment(env), remaining=remaining, cwd=cwd, capture=True
         )
+
+    def _environment(self, more: Mapping[str, str | Secret | None] | None) -> dict[str, str]:
+        """The task's environment with changes; None removes a variable."""
+        full = {**self.env, **(more or {})}
+        return {name: reveal(value) for name, value in full.items() if value is not None}
 
     def port_taken(self, port: int) -> str | None:
         return port_taken(port)
@@ -106,27 +136,79 @@ class HostContext(Context):
         argv: Sequence[str],
         *,
         stdin: bytes | None = None,
-        env: Mapping[str, str | Secret] | None = None,
+        env: Mapping[str, str | Secret | None] | None = None,
         cwd: str | None = None,
         capture: bool = False,
+        watch: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
     ) -> Completed:
-        plain = {name: reveal(value) for name, value in (env or {}).items()}
         # What we have printed so far must stand before what the command prints.
         sys.stdout.flush()
         return run_process(
             argv,
-            env={**self.env, **plain},
+            env=self._environment(env),
             remaining=self.remaining_s,
             stdin=stdin,
             cwd=cwd,
             capture=capture,
+            watch=watch,
             pass_fds=pass_fds,
         )
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         hostfiles.refuse_links(self.pai_dir, path)
         hostfiles.write(path, data, mode)
+
+    def fetch_file(
+        self,
+        url: str | Secret,
+        path: str,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        mode: int = 0o644,
+        sha256: str | None = None,
+        max_bytes: int | None = None,
+        stall_s: float = 60.0,
+    ) -> FetchedFile:
+        from pairun.executor import hostdownload
+
+        hostfiles.refuse_links(self.pai_dir, path)
+        fetched = hostdownload.fetch_file(
+            hostdownload.Wanted(
+                url=reveal(url),
+                path=path,
+                headers=headers or {},
+                mode=mode,
+                sha256=sha256.lower() if sha256 else None,
+                max_bytes=max_bytes,
+                stall_s=stall_s,
+            ),
+            env=self.env,
+            remaining=self.remaining_s,
+            progress=self.progress,
+            now=self.now,
+        )
+        hostfiles.remember(path, fetched.sha256, self._digests)
+        return fetched
+
+    def unpack(
+        self,
+        archive: str,
+        directory: str,
+        *,
+        max_bytes: int,
+        max_members: int,
+        extra: Mapping[str, bytes] | None = None,
+    ) -> Unpacked:
+        from pairun.executor import hostarchives
+
+        hostfiles.refuse_links(self.pai_dir, directory)
+        limits = hostarchives.Limits(max_bytes, max_members)
+        return hostarchives.unpack(archive, directory, limits, extra or {})
+
+    def set_mode(self, path: str, mode: int) -> None:
+        hostfiles.refuse_links(self.pai_dir, path)
+        hostfiles.set_mode(path, mode)
 
     def make_dir(self, path: str, mode: int = 0o755) -> None:
         # The directory itself counts too: what is written into it would go through the link.
@@ -157,6 +239,18 @@ class HostContext(Context):
     def log(self, line: str) -> None:
         self._emit_log(" ".join(line.splitlines()))
 
+    def progress(self, done: int, total: int | None = None, file: str = "") -> None:
+        self._progress = {"bytes": done, "total": total, "file": file}
+        if time.monotonic() - self._progress_at >= PROGRESS_S:
+            self.last_progress()
+
+    def last_progress(self) -> None:
+        """Report what was told last, if that was not reported yet."""
+        if self._progress is not None:
+            self._progress_at = time.monotonic()
+            self._emit_progress(self._progress)
+            self._progress = None
+
 
 class _NoChanges(Context):
     """Every changing method is a bug of the module that called it."""
@@ -166,15 +260,43 @@ class _NoChanges(Context):
         argv: Sequence[str],
         *,
         stdin: bytes | None = None,
-        env: Mapping[str, str | Secret] | None = None,
+        env: Mapping[str, str | Secret | None] | None = None,
         cwd: str | None = None,
         capture: bool = False,
+        watch: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
     ) -> Completed:
         _refuse("run a command")
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         _refuse(f"write {path}")
+
+    def fetch_file(
+        self,
+        url: str | Secret,
+        path: str,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        mode: int = 0o644,
+        sha256: str | None = None,
+        max_bytes: int | None = None,
+        stall_s: float = 60.0,
+    ) -> FetchedFile:
+        _refuse(f"download {path}")
+
+    def unpack(
+        self,
+        archive: str,
+        directory: str,
+        *,
+        max_bytes: int,
+        max_members: int,
+        extra: Mapping[str, bytes] | None = None,
+    ) -> Unpacked:
+        _refuse(f"unpack {archive}")
+
+    def set_mode(self, path: str, mode: int) -> None:
+        _refuse(f"set the mode of {path}")
 
     def make_dir(self, path: str, mode: int = 0o755) -> None:
         _refuse(f"make the directory {path}")
@@ -190,6 +312,9 @@ class _NoChanges(Context):
 
     def log(self, line: str) -> None:
         _refuse("write to the log")
+
+    def progress(self, done: int, total: int | None = None, file: str = "") -> None:
+        _refuse("report progress")
 
 
 def _refuse(what: str) -> NoReturn:
@@ -222,6 +347,10 @@ class ReviewContext(_NoChanges):
         self._empty_or_unknown(path)
         return None
 
+    def digest(self, path: str) -> str | None:
+        self._empty_or_unknown(path)
+        return None
+
     def list_dir(self, path: str) -> list[str] | None:
         self._empty_or_unknown(path)
         return None
@@ -230,7 +359,12 @@ class ReviewContext(_NoChanges):
         raise UnknownUntilRun(f"depends on the programs in the image ({program})")
 
     def query(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str | Secret | None] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
     ) -> Completed:
         raise UnknownUntilRun(f"depends on what {os.path.basename(argv[0])} says in the container")
 

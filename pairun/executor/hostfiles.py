@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import stat as stat_bits
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pairun.module import Failure, Fault, FileStat, Permanent, Transient
 
 _MAX_DEPTH = 400
+_MAX_NAME = 255
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # What may heal by itself, whose it is, and what to do; everything else stays as it is.
@@ -97,6 +99,45 @@ def read(path: str, max_bytes: int) -> bytes | None:
     return data
 
 
+Identity = tuple[int, ...]
+"""What changes when somebody touches a file: device, inode, size, times."""
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def digest(path: str, known: dict[Identity, str]) -> str | None:
+    """The SHA-256 of a regular file, or None where there is no file.
+
+    Args:
+        path: the file; a link is followed.
+        known: what was read or written before, by identity; added to.
+
+    Raises:
+        Permanent: it is no regular file, or not readable.
+    """
+    with _in_words(f"read {path}"):
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        found = os.fstat(fd)
+        if not stat_bits.S_ISREG(found.st_mode):
+            os.close(fd)
+            raise Permanent(f"cannot read {path}: it is not a regular file", fault="user")
+        with open(fd, "rb", buffering=0) as file:
+            if (identity := _identity(found)) not in known:
+                known[identity] = hashlib.file_digest(file, "sha256").hexdigest()
+            return known[identity]
+
+
+def remember(path: str, sha256: str, known: dict[Identity, str]) -> None:
+    """Note the digest of a file that was just written."""
+    with contextlib.suppress(OSError):
+        known[_identity(os.lstat(path))] = sha256
+
+
 def names(path: str) -> list[str] | None:
     """The sorted names in a directory, or None where there is no directory."""
     with _in_words(f"list {path}"):
@@ -172,6 +213,27 @@ def make_directory(path: str, mode: int) -> None:
                 raise
         else:
             os.chmod(path, mode)  # mkdir(2) subtracts the umask
+
+
+def set_mode(path: str, mode: int) -> None:
+    """Set the permissions of what stands at a path; a link there is an error."""
+    with _in_words(f"set the mode of {path}"):
+        # O_PATH needs no permission; chmod(2) has no way to say that it follows no link.
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if stat_bits.S_ISLNK(os.fstat(fd).st_mode):
+                raise OSError(errno.ELOOP, "it is a symbolic link")
+            os.chmod(f"/proc/self/fd/{fd}", mode)
+        finally:
+            os.close(fd)
+
+
+def beside(path: str, suffix: str) -> str:
+    """The hidden name beside a path under which something of its own is kept meanwhile."""
+    directory, name = os.path.split(path)
+    if len(os.fsencode(name)) + len(suffix) + 1 > _MAX_NAME:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(directory, f".{name}{suffix}")
 
 
 def rename(source: str, target: str) -> None:

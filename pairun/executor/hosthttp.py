@@ -17,9 +17,10 @@ import socket
 import ssl
 import threading
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from pairun.executor.authorities import find_authorities
 from pairun.module import (
     Failure,
     Fetched,
@@ -30,6 +31,10 @@ from pairun.module import (
     format_duration,
     reveal,
 )
+from pairun.runtime.system import BUNDLED
+
+_PIECE = 256 * 1024
+_AHEAD = 8
 
 
 def fetch(
@@ -59,21 +64,36 @@ def fetch(
     """
     if method not in ("GET", "HEAD"):
         raise ValueError(f"fetch reads, so it knows GET and HEAD, not {method}")
+    ready = _prepare(url, headers, env, limit_s)
+    request = _Request(ready.connection, method, ready.target, ready.headers, max_bytes)
+    answer = request.answer(limit_s)
+    if isinstance(answer, Fetched):
+        return answer
+    raise _failure(answer, ready.where, limit_s) from None
+
+
+class _Ready(NamedTuple):
+    """A request that is not made yet; ``where`` names the server for people."""
+
+    connection: http.client.HTTPConnection
+    target: str
+    headers: dict[str, bytes]
+    where: str
+
+
+def _prepare(
+    url: str, headers: Mapping[str, str | Secret], env: Mapping[str, str], timeout_s: float
+) -> _Ready:
     address = _address(url)
-    where = _server(address)
     sent = {name: _header_value(name, value) for name, value in headers.items()}
     proxy = _proxy(address, env)
-    connection = _connection(address, proxy, limit_s, env)
+    connection = _connection(address, proxy, timeout_s, env)
     target = address._replace(scheme="", netloc="", fragment="", path=address.path or "/").geturl()
     if proxy is not None and address.scheme == "http":
         target = address._replace(fragment="").geturl()
         sent |= {name: value.encode() for name, value in proxy.headers.items()}
-    request = _Request(connection, method, target, sent, max_bytes)
-    answer = request.answer(limit_s)
-    if isinstance(answer, Fetched):
-        return answer
     via = f" through the proxy {proxy.host}" if proxy else ""
-    raise _failure(answer, where + via, limit_s) from None
+    return _Ready(connection, target, sent, _server(address) + via)
 
 
 class _Request:
@@ -136,11 +156,123 @@ class _Request:
                 )
             if response.length and self._method != "HEAD":
                 raise http.client.IncompleteRead(body, response.length)
-            found: dict[str, tuple[str, ...]] = {}
-            for name, text in response.getheaders():
-                line = re.sub(r"[ \t]*[\r\n]+[ \t]*", " ", text)
-                found[name.lower()] = (*found.get(name.lower(), ()), line)
-            return Fetched(response.status, found, body)
+            return Fetched(response.status, _headers(response), body)
+
+
+def _ended_early() -> OSError:
+    return ConnectionResetError("it ended before the answer did")
+
+
+def _headers(response: http.client.HTTPResponse) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, text in response.getheaders():
+        line = re.sub(r"[ \t]*[\r\n]+[ \t]*", " ", text)
+        found[name.lower()] = (*found.get(name.lower(), ()), line)
+    return found
+
+
+class Stream:
+    """A GET whose body comes in pieces, read ahead by a thread: `head` once, then `read`.
+
+    Args:
+        url: an http or https address without credentials.
+        headers: further headers.
+        env: as in `fetch`.
+        timeout_s: seconds that one step of the connection may take.
+
+    Raises:
+        Permanent: the address cannot be asked.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str | Secret],
+        env: Mapping[str, str],
+        timeout_s: float,
+    ) -> None:
+        self._ready = _prepare(url, headers, env, timeout_s)
+        self._pieces: queue.Queue[Fetched | bytes | Exception] = queue.Queue(_AHEAD)
+        self._given_up = threading.Event()
+        self._socket: socket.socket | None = None
+        self.where = self._ready.where
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._work, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._given_up.set()
+        if self._socket is not None:
+            # Wakes the thread, which then closes it.
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def head(self, limit_s: float) -> Fetched:
+        """Status and headers; the body is still to come.
+
+        Raises:
+            Failure: as `fetch`.
+        """
+        head = self._next(limit_s)
+        assert isinstance(head, Fetched)
+        return head
+
+    def read(self, limit_s: float) -> bytes:
+        """The next piece of the body; nothing at its end.
+
+        Raises:
+            Transient: the connection broke before the end of the body.
+            TimedOut: no byte came in the time.
+        """
+        piece = self._next(limit_s)
+        assert isinstance(piece, bytes)
+        return piece
+
+    def _next(self, limit_s: float) -> Fetched | bytes:
+        try:
+            item = self._pieces.get(timeout=max(0.0, limit_s))
+        except queue.Empty:
+            item = TimeoutError()
+        if isinstance(item, Exception):
+            raise _failure(item, self.where, limit_s) from None
+        return item
+
+    def _work(self) -> None:
+        try:
+            self._ask()
+        except Exception as e:  # noqa: BLE001 - for the thread that waits
+            self._put(e)
+        finally:
+            self._ready.connection.close()
+
+    def _ask(self) -> None:
+        connection, target, headers, _ = self._ready
+        connection.connect()
+        self._socket = connection.sock
+        connection.putrequest("GET", target, skip_accept_encoding=True)
+        for name, value in {"User-Agent": b"pairun", **headers}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        with connection.getresponse() as response:
+            self._put(Fetched(response.status, _headers(response), b""))
+            while not self._given_up.is_set():
+                try:
+                    piece = response.read1(_PIECE)
+                except http.client.IncompleteRead:
+                    raise _ended_early() from None
+                if not piece and response.length:
+                    raise _ended_early()
+                self._put(piece)
+                if not piece:
+                    return
+
+    def _put(self, item: Fetched | bytes | Exception) -> None:
+        while not self._given_up.is_set():
+            with contextlib.suppress(queue.Full):
+                self._pieces.put(item, timeout=0.5)
+                return
 
 
 def _failure(error: Exception, where: str, limit_s: float) -> Failure:
@@ -237,6 +369,8 @@ def _connection(
 
 def _tls(env: Mapping[str, str]) -> ssl.SSLContext:
     file, directory = env.get("SSL_CERT_FILE") or None, env.get("SSL_CERT_DIR") or None
+    if BUNDLED and not (file or directory):
+        file = find_authorities()
     try:
         return ssl.create_default_context(cafile=file, capath=directory)
     except OSError as e:

@@ -13,7 +13,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 from pairun.module import Completed, Failure, Permanent, Secret, TimedOut, Transient
 
@@ -31,6 +31,7 @@ def run_process(
     stdin: bytes | None = None,
     cwd: str | None = None,
     capture: bool = False,
+    watch: Callable[[bytes], None] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> Completed:
     """Run a command to its end.
@@ -42,6 +43,7 @@ def run_process(
         stdin: what it reads; nothing (``/dev/null``) by default.
         cwd: where it runs.
         capture: take its output instead of letting it go where ours goes.
+        watch: is given every piece of the captured errors as it comes.
         pass_fds: descriptors it inherits.
 
     Raises:
@@ -64,7 +66,7 @@ def run_process(
             if pipe is not None:
                 stack.enter_context(pipe)
         try:
-            taken = _wait(process, remaining, argv[0])
+            taken = _wait(process, remaining, argv[0], watch)
         except BaseException:
             _end(process)
             raise
@@ -83,7 +85,10 @@ def _as_file(data: bytes) -> Iterator[IO[bytes]]:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], remaining: Callable[[], float | None], name: str
+    process: subprocess.Popen[bytes],
+    remaining: Callable[[], float | None],
+    name: str,
+    watch: Callable[[bytes], None] | None,
 ) -> tuple[bytes, bytes]:
     """Wait for the end, collecting what is captured.
 
@@ -91,6 +96,7 @@ def _wait(
     for hours, and is not waited for.
     """
     taken: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    watchers = {process.stderr: watch} if watch is not None else {}
     with selectors.DefaultSelector() as selector, _end_as_fd(process) as end_fd:
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
@@ -102,11 +108,16 @@ def _wait(
             if left is not None and left <= 0:
                 raise TimedOut(f"{name} did not end in its time")
             tick = _POLL_S if end_fd is None else None
-            _collect(selector, taken, min((t for t in (left, tick) if t is not None), default=None))
+            limit = min((t for t in (left, tick) if t is not None), default=None)
+            _collect(selector, taken, limit, watchers)
         if end_fd is not None:
             selector.unregister(end_fd)
         stop = time.monotonic() + _DRAIN_S
-        while selector.get_map() and time.monotonic() < stop and _collect(selector, taken, 0):
+        while (
+            selector.get_map()
+            and time.monotonic() < stop
+            and _collect(selector, taken, 0, watchers)
+        ):
             pass
     if any(len(data) > MAX_CAPTURE for data in taken.values()):
         raise _too_much(name)
@@ -128,7 +139,10 @@ def _end_as_fd(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
 
 
 def _collect(
-    selector: selectors.BaseSelector, taken: dict[object, bytearray], timeout: float | None
+    selector: selectors.BaseSelector,
+    taken: dict[object, bytearray],
+    timeout: float | None,
+    watchers: Mapping[Any, Callable[[bytes], None]],
 ) -> bool:
     """Take what can be read now; say whether there was anything."""
     any_read = False
@@ -138,6 +152,8 @@ def _collect(
         data = os.read(key.fd, 65536)
         any_read = True
         taken[key.fileobj] += data
+        if data and key.fileobj in watchers:
+            watchers[key.fileobj](data)
         if not data:
             selector.unregister(key.fileobj)
         if len(taken[key.fileobj]) > MAX_CAPTURE:

@@ -7,93 +7,33 @@ It is a record for reports and never a source of truth. Schema 1; every record h
 - ``attempt_begin``: task, name, module, attempt, of, handler
 - ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
   hint, output (the last lines it printed), trace (of an error that no one foresaw)
+- ``progress``: task, attempt, bytes, total (or null), file (or ""): what a task that moves much
+  data has done so far; one every few seconds at most and one at the end of the attempt, none from
+  a task that does not tell
 - ``wait``: task, seconds, because
 - ``task_end``: task, name, outcome, attempts, of, seconds, message, handler, and for a failure
   kind, fault, hint, trace (of an error that no one foresaw before the first attempt)
 - ``handlers_begin``: event, count
-- ``phase_end``: phase, outcome, exit_code, seconds
+- ``command_begin``, ``command_end``: of the user's command, in runtime; its exit_code, seconds
+- ``phase_end``: phase, outcome, exit_code, seconds, message
+
+PID 1 writes what is said of the command and of the end of its phase; so the end of a runtime phase
+is there also when the process that ran the tasks was killed. What a reader does not know of, it
+ignores.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
-import os
-import stat
-import time
 from collections.abc import Callable
 from typing import Any
 
-from pairun.redaction import Redactor
+from pairun.runtime.journal import SCHEMA, Journal
 
-SCHEMA = 1
+__all__ = ["SCHEMA", "Emit", "Journal", "Record", "read_journal"]
+
 Record = dict[str, Any]
 Emit = Callable[[Record], None]
-
-
-class Journal:
-    """Appends records to a file; one that cannot be written costs the journal, not the job.
-
-    Args:
-        path: the file; its directory must exist.
-        redactor: what no record may hold.
-        complain: told once when the journal cannot be written.
-    """
-
-    def __init__(self, path: str, redactor: Redactor, complain: Callable[[str], None]) -> None:
-        self._redactor = redactor
-        self._complain = complain
-        self._path = path
-        self._fd: int | None = None
-        try:
-            self._fd = _open(path)
-        except OSError as e:
-            complain(f"no journal is kept: {path}: {e.strerror}")
-
-    def __call__(self, record: Record) -> None:
-        """Append one record; ``output`` records are not kept."""
-        if self._fd is None or record["type"] == "output":
-            return
-        full = {"schema": SCHEMA, "time": round(time.time(), 3), **record}
-        data = self._redactor.redact(
-            json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        )
-        try:
-            # One write per record: a killed process leaves whole lines, or one torn last line.
-            whole = os.write(self._fd, data) == len(data)
-            why = None if whole else os.strerror(errno.ENOSPC)
-        except OSError as e:
-            why = e.strerror
-        if why is not None:
-            self.close()
-            self._complain(f"the journal ends here: {self._path}: {why}")
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
-def _open(path: str) -> int:
-    """Open a journal for appending; nothing that stands there is trusted.
-
-    Raises:
-        OSError: it cannot be opened, or is no regular file.
-    """
-    # O_RDWR, to look at the end; and to open a pipe for writing alone would wait for a reader.
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(path, flags, 0o644)
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    with contextlib.suppress(OSError):
-        if found.st_size and os.pread(fd, 1, found.st_size - 1) != b"\n":
-            # The last writer was killed; what it left must not spoil the next record.
-            os.write(fd, b"\n")
-    return fd
 
 
 def read_journal(path: str) -> list[Record]:

@@ -6,6 +6,7 @@ is resolved by a function that it is given.
 
 from __future__ import annotations
 
+import functools
 import gc
 import select
 import signal
@@ -17,7 +18,7 @@ import attrs
 
 from pairun.errors import PairunError, Problem
 from pairun.executor.arguments import build
-from pairun.executor.attempt import TERM_WAIT_S, Attempt, Report, internal, trace_of
+from pairun.executor.attempt import TERM_WAIT_S, Attempt, Progress, Report, internal, trace_of
 from pairun.executor.journal import Emit
 from pairun.executor.output import OutputLines
 from pairun.executor.plan import Event, Group, Late, Plan, Task
@@ -56,24 +57,34 @@ class PhaseOutcome:
     message: str = ""
 
 
-def retry_delay(task: Task, attempts: int, retry_after_s: float | None = None) -> float:
+def retry_delay(
+    task: Task, attempts: int, retry_after_s: float | None = None, left_s: float | None = None
+) -> float:
     """Seconds to wait before the next attempt.
 
-    Exponential with full jitter; what the other side asked for wins.
+    Exponential with full jitter. What the other side asked for is the least; the jitter comes on
+    top, because ten thousand Pods were told the same number of seconds.
 
     Args:
         task: the task.
         attempts: how many it has made, one at least.
         retry_after_s: what the other side asked for.
+        left_s: what is left until the task's deadline; the jitter alone never uses that up.
     """
-    if retry_after_s is not None:
-        return max(0.0, min(retry_after_s, MAX_RETRY_AFTER_S))
     # Imported where it is used: it would draw a new seed in every forked child.
     import random
 
     # The exponent is bounded, because a float is.
     longest = min(MAX_DELAY_S, task.delay_s * 2.0 ** min(attempts - 1, 64))
-    return random.uniform(0, longest)  # noqa: S311 - jitter
+    if retry_after_s is None:
+        return random.uniform(0, longest)  # noqa: S311 - jitter
+    least = max(0.0, min(retry_after_s, MAX_RETRY_AFTER_S))
+    # Also where the task's own delay is short: half of the wait, which is what the server thinks
+    # it needs.
+    spread = max(longest, min(least / 2, MAX_DELAY_S))
+    if left_s is not None and least < left_s:
+        spread = min(spread, (left_s - least) / 2)
+    return least + random.uniform(0, spread)  # noqa: S311 - jitter
 
 
 @attrs.define(kw_only=True)
@@ -383,7 +394,12 @@ class Executor:
             report = {"outcome": "failed", "kind": "transient", "fault": "platform"}
             self._settle(run, {**report, "message": message}, 0.0, [])
         else:
+            run.attempt.on_progress = functools.partial(self._progress, run)
             run.lines = OutputLines(run.attempt.output_fd, run.task.id, self._redactor, self._emit)
+
+    def _progress(self, run: _Run, progress: Progress) -> None:
+        record = {"type": "progress", "task": run.task.id, "attempt": run.attempts}
+        self._emit({**record, **progress})
 
     def _attempt_ended(self, run: _Run, attempt: Attempt, report: Report) -> None:
         assert run.lines is not None
@@ -411,12 +427,17 @@ class Executor:
         kind: FailureKind = report["kind"]
         if run.attempts >= run.of or kind not in run.task.retry_on or run.cancelled:
             return False
-        delay = retry_delay(run.task, run.attempts, report.get("retry_after_s"))
-        resume_at = time.monotonic() + delay
+        now = time.monotonic()
+        asked: float | None = report.get("retry_after_s")
+        left = None if run.deadline is None else run.deadline - now
+        delay = retry_delay(run.task, run.attempts, asked, left)
+        resume_at = now + delay
+        request = "" if asked is None else _request(asked)
         if run.deadline is not None and resume_at >= run.deadline:
             limit = format_duration(max(0.0, run.deadline - run.started))
             report["message"] += (
-                f" (no further attempt: the next would begin after the task's deadline of {limit})"
+                f" (no further attempt: {request and request + ', and '}the next would begin "
+                f"after the task's deadline of {limit})"
             )
             return False
         run.resume_at = resume_at
@@ -424,7 +445,7 @@ class Executor:
             {
                 "type": "wait", "task": run.task.id, "seconds": round(delay, 3),
                 "because": f"attempt {run.attempts} of {run.of} failed ({kind}): "
-                f"{report['message']}",
+                f"{report['message']}{request and f' ({request})'}",
             }
         )  # fmt: skip
         return True
@@ -459,6 +480,14 @@ class Executor:
             if run.attempts == 0 and "trace" in report:
                 record["trace"] = report["trace"]
         self._emit(record)
+
+
+def _request(seconds: float) -> str:
+    """What the other side asked for, in words."""
+    words = f"the other side asks us to wait {format_duration(max(0.0, seconds))}"
+    if seconds > MAX_RETRY_AFTER_S:
+        words += f", of which {format_duration(MAX_RETRY_AFTER_S)} are waited"
+    return words
 
 
 def _text(name: str, value: object) -> str:

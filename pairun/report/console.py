@@ -6,7 +6,7 @@ import io
 import os
 from typing import IO, Any
 
-from pairun.module import format_duration
+from pairun.module import format_duration, format_size
 from pairun.redaction import Redactor
 from pairun.report.terminal import Style
 
@@ -55,6 +55,13 @@ class Console:
 
     def _output(self, event: dict[str, Any]) -> None:
         self.say(f"  {self._style(event['task'], 'dim')} | {event['line']}")
+
+    def _progress(self, event: dict[str, Any]) -> None:
+        done, total = event["bytes"], event["total"]
+        of = f" of {format_size(total)} ({100 * done // total} %)" if total else ""
+        file = f" {event['file']}" if event["file"] else ""
+        line = f"progress {event['task']}:{file} {format_size(done)}{of}"
+        self.say(self._style(line, "dim"))
 
     def _wait(self, event: dict[str, Any]) -> None:
         wait = format_duration(event["seconds"])

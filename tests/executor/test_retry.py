@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import pathlib
 import statistics
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pairun.executor.attempt import Attempt
 from pairun.executor.plan import Task
@@ -72,18 +75,58 @@ def test_delays_have_full_jitter() -> None:
         assert min(delays) < longest * 0.02 < longest * 0.98 < max(delays)
 
 
-def test_the_server_decides() -> None:
-    """A Retry-After wins over the computed delay; nonsense in it is bounded."""
-    task = Task(id="a", name="A", module="look", args={}, delay_s=200.0)
-    assert retry_delay(task, 9, 0.25) == 0.25
-    assert retry_delay(task, 1, 1e9) == MAX_RETRY_AFTER_S
-    assert retry_delay(task, 1, -5.0) == 0.0
+@pytest.mark.parametrize(
+    ("delay_s", "attempts", "asked", "least", "longest"),
+    [
+        (2.0, 1, 3.0, 3.0, 5.0),  # the task's own delay on top
+        (2.0, 5, 3.0, 3.0, 35.0),  # which grows with the attempts
+        (2.0, 1, 60.0, 60.0, 90.0),  # but never less than half of what was asked
+        (200.0, 9, 0.25, 0.25, 300.25),
+        (0.0, 1, 1e9, MAX_RETRY_AFTER_S, MAX_RETRY_AFTER_S + MAX_DELAY_S),
+        (0.0, 1, -5.0, 0.0, 0.0),
+    ],
+)
+def test_the_server_decides(
+    delay_s: float, attempts: int, asked: float, least: float, longest: float
+) -> None:
+    """A Retry-After is the least, jitter comes on top evenly; nonsense in it is bounded."""
+    task = Task(id="a", name="A", module="look", args={}, delay_s=delay_s)
+    delays = [retry_delay(task, attempts, asked) for _ in range(4000)]
+    assert least <= min(delays)
+    assert max(delays) <= longest
+    spread = longest - least
+    assert min(delays) <= least + spread * 0.02
+    assert max(delays) >= longest - spread * 0.02
+    assert statistics.mean(delays) == pytest.approx(least + spread / 2, rel=0.06)
+
+
+def test_many_pods_do_not_come_back_at_once() -> None:
+    """Of 10,000 that were told "wait 30 s", no second sees more than a tenth."""
+    task = Task(id="a", name="A", module="look", args={}, delay_s=2.0)
+    seconds = collections.Counter(int(retry_delay(task, 3, 30.0)) for _ in range(10_000))
+    assert max(seconds.values()) < 1000
+
+
+@given(asked=st.floats(0, 1e5), left=st.floats(0.001, 1e5), attempts=st.integers(1, 20))
+def test_jitter_alone_misses_no_deadline(asked: float, left: float, attempts: int) -> None:
+    """What the server asked for fits before the deadline: so does the wait, and an attempt."""
+    task = Task(id="a", name="A", module="look", args={}, delay_s=2.0)
+    least = min(asked, MAX_RETRY_AFTER_S)
+    delay = retry_delay(task, attempts, asked, left)
+    assert delay >= least
+    if least < left:
+        assert delay <= least + (left - least) / 2 + 1e-6
 
 
 def test_retry_after_of_a_module(here: Any) -> None:
-    """The wait between two attempts is what the failure asked for."""
-    here.run(here.task(code="raise Transient('x', retry_after_s=0.05)", retries=1, delay_s=100.0))
-    assert [w["seconds"] for w in here.of("wait")] == [0.05]
+    """The wait between two attempts is what the failure asked for and more, and is explained."""
+    here.run(here.task(code="raise Transient('x', retry_after_s=0.05)", retries=1, delay_s=0.01))
+    (wait,) = here.of("wait")
+    assert 0.05 <= wait["seconds"] <= 0.076
+    assert wait["because"] == (
+        "attempt 1 of 2 failed (transient): x (the other side asks us to wait 50ms)"
+    )
+    assert "asks us to wait 50ms); next in" in here.console
 
 
 def test_the_deadline_ends_the_attempts(here: Any) -> None:
@@ -92,8 +135,16 @@ def test_the_deadline_ends_the_attempts(here: Any) -> None:
     here.run(here.task(code=code, retries=5, deadline_s=20.0))
     assert here.end()["attempts"] == 1
     assert here.end()["message"] == (
-        "x (no further attempt: the next would begin after the task's deadline of 20s)"
+        "x (no further attempt: the other side asks us to wait 1m, and the next would begin "
+        "after the task's deadline of 20s)"
     )
+
+
+def test_a_wait_that_is_too_long_is_cut_and_said(here: Any) -> None:
+    """A server that asks for days is not obeyed for longer than an hour, and people read that."""
+    code = "raise Transient('x', retry_after_s=200_000)"
+    here.run(here.task(code=code, retries=5, deadline_s=20.0))
+    assert "asks us to wait 2d7h33m20s, of which 1h are waited" in here.end()["message"]
 
 
 def test_the_deadline_ends_an_attempt(here: Any) -> None:

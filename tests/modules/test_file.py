@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,3 +146,83 @@ def test_a_named_pipe_does_not_hang(harness: Harness) -> None:
     os.mkfifo(path)
     assert harness.run("file", {"path": str(path), "content": "new"}).failure is None
     assert path.read_text() == "new"
+
+
+# --- with templates --------------------------------------------------------------------------------
+
+
+_INIT = """\
+phase: init
+vars:
+  slots: "{{ job.role.instances }}"
+  master: "{{ cluster.roles[0].instances[0].host_ip }}"
+patches:
+  - after: job_environment
+    id: hostfile
+    name: The peers, for MPI
+    file:
+      path: /usr/local/pai/run/hostfile
+      content: |
+        # {{ job.name }}, from {{ master }}
+        {% for role in cluster.roles -%}
+        {% for peer in role.instances -%}
+        {{ peer.host_ip }} slots={{ slots }} # {{ role.name }}-{{ loop.index0 }}
+        {% endfor -%}
+        {% endfor -%}
+        end
+  - after: hostfile
+    id: one_line
+    name: The same in one expression
+    vars: {peers: "{{ cluster.roles | map(attribute='name') | list }}"}
+    file: {path: /usr/local/pai/run/line, content: "{% for p in peers %}<{{ p }}>{% endfor %}"}
+"""
+
+_RUNTIME = """\
+phase: runtime
+patches:
+  - before: user_command
+    id: peers
+    name: The peers, once more
+    file:
+      path: /usr/local/pai/run/peers
+      content: |
+        {%- for role in cluster.roles if role.name != job.role.name %}
+        {{ role.name }} {{ role.instances | length }}
+        {%- endfor %}
+"""
+
+
+def test_a_hostfile_of_an_operator(tmp_path: Path) -> None:
+    """Statements in an operator's patches write files of what is known late, in both phases."""
+    playbooks = tmp_path / "root" / "playbooks"
+    playbooks.mkdir(parents=True)
+    (playbooks / "init.yaml").write_text(_INIT)
+    (playbooks / "runtime.yaml").write_text(_RUNTIME)
+    roles = {
+        name: {
+            "instances": count,
+            "dockerImage": "i",
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0},
+            "commands": ["true"],
+            "completion": {"minSucceededInstances": -1},
+        }
+        for name, count in (("ps", 1), ("worker", 2))
+    }
+    image = {"type": "dockerimage", "name": "i", "uri": "example.com/a/b:1"}
+    job = {
+        "protocolVersion": 2, "name": "test", "type": "job", "prerequisites": [image],
+        "taskRoles": roles,
+    }  # fmt: skip
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    done = subprocess.run(
+        [sys.executable, "-m", "pairun", "run", "job.yaml", "--no-namespace", "--root", "root"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = tmp_path / "pairun-run/test/worker-1/pai/run"
+    assert (run / "hostfile").read_text() == (
+        "# test, from 127.0.0.1\n127.0.0.1 slots=2 # ps-0\n127.0.0.1 slots=2 # worker-0\n"
+        "127.0.0.1 slots=2 # worker-1\nend\n"
+    )
+    assert (run / "line").read_text() == "<ps><worker>"
+    assert (run / "peers").read_text() == "\nps 1\n"

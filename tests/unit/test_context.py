@@ -485,6 +485,39 @@ def test_looking_changes_nothing(looking: Context, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_errors_are_seen_while_a_command_runs(ctx: HostContext, tmp_path: Path) -> None:
+    """A watcher of a captured command is given what it says before it ends."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    seen: list[bytes] = []
+
+    def watch(data: bytes) -> None:
+        seen.append(data)
+        if data == b"first\n":
+            fifo.write_text("go")
+
+    script = f"echo first >&2; cat {fifo}; printf last >&2"
+    done = ctx.run(["sh", "-c", script], capture=True, watch=watch)
+    assert seen == [b"first\n", b"last"]
+    assert done == (0, b"go", b"first\nlast")
+
+
+def test_a_variable_is_taken_away_by_none(ctx: HostContext) -> None:
+    """A command and a question can do without a variable of the task."""
+    env: dict[str, str | Secret | None] = {"LANG": None, "A": Secret("a")}
+    show = ["sh", "-c", 'echo "${LANG-gone} $A"']
+    assert ctx.query(show, env=env).stdout == b"gone a\n"
+    assert ctx.run(show, env=env, capture=True).stdout == b"gone a\n"
+
+
+def test_a_question_has_a_limit_of_its_own(ctx: HostContext) -> None:
+    """A question that is not answered in its time is given up."""
+    began = time.monotonic()
+    with pytest.raises(TimedOut):
+        ctx.query(["sleep", "60"], timeout_s=0.2)
+    assert time.monotonic() - began < 10
+
+
 def test_a_probe_sees_this_machine(tmp_path: Path) -> None:
     """Reads are real."""
     (tmp_path / "f").write_text("x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import os
 import shutil
 import socket
@@ -483,3 +484,105 @@ def test_who_does_not_ask_does_not_pay() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# --- into a file -------------------------------------------------------------------------------------
+
+
+def _sends_to(url: str) -> bytes:
+    return f"HTTP/1.1 302 Found\r\nLocation: {url}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+def test_from_https_to_http_only_with_a_sum(
+    start: Start, tls: ssl.SSLContext, certificate: Path, tmp_path: Path
+) -> None:
+    """A redirection that gives up TLS is followed where the content is known; no header is."""
+    ctx = HostContext({"SSL_CERT_FILE": str(certificate / "cert.pem")}, str(tmp_path / "pai"))
+    plain = start(OK)
+    secure = start(_sends_to(f"{plain.url}/x"), tls)
+    path = str(tmp_path / "f")
+    with pytest.raises(Permanent, match="from https to http") as caught:
+        ctx.fetch_file(secure.url, path)
+    assert caught.value.hint
+    sha256 = hashlib.sha256(b"ok").hexdigest()
+    headers = {"Authorization": Secret(HIDDEN)}
+    assert ctx.fetch_file(secure.url, path, headers=headers, sha256=sha256).size == 2
+    assert HIDDEN in secure.heads[1]
+    assert HIDDEN not in plain.heads[0]
+
+
+def test_over_tls(start: Start, tls: ssl.SSLContext, certificate: Path, tmp_path: Path) -> None:
+    """A certificate that is not valid ends it; with its authority, the file comes."""
+    server = start(OK, tls)
+    path = tmp_path / "f"
+    with pytest.raises(Permanent, match="certificate of localhost"):
+        HostContext({}, str(tmp_path / "pai")).fetch_file(server.url, str(path))
+    ctx = HostContext({"SSL_CERT_FILE": str(certificate / "cert.pem")}, str(tmp_path / "pai"))
+    ctx.fetch_file(server.url, str(path), mode=0o600)
+    assert path.read_bytes() == b"ok"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("url", "to", "same"),
+    [
+        ("http://a/x", "http://a/y", True),
+        ("http://a/x", "http://A:80/y", True),
+        ("http://a/x", "https://a/y", True),
+        ("http://a:8080/x", "https://a/y", False),
+        ("https://a/x", "http://a/y", False),
+        ("http://a/x", "http://a:81/y", False),
+        ("http://a/x", "http://b/y", False),
+        ("http://a/x", "http://a.b/y", False),
+    ],
+)
+def test_who_may_see_the_headers(url: str, to: str, same: bool) -> None:
+    """The same scheme, host and port, or the same host by its default port with TLS."""
+    from pairun.executor.hostdownload import _same_server
+
+    assert _same_server(url, to) is same
+
+
+@pytest.mark.parametrize("said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])
+def test_what_is_no_http_is_transient(
+    ctx: HostContext, start: Start, tmp_path: Path, said: bytes
+) -> None:
+    """Whatever a server sends instead of an answer, it may be well the next time."""
+    server = start(said)
+    with pytest.raises(Transient):
+        ctx.fetch_file(server.url, str(tmp_path / "f"))
+    assert not (tmp_path / "f").exists()
+
+
+def test_endless_interim_answers_are_a_stall(
+    ctx: HostContext, start: Start, tmp_path: Path
+) -> None:
+    """A server that goes on saying 100 Continue is not waited for."""
+
+    def go_on(client: socket.socket, head: str) -> None:
+        while True:
+            client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            time.sleep(0.01)
+
+    server = start(go_on)
+    began = time.monotonic()
+    with pytest.raises(TimedOut, match="did not answer within 300ms"):
+        ctx.fetch_file(server.url, str(tmp_path / "f"), stall_s=0.3)
+    assert time.monotonic() - began < 1
+
+
+def test_no_thread_is_left(ctx: HostContext, start: Start, tmp_path: Path) -> None:
+    """A download that is given up leaves nothing running."""
+
+    def endless(client: socket.socket, head: str) -> None:
+        client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            client.sendall(b"x" * 65536)
+
+    server = start(endless)
+    before = set(threading.enumerate())
+    with pytest.raises(Permanent, match="more than"):
+        ctx.fetch_file(server.url, str(tmp_path / "f"), max_bytes=5_000_000)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive()
