@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import email.utils
 import json
+import os
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple, Never
-from urllib.parse import urlencode, urlsplit
+from typing import Any, Literal, NamedTuple, Never
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from pairun.module import (
     CheckModule,
@@ -44,6 +45,8 @@ _ACCEPT = (
 _NODE_LOGINS = re.compile(r".*\.azurecr\.(io|cn|us)|.*\.dkr\.ecr\..*|(.*\.)?gcr\.io|.*\.pkg\.dev")
 
 _ONE_REQUEST_S = 10.0
+_LARGEST_BODY = 4 * 1024 * 1024
+_REDIRECTIONS = 5
 # What the tries leave of the attempt's time, to say what became of them before it is stopped.
 _RESERVE_S = 1.0
 _FIRST_WAIT_S = 2.0
@@ -53,14 +56,9 @@ _FIRST_WAIT_S = 2.0
 
 
 class Reference(NamedTuple):
-    """An image's name, in parts.
+    """An image's name, in parts; ``plain`` is asked without TLS.
 
-    Attributes:
-        registry: host and port; ``docker.io`` for Docker Hub.
-        path: the repository within the registry, ``library/`` included.
-        tag: the tag, or None where only a digest is given.
-        digest: the digest, or None.
-        plain: asked without TLS.
+    The registry is ``docker.io`` for Docker Hub, where the path includes ``library/``.
     """
 
     registry: str
@@ -103,6 +101,8 @@ def parse_reference(text: str) -> Reference:
         raise ValueError("the image has no name")
     scheme = re.match("(https?)://", rest, re.IGNORECASE)
     rest = rest[scheme.end() :] if scheme else rest
+    if re.fullmatch("[0-9a-f]{64}", rest):
+        raise ValueError(f"{rest!r} is an image's id, and no repository")
     name, has_digest, digest = rest.partition("@")
     if has_digest:
         _check_digest(digest)
@@ -162,8 +162,6 @@ def _check_path(path: str) -> None:
                 f"{component!r} in the repository's name is wrong: lower-case letters and digits, "
                 "with single '.', one or two '_', or '-' between them"
             )
-    if re.fullmatch("[0-9a-f]{64}", path):
-        raise ValueError(f"{path!r} is an image's id, and no repository")
 
 
 # --- challenges ------------------------------------------------------------------------------------
@@ -205,7 +203,63 @@ def challenges(lines: Iterable[str]) -> list[Challenge]:
     return found
 
 
+# --- platforms -------------------------------------------------------------------------------------
+
+_ALIASES = {
+    "x86_64": "amd64", "i386": "386", "i686": "386", "aarch64": "arm64", "armv7l": "arm/v7",
+    "armv6l": "arm/v6", "armhf": "arm/v7", "loongarch64": "loong64",
+}  # fmt: skip
+# What container engines also take for such a machine.
+_ALSO_RUNS = {"amd64": "386", "arm64": "arm"}
+_KNOWN_PLATFORM = re.compile(
+    "(linux|windows|darwin|freebsd)/(386|amd64|arm(64)?|loong64|mips(64)?(le)?|ppc64(le)?|riscv64|"
+    r"s390x)(/v[0-9]{1,2}(\.[0-9])?)?"
+)
+
+
+class Platform(NamedTuple):
+    """What an image was built for, in Go's words; the variant is empty where none is said."""
+
+    os: str
+    architecture: str
+    variant: str
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, self))
+
+    def runs(self, image: Platform) -> bool:
+        """Whether it runs such an image: a variant counts where both say one, and may be older."""
+        if self.os != image.os:
+            return False
+        if self.architecture != image.architecture:
+            return _ALSO_RUNS.get(self.architecture) == image.architecture
+        wanted, offered = (re.findall("[0-9]{1,9}", p.variant) for p in (self, image))
+        return not wanted or list(map(int, offered)) <= list(map(int, wanted))
+
+
+def parse_platform(text: str) -> Platform:
+    """Read ``OS/ARCHITECTURE[/VARIANT]``; ``node`` is the machine this runs on."""
+    if text == "node":
+        text = f"linux/{os.uname().machine}"
+    system, _, rest = text.lower().partition("/")
+    architecture, _, variant = rest.partition("/")
+    architecture, _, implied = _ALIASES.get(architecture, architecture).partition("/")
+    return Platform(system, architecture, variant or implied)
+
+
+def _platform_of(said: object) -> Platform | None:
+    """The platform that a descriptor or an image's configuration names."""
+    parts = said if isinstance(said, dict) else {}
+    named = [parts.get(k) for k in ("os", "architecture", "variant")]
+    names = [n if isinstance(n, str) else "" for n in named]
+    return parse_platform("/".join(names)) if names[0] and names[1] else None
+
+
 # --- the check -------------------------------------------------------------------------------------
+
+_Policy = Literal["off", "warn", "fail"]
+_Method = Literal["GET", "HEAD"]
+_Headers = dict[str, str | Secret]
 
 
 class _No(Exception):
@@ -227,7 +281,8 @@ class ImageCheck(CheckModule):
 
     Only a definite answer fails: the image is not there, or the registry refuses the job's login.
     A registry that is slow, broken, busy or strange makes the result "unknown", which is no failure.
-    Nothing is downloaded: the manifest is asked for with HEAD, which no registry counts as a pull.
+    The manifest is asked for with HEAD, which no registry counts as a pull; only `platform` needs
+    the manifest itself.
 
     Credentials go to the registry that they are for, and to the token service it names, over TLS
     unless the registry itself is asked without.
@@ -241,8 +296,16 @@ class ImageCheck(CheckModule):
     auth: dict[str, str | Secret | None] | None = arg(
         "The login: username, password, and registry (Docker Hub by default).", default=None
     )
-    policy: Literal["off", "warn", "fail"] = arg(
+    policy: _Policy = arg(
         "What a definite no does: nothing is asked, it is said, or it fails.", default="fail"
+    )
+    registries: dict[str, _Policy] | None = arg(
+        "Policies by registry (HOST or HOST:PORT, with *), the first that fits, before 'policy'.",
+        default=None,
+    )
+    platform: str | None = arg(
+        "What the image must be for too: OS/ARCHITECTURE[/VARIANT], or 'node' for this machine.",
+        default=None,
     )
     tries: int = arg("How often to ask when there is trouble.", default=3)
     timeout: Duration = arg("For all tries and waits together.", default=Duration(30.0))
@@ -252,6 +315,12 @@ class ImageCheck(CheckModule):
         for key in self.auth or {}:
             if key not in ("username", "password", "registry"):
                 yield f"'auth' has username, password and registry, not '{key}'"
+        for pattern in self.registries or {}:
+            if not re.fullmatch(r"[A-Za-z0-9.:*\[\]-]+", pattern):
+                yield f"'registries' has HOST or HOST:PORT, with *, not '{pattern}'"
+        platform = "node" if self.platform is None else self.platform
+        if platform != "node" and not _KNOWN_PLATFORM.fullmatch(str(parse_platform(platform))):
+            yield f"'platform' is like linux/amd64 or linux/arm/v7, or node, not '{self.platform}'"
         if self.tries < 1:
             yield "'tries' must be at least 1"
         if self.timeout <= 0:
@@ -264,40 +333,53 @@ class ImageCheck(CheckModule):
             Permanent: the image's name is not valid, the image is not there, or it is refused.
             Skip: the policy is ``off``.
         """
-        if self.policy == "off":
+        policy = self._policy()
+        if policy == "off":
             raise Skip("the policy is off")
+        try:
+            return Result(message=self._ask_often(ctx))
+        except _No as e:
+            if policy == "fail":
+                raise Permanent(e.message, fault="user", hint=e.hint) from None
+            ctx.log(f"{e.message}; {e.hint}")
+            return Result(message=f"only a warning: {e.message}")
+
+    def _policy(self) -> _Policy:
+        """What the operator wrote for the registry, or else the policy."""
+        try:
+            name = parse_reference(self.image).registry.lower()
+        except ValueError:
+            return self.policy
+        names = _HUB_NAMES if name == _HUB else (name, _check_host(name))
+        for pattern, policy in (self.registries or {}).items():
+            glob = ".*".join(map(re.escape, pattern.lower().split("*")))
+            if any(re.fullmatch(glob, n) for n in names):
+                return policy
+        return self.policy
+
+    def _ask_often(self, ctx: Context) -> str:
+        """Ask until there is an answer, the tries are used up, or the time is."""
         try:
             reference = parse_reference(self.image)
         except ValueError as e:
-            return self._no(ctx, _No(str(e), "write [HOST[:PORT]/]PATH[:TAG][@DIGEST]"))
-        try:
-            return Result(message=self._ask_often(ctx, reference))
-        except _No as e:
-            return self._no(ctx, e)
-
-    def _no(self, ctx: Context, answer: _No) -> Result:
-        if self.policy == "fail":
-            raise Permanent(answer.message, fault="user", hint=answer.hint)
-        ctx.log(f"{answer.message}; {answer.hint}")
-        return Result(message=f"only a warning: {answer.message}")
-
-    def _ask_often(self, ctx: Context, reference: Reference) -> str:
-        """Ask until there is an answer, the tries are used up, or the time is."""
+            raise _No(str(e), "write [HOST[:PORT]/]PATH[:TAG][@DIGEST]") from None
         limit = float(self.timeout)
         if (remaining := ctx.remaining_s()) is not None:
             limit = min(limit, remaining - _RESERVE_S)
         end = ctx.now() + limit
         trouble = ""
-        wait: float | None
         for number in range(1, self.tries + 1):
+            wait: float | None = None
             try:
-                _Conversation(ctx, reference, self.auth or {}, end).run()
+                _Conversation(self, ctx, reference, end).run()
             except (Transient, TimedOut) as e:
-                trouble, wait = e.message, _wait_s(number, e.retry_after_s)
+                trouble, wait = e.message, e.retry_after_s
+                if wait is None:
+                    wait = random.uniform(0, _FIRST_WAIT_S * 2.0 ** min(number - 1, 16))  # noqa: S311
             except (_Unclear, Permanent) as e:
-                trouble, wait = str(e), None
+                trouble = str(e)
             else:
-                return f"{reference} is there"
+                return f"{reference} is there" + (f" for {self.platform}" if self.platform else "")
             if wait is None or number == self.tries or ctx.now() + wait >= end:
                 break
             ctx.log(f"try {number} of {self.tries}: {trouble}")
@@ -309,24 +391,24 @@ class ImageCheck(CheckModule):
 class _Conversation:
     """One try: what is said to the registry, and what it means.
 
+    No text that a server chose is shown: one that has seen a login could repeat it there.
+
     Args:
+        check: what is asked for.
         ctx: the way to the network.
         reference: the image.
-        auth: the job's login, for whichever registry.
         end: when it must be over, as `Context.now` tells the time.
     """
 
-    def __init__(
-        self,
-        ctx: Context,
-        reference: Reference,
-        auth: Mapping[str, str | Secret | None],
-        end: float,
-    ) -> None:
+    def __init__(self, check: ImageCheck, ctx: Context, reference: Reference, end: float) -> None:
         self._ctx = ctx
         self._reference = reference
+        self._registry = reference.registry
+        self._url = f"{reference.api}/v2/{reference.path}"
+        self._platform = parse_platform(check.platform) if check.platform else None
         self._end = end
-        self._login, self._login_is_for = _login(auth, reference)
+        self._login, self._login_is_for = _login(check.auth or {}, reference)
+        self._pass: _Headers = {}  # what the registry wants to see
 
     def run(self) -> None:
         """Return when the image is there for the job.
@@ -337,18 +419,22 @@ class _Conversation:
             Transient: ask again.
             TimedOut: ask again.
         """
-        answer = self._manifest(None)
+        answer = self._manifest("HEAD")
         asked = answer.status == 401
         if asked:
-            answer = self._manifest(self._authorization(answer))
+            self._pass = {"Authorization": self._authorization(answer)}
+            answer = self._manifest("HEAD")
         if answer.status == 404:
             root = self._root()
             if root.status == 401 and self._login is not None and not asked:
                 # It lets everybody in, shows private images to those who log in, and does not ask.
                 asked = True
-                answer = self._manifest(self._authorization(root))
+                self._pass = {"Authorization": self._authorization(root)}
+                answer = self._manifest("HEAD")
         if 200 <= answer.status < 300:
             self._recognise(answer)
+            if self._platform is not None:
+                self._compare(self._platform)
         elif answer.status == 404:
             raise _No(
                 f"there is no image {self._reference}", f"check name and tag; {self._advice()}"
@@ -356,41 +442,62 @@ class _Conversation:
         elif asked and answer.status in (401, 403):
             self._refused()
         else:
-            raise _Unclear(f"{self._reference.registry} answered {answer.status}")
+            raise _Unclear(f"{self._registry} answered {answer.status}")
 
-    def _manifest(self, authorization: Secret | None) -> Fetched:
-        reference = self._reference
-        url = f"{reference.api}/v2/{reference.path}/manifests/{reference.digest or reference.tag}"
-        headers: dict[str, str | Secret] = {"Accept": _ACCEPT}
-        if authorization is not None:
-            headers["Authorization"] = authorization
-        return self._fetch(url, "HEAD", headers)
+    def _manifest(self, method: _Method) -> Fetched:
+        url = f"{self._url}/manifests/{self._reference.digest or self._reference.tag}"
+        return self._fetch(url, self._registry, {"Accept": _ACCEPT, **self._pass}, method)
 
     def _root(self) -> Fetched:
         """The API's entrance: a 404 counts when a registry says it, not any web server."""
-        root = self._fetch(f"{self._reference.api}/v2/", "GET", {})
+        root = self._fetch(f"{self._reference.api}/v2/", self._registry, {}, leave=False)
         if root.status not in (200, 401):
-            raise _Unclear(f"{self._reference.registry} answered 404, but is no registry")
+            raise _Unclear(f"{self._registry} answered 404, but is no registry")
         return root
 
     def _fetch(
-        self, url: str, method: Literal["GET", "HEAD"], headers: dict[str, str | Secret]
+        self, url: str, who: str, headers: _Headers, method: _Method = "GET", leave: bool = True
     ) -> Fetched:
-        """An answer that is worth looking at."""
-        left = self._end - self._ctx.now()
-        answer = self._ctx.fetch(
-            url, method=method, headers=headers, timeout_s=min(_ONE_REQUEST_S, left)
-        )
-        host = urlsplit(url).netloc
+        """An answer that is worth looking at, a few redirections later.
+
+        Credentials go along to the same server only. Another one is asked without, unless not even
+        that is wanted (``leave``), and only its yes counts.
+        """
+        away = False
+        for _ in range(_REDIRECTIONS + 1):
+            answer = self._ask(url, who, headers, method)
+            if answer.status not in (301, 302, 303, 307, 308):
+                if away and not 200 <= answer.status < 300:
+                    raise _Unclear(f"{who} sends elsewhere, which answered {answer.status}")
+                return answer
+            try:
+                url, same = _follow(url, answer.header("location") or "")
+            except ValueError:
+                raise _Unclear(f"{who} sends to where nobody should go") from None
+            if not same and not leave:
+                raise _Unclear(f"{who} sends elsewhere")
+            if not same:
+                away, headers = True, {k: v for k, v in headers.items() if k != "Authorization"}
+        raise _Unclear(f"{who} sends from place to place")
+
+    def _ask(self, url: str, who: str, headers: _Headers, method: _Method) -> Fetched:
+        """One request."""
+        left = min(_ONE_REQUEST_S, self._end - self._ctx.now())
+        try:
+            answer = self._ctx.fetch(
+                url, method=method, headers=headers, timeout_s=left, max_bytes=_LARGEST_BODY
+            )
+        except (Transient, TimedOut, Permanent) as e:
+            host = re.sub(":[0-9]*$", "", re.split("[/?#]", url)[2]).strip("[]")
+            shown = re.compile(
+                rf"(?<![\w.-])\[?{re.escape(host)}\]?(:[0-9]+)?(?![\w.-])", re.IGNORECASE
+            )
+            raise type(e)(shown.sub(lambda _: who, e.message), fault=e.fault) from None
         if answer.status in (408, 429) or answer.status >= 500:
             raise Transient(
-                f"{host} answered {answer.status}",
-                fault="platform",
+                f"{who} answered {answer.status}",
                 retry_after_s=_retry_after(answer, self._ctx.now()),
             )
-        if 300 <= answer.status < 400:
-            # Whatever stands there is another server; nothing of this one goes with us.
-            raise _Unclear(f"{host} sends elsewhere ({answer.status})")
         return answer
 
     # what a registry wants to see
@@ -405,33 +512,28 @@ class _Conversation:
             if self._login is None:
                 self._refused()
             return self._login
-        schemes = ", ".join(sorted({c.scheme for c in found}))[:80] or "none"
-        raise _Unclear(
-            f"{self._reference.registry} wants a login of a kind that is not known here ({schemes})"
-        )
+        raise _Unclear(f"{self._registry} wants a login of a kind that is not known here")
 
     def _bearer(self, challenge: Mapping[str, str]) -> Secret:
         """A token from the service that the registry names, with the login or without."""
-        realm = challenge["realm"]
-        host = re.match(r"(https?)://([A-Za-z0-9.:\[\]-]{1,255})(?=[/?]|$)", realm, re.IGNORECASE)
-        if not host or (host[1].lower() == "http" and self._reference.api.startswith("https:")):
-            raise _Unclear(f"{self._reference.registry} names a token service that is not safe")
+        realm, who = challenge["realm"], f"the token service of {self._registry}"
+        host = re.match(r"(https?)://[A-Za-z0-9.:\[\]-]{1,255}(?=[/?]|$)", realm, re.IGNORECASE)
+        if not host or (host[1].lower() == "http" and self._url.startswith("https:")):
+            raise _Unclear(f"{self._registry} names a token service that is not safe")
         scope = challenge.get("scope", f"repository:{self._reference.path}:pull")
         query = {"service": challenge["service"]} if "service" in challenge else {}
         query["scope"] = scope
         url = f"{realm}{'&' if '?' in realm else '?'}{urlencode(query)}"
-        answer = self._fetch(url, "GET", {"Authorization": self._login} if self._login else {})
+        login: _Headers = {"Authorization": self._login} if self._login else {}
+        answer = self._fetch(url, who, login, leave=False)
         if answer.status in (401, 403):
             self._refused()
         if answer.status != 200:
-            raise _Unclear(f"the token service {host[2]} answered {answer.status}")
-        try:
-            said = json.loads(answer.body)
-            token = said.get("token") or said.get("access_token")
-        except (ValueError, AttributeError, RecursionError):
-            token = None
+            raise _Unclear(f"{who} answered {answer.status}")
+        said = _object(answer)
+        token = said.get("token") or said.get("access_token")
         if not isinstance(token, str) or not re.fullmatch("[!-~]+", token):
-            raise _Unclear(f"the token service {host[2]} answered without a token")
+            raise _Unclear(f"{who} answered without a token")
         return Secret(f"Bearer {token}")
 
     # what an answer means
@@ -440,7 +542,39 @@ class _Conversation:
         kind = (answer.header("content-type") or "").lower()
         if "docker-content-digest" in answer.headers or "json" in kind or "prettyjws" in kind:
             return
-        raise _Unclear(f"{self._reference.registry} answered, but not as registries do")
+        raise _Unclear(f"{self._registry} answered, but not as registries do")
+
+    def _compare(self, wanted: Platform) -> None:
+        """Return when a variant of the image runs on a platform."""
+        found = self._platforms()
+        if any(p is not None and wanted.runs(p) for p in found):
+            return
+        if None in found:
+            raise _Unclear(f"{self._reference} does not say for which platforms it is")
+        names = [str(p) if _KNOWN_PLATFORM.fullmatch(str(p)) else "others" for p in found]
+        raise _No(
+            f"{self._reference} is not for {wanted}, only for "
+            + (", ".join(sorted(set(names))[:20]) or "nothing"),
+            "build it for that platform too, or choose another image or other machines",
+        )
+
+    def _platforms(self) -> list[Platform | None]:
+        """What an index lists, or the one platform that a single image's configuration names."""
+        manifest = _object(self._manifest("GET"))
+        if isinstance(variants := manifest.get("manifests"), list):
+            found = [
+                _platform_of(v.get("platform") if isinstance(v, dict) else 0) for v in variants
+            ]
+            # What a builder attaches, its attestations, is marked so.
+            return [p for p in found if p is None or p.os != "unknown"]
+        config = manifest.get("config")
+        digest = config.get("digest") if isinstance(config, dict) else None
+        try:
+            _check_digest(digest if isinstance(digest, str) else "")
+        except ValueError:
+            return [None]
+        url = f"{self._url}/blobs/{digest}"
+        return [_platform_of(_object(self._fetch(url, self._registry, self._pass)))]
 
     def _refused(self) -> Never:
         reference = self._reference
@@ -482,6 +616,31 @@ def _login(
     return Secret(f"Basic {encoded.decode()}"), host
 
 
+def _follow(url: str, location: str) -> tuple[str, bool]:
+    """Where a redirection leads, and whether to the same server: TLS may begin there, not end.
+
+    Raises:
+        ValueError: to where nobody should go.
+    """
+    target = urljoin(url, location)
+    a, b = urlsplit(url), urlsplit(target)
+    ports = {"http": 80, "https": 443}
+    if not location or not b.hostname or b.scheme not in ports or a.scheme > b.scheme:
+        raise ValueError
+    first, second = ((p.scheme, p.port or ports[p.scheme]) for p in (a, b))
+    same = first == second or (first, second) == (("http", 80), ("https", 443))
+    return target, same and a.hostname == b.hostname
+
+
+def _object(answer: Fetched) -> dict[str, Any]:
+    """The JSON object that was asked for; empty where there is none."""
+    try:
+        said = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) and answer.status == 200 else {}
+
+
 def _retry_after(answer: Fetched, now: float) -> float | None:
     """Seconds of ``Retry-After``, by RFC 9110 (10.2.3) a number or a date."""
     text = (answer.header("retry-after") or "").strip()
@@ -491,10 +650,3 @@ def _retry_after(answer: Fetched, now: float) -> float | None:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError):
         return None
-
-
-def _wait_s(number: int, asked: float | None) -> float:
-    """Exponential with full jitter; what the registry asked for wins."""
-    if asked is not None:
-        return asked
-    return random.uniform(0, _FIRST_WAIT_S * 2.0 ** min(number - 1, 16))  # noqa: S311 - jitter

@@ -7,6 +7,7 @@ import email.utils
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pairun.executor.context import HostContext, ReviewContext
@@ -140,6 +141,14 @@ def registry() -> Iterator[Server]:
     yield server
     server.close()
     assert {a.method for a in server.manifests} <= {"HEAD"}
+
+
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[Server]:
+    """One server for all examples of a property."""
+    server = Server()
+    yield server
+    server.close()
 
 
 @pytest.fixture
@@ -517,6 +526,7 @@ def test_a_web_server_is_no_registry(registry: Server, ask: Callable[..., Said])
         Answer(200, {}, b"{}"),
         Answer(200, {}, b'{"token": "' + b"x" * 2_000_000 + b'"}'),
         Answer(302, {"Location": "http://127.0.0.1:1/"}),
+        Answer(302, {"Location": "/token"}),
     ],
     ids=lambda a: f"{a.status} {a.body[:30]!r}",
 )
@@ -529,17 +539,426 @@ def test_a_strange_token_service_is_unknown(
     assert "unknown: " in ask(f"{registry.host}/a", login(registry.host)).message
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_login_does_not_follow_a_redirection(
+# --- redirections ----------------------------------------------------------------------------------
+
+HEARD = "/v2/a/manifests/latest"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_login_does_not_follow_to_another_host(
     registry: Server, elsewhere: Server, ask: Callable[..., Said], status: int
 ) -> None:
-    """A registry that sends elsewhere, before or after the login, is unknown; nobody follows."""
-    sent = Answer(status, {"Location": f"http://{elsewhere.host}/v2/a/manifests/latest"})
+    """Another host is asked without the login; that it has the image counts."""
+    sent = Answer(status, {"Location": f"http://{elsewhere.host}{HEARD}"})
     registry.behaviour = lambda a: sent if a.authorization else basic_only(a)
-    assert "sends elsewhere" in ask(f"{registry.host}/a", login(registry.host)).message
-    registry.behaviour = always(sent)
-    assert "sends elsewhere" in ask(f"{registry.host}/a", login(registry.host)).message
+    elsewhere.behaviour = open_to_all
+    assert "is there" in ask(f"{registry.host}/a", login(registry.host)).message
+    assert [(a.method, a.authorization) for a in elsewhere.asked] == [("HEAD", None)]
+    assert "manifest.v2+json" in elsewhere.asked[0].headers["accept"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 418])
+def test_only_the_yes_of_another_host_counts(
+    registry: Server, elsewhere: Server, ask: Callable[..., Said], status: int
+) -> None:
+    """What another host refuses or lacks says nothing about the registry."""
+    registry.behaviour = always(Answer(307, {"Location": f"http://{elsewhere.host}{HEARD}"}))
+    elsewhere.behaviour = always(Answer(status, {"WWW-Authenticate": "Basic"}))
+    said = ask(f"{registry.host}/a", login(registry.host))
+    assert said.message == f"unknown: {registry.host} sends elsewhere, which answered {status}"
+    assert len(elsewhere.asked) == 1
+
+
+def test_a_login_stays_away_after_a_detour(
+    registry: Server, elsewhere: Server, ask: Callable[..., Said]
+) -> None:
+    """Once another host had a word in it, the login is not shown to anybody, not even at home."""
+    there = Answer(307, {"Location": f"http://{elsewhere.host}{HEARD}"})
+    registry.behaviour = lambda a: there if a.authorization else basic_only(a)
+    elsewhere.behaviour = lambda _: Answer(307, {"Location": f"http://{registry.host}{HEARD}"})
+    assert "which answered 401" in ask(f"{registry.host}/a", login(registry.host)).message
+    assert [a.authorization for a in registry.asked] == [None, BASIC, None]
+    assert [a.authorization for a in elsewhere.asked] == [None]
+
+
+def test_a_redirection_at_home_is_followed_with_the_login(
+    registry: Server, ask: Callable[..., Said]
+) -> None:
+    """A relative or absolute address of the same server is the same registry."""
+
+    def behave(asked: Asked) -> Answer:
+        if asked.path == HEARD:
+            return Answer(308, {"Location": "//" + registry.host + "/v2/b/manifests/latest"})
+        if asked.path == "/v2/b/manifests/latest":
+            return Answer(302, {"Location": "../../c/manifests/latest"})
+        return basic_only(asked)
+
+    registry.behaviour = behave
+    assert "is there" in ask(f"{registry.host}/a", login(registry.host)).message
+    assert [a.authorization for a in registry.asked] == [None] * 3 + [BASIC] * 3
+    registry.behaviour = lambda a: behave(a) if a.path == HEARD else Answer(404)
+    assert "is no registry" in ask(f"{registry.host}/a").message
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["", HEARD, "ftp://r.example/", "http://[:::/", "http://r.example:x/", "file:///etc/passwd",
+     "https:///a", "//u:p@127.0.0.1/", "http://127.0.0.1:1\\@r.example/"],
+)  # fmt: skip
+def test_a_redirection_to_nowhere(
+    registry: Server, ask: Callable[..., Said], location: str
+) -> None:
+    """A loop ends after a few rounds; an address that is none is unknown."""
+    registry.behaviour = always(Answer(302, {"Location": location} if location else {}))
+    assert "unknown: " in ask(f"{registry.host}/a", login(registry.host), tries=1).message
+    assert len(registry.asked) <= 6
+
+
+def test_a_token_service_that_sends_elsewhere(
+    registry: Server, elsewhere: Server, ask: Callable[..., Said]
+) -> None:
+    """Nobody goes there; what it does at its own server is followed, with the login."""
+    inner = with_token(f"http://{registry.host}/token")
+    away = Answer(302, {"Location": f"http://{elsewhere.host}/token"})
+    registry.behaviour = lambda a: away if a.path == "/token" else inner(a)
+    said = ask(f"{registry.host}/a", login(registry.host))
+    assert said.message == f"unknown: the token service of {registry.host} sends elsewhere"
     assert elsewhere.asked == []
+    inner = with_token(f"http://{registry.host}/old")
+    home = Answer(302, {"Location": "/token"})
+    registry.behaviour = lambda a: home if a.path == "/old" else inner(a)
+    assert "is there" in ask(f"{registry.host}/a", login(registry.host)).message
+
+
+def fetches(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, args: dict[str, Any], answers: list[Fetched]
+) -> tuple[Result | None, list[tuple[str, bool]]]:
+    """Check with given answers; every address asked, and whether a login was shown there."""
+    asked: list[tuple[str, bool]] = []
+
+    def fetch(url: str, **more: Any) -> Fetched:
+        asked.append((url, "Authorization" in more["headers"]))
+        return answers[len(asked) - 1]
+
+    module = harness.make("image_check", {"tries": 1, **args})
+    assert isinstance(module, CheckModule)
+    ctx = harness.context()
+    monkeypatch.setattr(ctx, "fetch", fetch)
+    return module.check(ctx), asked
+
+
+@pytest.mark.parametrize(
+    ("scheme", "location", "follows", "shown"),
+    [
+        ("http", "https://r.example/x", True, True),
+        ("http", "https://R.EXAMPLE:443/x", True, True),
+        ("http", "https://r.example:8443/x", True, False),
+        ("http", "http://r.example:8080/x", True, False),
+        ("http", "http://r.example.evil.example/x", True, False),
+        ("https", "https://r.example:443/x", True, True),
+        ("https", "https://other.example/x", True, False),
+        ("https", "http://r.example/x", False, False),
+        ("https", "http://other.example/x", False, False),
+    ],
+)
+def test_tls_may_begin_and_never_end(
+    harness: Harness,
+    monkeypatch: pytest.MonkeyPatch,
+    scheme: str,
+    location: str,
+    follows: bool,
+    shown: bool,
+) -> None:
+    """The same host counts as the same when TLS begins, on the usual ports; no way leads back."""
+    answers = [
+        Fetched(401, {"www-authenticate": ("Basic",)}, b""),
+        Fetched(307, {"location": (location,)}, b""),
+        Fetched(200, {"docker-content-digest": (DIGEST,)}, b""),
+    ]
+    args = {"image": f"{scheme}://r.example/a", "auth": login("r.example")}
+    result, asked = fetches(harness, monkeypatch, args, answers)
+    assert result is not None
+    assert ("is there" in result.message) == follows
+    assert asked[2:] == ([(location, shown)] if follows else [])
+
+
+# --- the policy per registry -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("image", "registries", "outcome"),
+    [
+        ("r.example/a", {"*.azurecr.io": "off", "r.example": "warn"}, "warn"),
+        ("r.example:5000/a", {"r.example": "warn"}, "warn"),
+        ("R.Example:5000/a", {"r.example:5000": "off"}, "off"),
+        ("r.example:5000/a", {"r.example:5001": "off"}, "policy"),
+        ("t.azurecr.io/a", {"*.AZURECR.io": "off"}, "off"),
+        ("azurecr.io.example/a", {"*.azurecr.io": "off"}, "policy"),
+        ("r.example/a", {"r.*": "fail", "*": "off"}, "fail"),
+        ("r.example/a", {"*": "off", "r.*": "fail"}, "off"),
+        ("rxexample.org/a", {"r.example*": "off"}, "policy"),
+        ("ubuntu", {"docker.io": "warn"}, "warn"),
+        ("docker.io/a/b", {"index.docker.io": "off"}, "off"),
+        ("[::1]:5000/a", {"[::1]": "off"}, "off"),
+        ("Not/A/Name", {"*": "off"}, "policy"),
+        ("r.example/a", {}, "policy"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["off", "warn", "fail"])
+def test_a_registrys_own_policy_wins(
+    harness: Harness,
+    monkeypatch: pytest.MonkeyPatch,
+    image: str,
+    registries: dict[str, str],
+    outcome: str,
+    policy: str,
+) -> None:
+    """The first entry that fits decides, stricter or looser; `policy` is for all other registries."""
+    args = {"image": image, "policy": policy, "registries": registries}
+    expected = policy if outcome == "policy" else outcome
+    try:
+        result, _ = fetches(
+            harness, monkeypatch, args, [Fetched(404, {}, b""), Fetched(200, {}, b"")]
+        )
+        assert result is not None
+        assert result.message.startswith("only a warning")
+        assert expected == "warn"
+    except Skip:
+        assert expected == "off"
+    except Permanent:
+        assert expected == "fail"
+
+
+# --- platforms -------------------------------------------------------------------------------------
+
+
+def index(*platforms: Any) -> bytes:
+    """An index with an entry per platform (a text, or the value itself)."""
+    entries = []
+    for p in platforms:
+        parts = p.split("/") if isinstance(p, str) else []
+        said = dict(zip(("os", "architecture", "variant"), parts, strict=False)) if parts else p
+        entries.append({"digest": DIGEST, "platform": said} if said else {"digest": DIGEST})
+    return json.dumps({"schemaVersion": 2, "manifests": entries}).encode()
+
+
+@pytest.fixture
+def on(ask: Callable[..., Said]) -> Iterator[Callable[..., Said]]:
+    """Check an image, of which the manifest (and the configuration) is given, for a platform."""
+    server = Server()
+
+    def run(platform: str, manifest: bytes, config: Answer | None = None, **more: Any) -> Said:
+        def behave(asked: Asked) -> Answer:
+            if "/blobs/" in asked.path:
+                return config or Answer(404)
+            return Answer(200, OCI, b"" if asked.method == "HEAD" else manifest)
+
+        server.behaviour = behave
+        server.asked.clear()
+        return ask(f"{server.host}/a", platform=platform, **more)
+
+    yield run
+    server.close()
+
+
+BOTH = index("linux/amd64", "linux/arm64/v8", "unknown/unknown")
+
+
+@pytest.mark.parametrize(
+    ("platform", "offered"),
+    [
+        ("linux/amd64", BOTH),
+        ("linux/arm64", BOTH),
+        ("linux/x86_64", BOTH),
+        ("linux/aarch64", BOTH),
+        ("linux/arm64/v8", index("linux/arm64")),
+        ("linux/arm/v7", index("linux/arm/v6")),
+        ("linux/arm/v7", index("linux/arm")),
+        ("linux/arm", index("linux/arm/v7")),
+        ("linux/amd64/v3", index("linux/amd64/v2")),
+        ("linux/amd64/v3", index("linux/amd64")),
+        ("linux/amd64", index("linux/386")),
+        ("linux/arm64", index("linux/arm/v7")),
+        ("linux/amd64", index(None, 5, {"os": 1}, "linux/amd64")),
+        ("windows/amd64", index("linux/amd64", "windows/amd64")),
+    ],
+)
+def test_a_platform_that_the_image_has(
+    on: Callable[..., Said], platform: str, offered: bytes
+) -> None:
+    """Names are told apart as container engines do; a variant may be older, and may be unsaid."""
+    assert " is there for " in on(platform, offered).message
+
+
+@pytest.mark.parametrize(
+    ("platform", "offered", "shown"),
+    [
+        ("linux/s390x", BOTH, "linux/amd64, linux/arm64/v8"),
+        ("windows/amd64", BOTH, "linux/amd64, linux/arm64/v8"),
+        ("linux/arm/v6", index("linux/arm/v7"), "linux/arm/v7"),
+        ("linux/amd64/v2", index("linux/amd64/v3"), "linux/amd64/v3"),
+        ("linux/386", index("linux/amd64"), "linux/amd64"),
+        ("linux/amd64", index("wasi/wasm", "linux/" + PASSWORD, "linux/arm/" + TOKEN), "others"),
+        ("linux/amd64", index("unknown/unknown"), "nothing"),
+        ("linux/amd64", index(), "nothing"),
+    ],
+)
+def test_a_platform_that_the_image_lacks(
+    on: Callable[..., Said], platform: str, offered: bytes, shown: str
+) -> None:
+    """That is definite, and the sentence says what there is, in words known here."""
+    said = refused(on(platform, offered))
+    assert f" is not for {platform}, only for {shown};" in said
+
+
+@pytest.mark.parametrize(
+    "config",
+    [b'{"os": "linux", "architecture": "amd64"}', b'{"os": "Linux", "architecture": "arm64"}'],
+)
+def test_a_single_image_says_it_in_its_configuration(
+    on: Callable[..., Said], config: bytes
+) -> None:
+    """Where there is no index the configuration is read, also where the registry keeps it away."""
+    manifest = json.dumps({"config": {"digest": DIGEST}}).encode()
+    platform = "linux/" + json.loads(config)["architecture"]
+    assert "is there for" in on(platform, manifest, Answer(200, {}, config)).message
+    assert "is not for linux/s390x" in refused(on("linux/s390x", manifest, Answer(200, {}, config)))
+    store = Server()
+    store.behaviour = lambda _: Answer(200, {}, config)
+    away = Answer(307, {"Location": f"http://{store.host}/blob?signed=1"})
+    assert "is there for" in on(platform, manifest, away).message
+    assert [a.authorization for a in store.asked] == [None]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "config"),
+    [
+        (b"", None),
+        (b"<html>", None),
+        (b"[" * 100_000, None),
+        (b"[]", None),
+        (b'{"manifests": {}}', None),
+        (b'{"manifests": [{}, 1]}', None),
+        (index("linux/arm64") + b" " * 5_000_000, None),
+        (b'{"config": 1}', None),
+        (b'{"config": {"digest": "sha256:../../x"}}', None),
+        (json.dumps({"config": {"digest": DIGEST}}).encode(), Answer(404)),
+        (json.dumps({"config": {"digest": DIGEST}}).encode(), Answer(500)),
+        (json.dumps({"config": {"digest": DIGEST}}).encode(), Answer(200, {}, b'{"os": "linux"}')),
+        (json.dumps({"config": {"digest": DIGEST}}).encode(), Answer(200, {}, b" " * 5_000_000)),
+    ],
+    ids=lambda v: f"{str(v)[:60]}",
+)
+def test_a_platform_that_nobody_says(
+    on: Callable[..., Said], manifest: bytes, config: Answer | None
+) -> None:
+    """What cannot be read is unknown, not missing."""
+    assert "unknown: " in on("linux/amd64", manifest, config, tries=1).message
+
+
+@pytest.mark.parametrize("status", [201, 400, 403, 404])
+def test_nothing_is_believed_of_an_error(
+    elsewhere: Server, ask: Callable[..., Said], status: int
+) -> None:
+    """A body that comes with another status than 200 is not looked at."""
+    answer = Answer(status, OCI, index("linux/arm64"))
+    elsewhere.behaviour = lambda a: Answer(200, OCI) if a.method == "HEAD" else answer
+    assert "does not say" in ask(f"{elsewhere.host}/a", platform="linux/amd64").message
+
+
+@pytest.mark.parametrize("depth", [*range(100, 1100, 50)])
+def test_a_manifest_that_is_nested(parse: Callable[[str], Any], depth: int) -> None:
+    """Depth is no trouble, wherever it is found."""
+    found = sys.modules[parse.__module__]
+    deep = "[" * depth + "]" * depth
+    for text in (f'{{"os": {deep}, "architecture": "a"}}', f'{{"config": {{"digest": {deep}}}}}'):
+        assert found._platform_of(found._object(Fetched(200, {}, text.encode()))) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        ("x86_64", "linux/amd64"), ("aarch64", "linux/arm64"), ("armv7l", "linux/arm/v7"),
+        ("ppc64le", "linux/ppc64le"), ("riscv64", "linux/riscv64"),
+    ],
+)  # fmt: skip
+def test_the_platform_of_this_machine(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, machine: str, expected: str
+) -> None:
+    """The kernel's word for it becomes the registry's."""
+    real = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: type(real)((*tuple(real)[:4], machine)))
+    assert str(module.parse_platform("node")) == expected
+
+
+# --- secrets ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_what_a_server_repeats_is_shown_nowhere(
+    shared_server: Server, parse: Callable[[str], Any], data: st.DataObject
+) -> None:
+    """A server that puts login and token into anything it may choose gets neither into a message."""
+    host = shared_server.host
+    words = ["s3cret", "TOK-1234", base64.b64encode(b"robot:s3cret").decode().rstrip("=")]
+    word = data.draw(st.sampled_from(words))
+    places = [
+        f"Basic realm={word}", f"{word}", f"{word} {word}={word}", f'Bearer realm="http://{word}/"',
+        f'Bearer realm="http://{host}/token",service="{word}"', f'Bearer realm="{word}"',
+        f'Bearer realm="http://{host}/token/{word}"', f'Bearer realm="http://{word}@{host}/"', "Basic",
+    ]  # fmt: skip
+    said = json.dumps({"token": word, "errors": [{"message": word}]}).encode()
+    variants = index(f"linux/{word}", f"{word}/amd64", f"linux/arm/{word}")
+    answers = st.builds(
+        Answer,
+        st.sampled_from([200, 200, 401, 401, 302, 307, 404, 400, 403, 429, 503]),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "WWW-Authenticate": st.sampled_from(places),
+                "Location": st.sampled_from(
+                    [f"http://{word}/", f"http://x.{word}.invalid:1/", f"//{host}/{word}", word]
+                ),
+                "Retry-After": st.sampled_from([word, "0"]),
+                "Content-Type": st.sampled_from([word, "application/json"]),
+                "Docker-Content-Digest": st.just(word),
+            },
+        ),
+        st.sampled_from([said, variants, word.encode(), b"{}"]),
+    )
+    script = data.draw(st.lists(answers, min_size=3, max_size=9))
+    shared_server.asked.clear()
+    shared_server.behaviour = lambda _: script[(len(shared_server.asked) - 1) % len(script)]
+    cls = sys.modules[parse.__module__].ImageCheck
+    check = cls(
+        image=f"{host}/a",
+        auth={"username": "robot", "password": Secret("s3cret"), "registry": host},
+        platform=data.draw(st.sampled_from([None, "linux/amd64"])),
+    )
+    log: list[str] = []
+    ctx = Patient({"PATH": "/bin"}, "/nowhere", None, log.append)
+    ctx.waits = []
+    try:
+        log.append(repr(check.check(ctx)))
+    except Permanent as e:
+        log += [e.message, str(e.hint), str(e), repr(e)]
+    shown = "\n".join([*log, repr(check)]).lower()
+    assert not [w for w in words if w.lower() in shown]
+
+
+@settings(max_examples=300)
+@given(st.text() | st.text("0123456789 ,:GMTonTueJan+-", max_size=40))
+def test_any_retry_after_is_survived(parse: Callable[[str], Any], text: str) -> None:
+    """A number, a date, or nothing that counts."""
+    wait = sys.modules[parse.__module__]._retry_after(
+        Fetched(429, {"retry-after": (text,)}, b""), 0
+    )
+    assert wait is None or wait >= 0
+
+
+# --- time ------------------------------------------------------------------------------------------
 
 
 def test_a_registry_that_hangs(registry: Server, ask: Callable[..., Said]) -> None:
@@ -663,6 +1082,12 @@ def test_a_login_does_not_go_from_tls_to_plain_http(
         {"tries": 0},
         {"timeout": "0s"},
         {"policy": "maybe"},
+        {"registries": {"r.example": "maybe"}},
+        {"registries": {"https://r.example": "off"}},
+        {"platform": ""},
+        {"platform": "amd64"},
+        {"platform": "linux/pdp11"},
+        {"platform": "linux/arm/7/8"},
     ],
 )
 def test_arguments_that_cannot_work(harness: Harness, args: dict[str, Any]) -> None:
@@ -686,17 +1111,15 @@ def test_a_secret_that_is_no_login(harness: Harness, text: str) -> None:
     assert "s3cret" not in f"{problem}"
 
 
-def test_the_default_playbook_takes_the_login_of_a_job(tmp_path: Path) -> None:
-    """A job whose login comes from its secrets is valid, and the review shows no password."""
-    job = {
+def job(patch: dict[str, Any]) -> dict[str, Any]:
+    """A job with a login, which patches arguments of the check."""
+    auth = {"username": USER, "password": "<% $secrets.pw %>", "registryuri": "r.example"}
+    extras = {"pairun": {"init": [{"patch": "image_check", "args": patch}]}} if patch else {}
+    return {
         "protocolVersion": 2, "name": "j", "type": "job", "secrets": {"pw": PASSWORD},
+        "extras": extras,
         "prerequisites": [
-            {
-                "name": "i", "type": "dockerimage", "uri": "r.example/team/train:1",
-                "auth": {
-                    "username": USER, "password": "<% $secrets.pw %>", "registryuri": "r.example"
-                },
-            }
+            {"name": "i", "type": "dockerimage", "uri": "r.example/team/train:1", "auth": auth}
         ],
         "taskRoles": {
             "w": {
@@ -705,7 +1128,11 @@ def test_the_default_playbook_takes_the_login_of_a_job(tmp_path: Path) -> None:
             }
         },
     }  # fmt: skip
-    (tmp_path / "job.yaml").write_text(json.dumps(job))
+
+
+def test_the_default_playbook_takes_the_login_of_a_job(tmp_path: Path) -> None:
+    """A job whose login comes from its secrets is valid, and the review shows no password."""
+    (tmp_path / "job.yaml").write_text(json.dumps(job({})))
     done = subprocess.run(
         [sys.executable, "-m", "pairun", "--dry-run", "--json", "job.yaml"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -727,6 +1154,102 @@ def test_a_review_asks_nobody(harness: Harness) -> None:
     assert judge(task, cls, ctx).kind == "check"
     with pytest.raises(UnknownUntilRun, match="depends on what host:1 answers"):
         ctx.fetch("https://user:pw@host:1/path")
+
+
+# --- the page --------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "image-check.md").read_text()
+ROWS = {
+    row[0]: row[1:]
+    for row in re.findall(r"^\| (.*?) \| (ok|fails|unknown) \| `(.*)` \|$", PAGE, re.MULTILINE)
+}
+CONFIG = Answer(200, {}, json.dumps({"config": {"digest": DIGEST}}).encode())
+SCENES: dict[str, tuple[Answer, dict[str, Any]]] = {
+    "has the image": (Answer(200, OCI), {}),
+    "has no such tag, digest or repository": (Answer(404), {}),
+    "wants a login and the job has none": (Answer(401, {"WWW-Authenticate": "Basic"}), {}),
+    "refuses the job's login": (Answer(401, {"WWW-Authenticate": "Basic"}), {"auth": True}),
+    "has the image, but not for `platform`": (
+        Answer(200, OCI, index("linux/amd64", "linux/arm64")), {"platform": "linux/s390x"},
+    ),
+    "is not asked: the name is not valid": (Answer(200), {"path": "team/Train:1"}),
+    "answers 429": (Answer(429), {}),
+    "answers 500 to 599, or 408": (Answer(503), {}),
+    "cannot be reached": (Answer(200), {"closed": True}),
+    "does not answer in time": (Answer(-1), {"timeout": "200ms"}),
+    "answers 404 as any web server does": (Answer(404), {"root": Answer(404)}),
+    "answers with a page": (Answer(200, {"Content-Type": "text/html"}), {}),
+    "answers 401 without saying what it wants": (Answer(401), {}),
+    "answers 403 to who has not been asked to log in": (Answer(403), {}),
+    "sends to another server, which has no yes": (Answer(307, {"Location": "ELSEWHERE"}), {}),
+    "sends round in a circle": (Answer(307, {"Location": "?"}), {}),
+    "has a token service that is busy": (Answer(401, {"WWW-Authenticate": "TOKEN"}), {"token": 429}),
+    "has a token service that sends elsewhere": (
+        Answer(401, {"WWW-Authenticate": "TOKEN"}), {"token": 302},
+    ),
+    "does not say for which platforms it is": (CONFIG._replace(headers=OCI), {"platform": "node"}),
+}  # fmt: skip
+
+
+def test_the_page_has_a_scene_for_every_row() -> None:
+    """No row is without proof."""
+    assert set(ROWS) == set(SCENES)
+
+
+@pytest.mark.parametrize("row", SCENES)
+def test_a_row_of_the_page(
+    elsewhere: Server, shared_server: Server, ask: Callable[..., Said], row: str
+) -> None:
+    """The user reads what the page says, and the outcome is the page's."""
+    answer, args = SCENES[row][0], dict(SCENES[row][1])
+    host = shared_server.host
+    path, root = args.pop("path", "team/train:1"), args.pop("root", Answer(200))
+    token = Answer(args.pop("token", 0), {"Location": f"http://{elsewhere.host}/"})
+    words = {"ELSEWHERE": f"http://{elsewhere.host}/", "TOKEN": f'Bearer realm="http://{host}/t"'}
+    answer = answer._replace(headers={k: words.get(v, v) for k, v in answer.headers.items()})
+    elsewhere.behaviour = lambda _: Answer(404)
+
+    def behave(asked: Asked) -> Answer | None:
+        if asked.path == "/t":
+            return token
+        return root if asked.path == "/v2/" else answer if answer.status > 0 else None
+
+    shared_server.behaviour = behave
+    if args.pop("closed", False):
+        host = "127.0.0.1:1"
+    auth = login(host) if args.pop("auth", False) else None
+    said = ask(f"{host}/{path}", auth, **args)
+    outcome, text = ROWS[row]
+    shown = said.failure.message if said.failure else said.message
+    assert shown.replace(host, "registry.example.com") == text
+    assert outcome == ("fails" if said.failure else "unknown" if "unknown: " in shown else "ok")
+
+
+def test_the_patch_on_the_page(tmp_path: Path) -> None:
+    """It changes the default playbook, and a job may not change it back."""
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "root/playbooks").mkdir(parents=True)
+    (tmp_path / "root/playbooks/init.yaml").write_text(block)
+    command = [sys.executable, "-m", "pairun", "--dry-run", "--json", "--root", "root", "job.json"]
+    found = []
+    patches: list[dict[str, Any]] = [{"policy": "warn"}, {"registries": {}}]
+    for patch in patches:
+        (tmp_path / "job.json").write_text(json.dumps(job(patch)))
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        found.append((done.returncode, json.loads(done.stdout)))
+    (code, review), (refused_code, refusal) = found
+    assert code == 0, review
+    (task,) = [t for t in review["roles"]["w"]["init"] if t["id"] == "image_check"]
+    assert task["args"]["registries"] == {
+        "*.azurecr.io": "off",
+        "registry.example.com:5000": "warn",
+    }
+    assert task["args"]["policy"] == "warn"
+    assert refused_code == 1
+    assert "image_check" in str(refusal["problems"])
 
 
 # --- references ------------------------------------------------------------------------------------
@@ -788,6 +1311,8 @@ VALID: list[tuple[str, tuple[str, str, str | None, str | None, bool]]] = [
     ("a---b", (HUB, "library/a---b", "latest", None, False)),
     ("0/1", (HUB, "0/1", "latest", None, False)),
     (f"{HEX[:63]}", (HUB, f"library/{HEX[:63]}", "latest", None, False)),
+    (f"{HEX}:1", (HUB, f"library/{HEX}", "1", None, False)),
+    (f"r.example/{HEX}", ("r.example", HEX, "latest", None, False)),
     (f"r.example/a/{HEX}", ("r.example", f"a/{HEX}", "latest", None, False)),
     (f"r.example/{LONG}", ("r.example", LONG, "latest", None, False)),
 ]  # fmt: skip
@@ -905,25 +1430,104 @@ def parse() -> Callable[[str], Any]:
     return found.parse_reference  # type: ignore[no-any-return]
 
 
-@given(host=HOST, port=PORT, path=PATH, tag=TAG, digest=HASH)
-def test_what_is_written_is_read_back(
-    parse: Callable[[str], Any],
-    host: str,
-    port: str,
-    path: str,
-    tag: str | None,
-    digest: str | None,
-) -> None:
-    """A valid reference, written out, is read as its parts."""
-    text = f"{host}{port}/{path}" + (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
-    reference = parse(text)
-    assert reference[:4] == (
-        host + port,
-        path,
-        tag or (None if digest else "latest"),
-        digest,
+@st.composite
+def references(draw: st.DrawFn) -> str:
+    """A reference by the grammar: with or without host, port, tag, digest, space, scheme."""
+    host = draw(st.none() | HOST)
+    name = path = draw(PATH)
+    if host is not None:
+        name = f"{host}{draw(PORT)}/{path}"
+    else:
+        # A first component with a dot would be a host.
+        assume("/" not in path or not re.search("[.]|^localhost$", path.partition("/")[0]))
+    tag, digest = draw(TAG), draw(HASH)
+    name += (f":{tag}" if tag else "") + (f"@{digest}" if digest else "")
+    return draw(st.sampled_from(["", "", "http://", "HTTPS://", " ", "\n\t"])) + name
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> str:
+    """A reference with something put in, taken out, doubled or turned to upper case."""
+    text = draw(references())
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(text)))
+        piece = draw(st.sampled_from([*"aA0.:/@[]-_ %~", "//", "..", "___", "sha256:", "é", "\n"]))
+        end = draw(st.integers(at, min(len(text), at + 3)))
+        cut = [text[:at] + piece + text[at:], text[:at] + text[end:], text[:end] + text[at:]]
+        text = draw(st.sampled_from([*cut, text[:at] + text[at:end].upper() + text[end:]]))
+    return text
+
+
+ANCHORED = re.compile(
+    r"""
+    (?: (?P<domain>
+          (?: (?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])
+              (?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*
+            | \[[a-fA-F0-9:]+\] )
+          (?: :(?P<port>[0-9]+) )?
+        ) / )?
+    (?P<path> [a-z0-9]+(?:(?:[._]|__|[-]+)[a-z0-9]+)* (?:/[a-z0-9]+(?:(?:[._]|__|[-]+)[a-z0-9]+)*)* )
+    (?: :(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}) )?
+    (?: @(?P<digest>sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}) )?
+    """,
+    re.VERBOSE,
+)
+
+
+def expected(text: str) -> tuple[str, str, str | None, str | None] | None:
+    """The grammar once more, as one anchored expression over the normalized name; None: invalid.
+
+    The distribution project's way: the domain is split off first and put in front where there is
+    none, then the whole is matched. What it does not have: space around, a scheme, names of the
+    Hub in any case, and a bound for ports.
+    """
+    text = re.sub("^https?://", "", text.strip(), flags=re.IGNORECASE)
+    if re.fullmatch("[0-9a-f]{64}", text):
+        return None
+    head, slash, rest = text.partition("/")
+    if not slash or not ("." in head or ":" in head or head == "localhost" or head != head.lower()):
+        head, rest = "docker.io", text
+    if head.lower() in ("docker.io", "index.docker.io", "registry-1.docker.io"):
+        head = "docker.io"
+        if "/" not in re.split("[:@]", rest)[0]:
+            rest = f"library/{rest}"
+    found = ANCHORED.fullmatch(f"{head}/{rest}")
+    if not found or found["domain"] != head or len(found["path"]) > 255:
+        return None
+    if int(found["port"] or 0) > 65535 or len(found["port"] or "") > 5:
+        return None
+    return (
+        head,
+        found["path"],
+        found["tag"] or (None if found["digest"] else "latest"),
+        found["digest"],
     )
-    assert parse(str(reference)) == reference
+
+
+def same(parse: Callable[[str], Any], text: str) -> bool:
+    """Compare both readings; returns whether the text is valid."""
+    try:
+        read = parse(text)
+    except ValueError:
+        assert expected(text) is None
+        return False
+    assert tuple(read[:4]) == expected(text)
+    assert parse(str(read))[:4] == read[:4]
+    return True
+
+
+@settings(max_examples=1000, deadline=None)
+@given(references())
+def test_a_reference_is_read_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
+    """Every reference that the grammar makes is valid, and has the parts it was made of."""
+    assert same(parse, text)
+
+
+@settings(max_examples=500, deadline=None)
+@given(mutations())
+def test_a_mutation_is_judged_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
+    """A reference that was damaged is valid or not as by the second formulation."""
+    same(parse, text)
 
 
 @settings(max_examples=300)
