@@ -13,6 +13,8 @@ from pairun.cli.common import print_problems
 from pairun.errors import PairunError, Place, Problem, Problems
 from pairun.executor.imports import foreign_imports
 from pairun.executor.loading import load_module
+from pairun.job.jobfile import read_input
+from pairun.job.stored import framework_in, load_input
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
@@ -95,7 +97,9 @@ class _Desk:
         try:
             layers = self._layers_for(path)
             own = layers.content.own(path)
-            data = load_bytes(own[0] if own else path)
+            data = load_bytes(own[0]) if own else load_input(path)
+            if not own and framework_in(data, path) is not None:
+                return _lint_job(path, data, layers)
             node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
         except PairunError as e:
             problems.extend(e.problems)
@@ -197,13 +201,6 @@ def module_problems(path: str) -> Problems:
 
 def _lint_job(path: str, data: bytes, layers: Layers) -> tuple[Problems, Redactor]:
     from pairun.cli.dry_run import review_loaded
-    from pairun.job.jobfile import read_job
 
-    try:
-        job, problems = read_job(read_text(decode(data, path, "job"), "js"))
-    except PairunError as e:
-        problems = Problems()
-        problems.extend(e.problems)
-        return problems, Redactor()
-    review = review_loaded(path, job, problems, layers, [])
+    review = review_loaded(path, *read_input(data, path), layers, [])
     return review.problems, review.redactor

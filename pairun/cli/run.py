@@ -133,6 +133,8 @@ def _job(args: argparse.Namespace) -> Job:
             counts[r.name] = int(number)
     wanted.raise_errors()
     roles = [r for r in job.roles if not args.role or r in chosen]
+    # A plugin that needs a secret cannot run without it, so a tag in its parameters is an error.
+    job = attrs.evolve(job, secrets_unknown=False)
     return attrs.evolve(job, roles=tuple(_sized(r, counts.get(r.name, r.instances)) for r in roles))
 
 

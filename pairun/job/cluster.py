@@ -16,7 +16,7 @@ from pairun.errors import PairunError, Problem
 
 PORT_ANNOTATION = "rest-server/port-scheduling-spec"
 DEFAULT_PORT_RANGE = (15000, 40000)
-MAX_STATUS_BYTES = 256 * 1024 * 1024
+MAX_STATUS_BYTES = 64 * 1024 * 1024
 """What compressed task statuses may inflate to; 10,000 tasks need about 10 MiB."""
 
 
@@ -198,7 +198,9 @@ def task_statuses(framework: Mapping[str, Any]) -> list[Any]:
     statuses = attempt.get("taskRoleStatuses")
     if not statuses and attempt.get("taskRoleStatusesCompressed"):
         statuses = _inflate(attempt["taskRoleStatusesCompressed"])
-    if not isinstance(statuses, list) or not statuses:
+    if statuses and not isinstance(statuses, list):
+        raise _unusable("the Framework's task statuses are not a list of roles")
+    if not statuses:
         raise _unusable("the Framework has no task statuses yet")
     return statuses
 
@@ -208,7 +210,8 @@ def _inflate(text: str) -> Any:
         inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
         data = inflater.decompress(base64.b64decode(text), MAX_STATUS_BYTES)
         if not inflater.eof:
-            what = "are too large" if inflater.unconsumed_tail else "end too early"
+            limit = f"are too large: more than {MAX_STATUS_BYTES >> 20} MiB"
+            what = limit if inflater.unconsumed_tail else "end too early"
             raise _unusable(f"the Framework's compressed task statuses {what}")
         return json.loads(data)
     except (binascii.Error, zlib.error, ValueError, TypeError, RecursionError) as e:

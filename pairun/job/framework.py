@@ -6,14 +6,23 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pairun.errors import PairunError, Problem, Problems, Source
+from pairun.errors import Problems
 from pairun.job.cluster import DEFAULT_PORT_RANGE
 from pairun.job.jobfile import MASK, read_job
 from pairun.job.model import Job, Role
 from pairun.job.pod import PodMaker
+from pairun.job.stored import API_VERSION, job_source, job_text, user_of
 from pairun.playbook.reading import Node, read_text
 
-API_VERSION = "frameworkcontroller.microsoft.com/v1"
+__all__ = [
+    "API_VERSION",
+    "job_from_framework",
+    "job_text",
+    "make_framework",
+    "mask_secrets",
+    "with_statuses",
+]
+
 GRACEFUL_DELETION_S = 600
 
 Object = dict[str, Any]
@@ -62,7 +71,7 @@ def make_framework(
             "annotations": {
                 "jobName": job.name,
                 "logPathInfix": name,
-                "config": mask_secrets(job.node.place.source.text),
+                "config": mask_secrets(job.text),
                 "totalGpuNumber": str(gpus),
             },
         },
@@ -115,21 +124,6 @@ def with_statuses(framework: Object, pods: Mapping[str, Sequence[Object | None]]
 # --- reading it back ----------------------------------------------------------------------------
 
 
-def job_text(framework: Mapping[str, Any]) -> str:
-    """The job file that a Framework carries, with its secrets masked.
-
-    Raises:
-        PairunError: it carries none.
-    """
-    try:
-        text = framework["metadata"]["annotations"]["config"]
-    except (KeyError, TypeError):
-        text = None
-    if not isinstance(text, str):
-        raise PairunError(Problem("PR704", "the Framework carries no job: no annotation 'config'"))
-    return text
-
-
 def job_from_framework(
     framework: Mapping[str, Any], secrets: Node | None = None
 ) -> tuple[Job | None, Problems]:
@@ -145,7 +139,5 @@ def job_from_framework(
     Raises:
         PairunError: it carries no job, or one that cannot be read.
     """
-    source = Source("the Framework's annotation 'config'", "job", job_text(framework))
-    labels = framework["metadata"].get("labels") or {}
-    user = str(labels.get("userName") or "unknown")
-    return read_job(read_text(source, "js"), user=user, stored=True, secrets=secrets)
+    node = read_text(job_source(framework), "js")
+    return read_job(node, user=user_of(framework), stored=True, secrets=secrets)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
 
 from pairun.errors import PairunError, Problems
 from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
@@ -14,9 +17,12 @@ from pairun.job.references import (
     check_references,
     check_role_names,
 )
+from pairun.job.stored import framework_in, job_source, load_input, user_of
 from pairun.job.templates import check_tags
 from pairun.job.validation import check_schema
-from pairun.playbook.reading import Node, decode, load_bytes, node_of, read_text
+from pairun.job.writing import as_yaml
+from pairun.job.yarn import convert, is_mixture, is_yarn
+from pairun.playbook.reading import Node, decode, node_of, read_text
 from pairun.playbook.scalars import js_text
 
 MASK = "******"
@@ -24,22 +30,58 @@ MASK = "******"
 
 
 def load_job(path: str, *, user: str = "user") -> tuple[Job | None, Problems]:
-    """Read a job file.
+    """Read a job file of either protocol, or a Framework object that carries one.
 
     Args:
         path: the file; ``-`` for standard input.
-        user: who submits the job.
+        user: who submits the job; a Framework says it itself.
 
     Returns:
         The job, or None when a problem is an error; and every problem found.
     """
     try:
-        node = read_text(decode(load_bytes(path), path, "job"), "js")
+        data = load_input(path)
     except PairunError as e:
-        problems = Problems()
-        problems.extend(e.problems)
-        return None, problems
-    return read_job(node, user=user)
+        return _nothing(e)
+    return read_input(data, path, user=user)
+
+
+def read_input(data: bytes, path: str, *, user: str = "user") -> tuple[Job | None, Problems]:
+    """The same, of a file that was loaded already.
+
+    Args:
+        data: the file's bytes.
+        path: its name.
+        user: as above.
+    """
+    try:
+        framework = framework_in(data, path)
+        if framework is None:
+            return read_job(read_text(decode(data, path, "job"), "js"), user=user)
+        return _read_stored(framework, path)
+    except PairunError as e:
+        return _nothing(e)
+
+
+def _read_stored(framework: Mapping[str, Any], path: str) -> tuple[Job | None, Problems]:
+    node = read_text(job_source(framework, path), "js")
+    job, problems = read_job(node, user=user_of(framework), stored=True)
+    masked = node.get("secrets")
+    if masked is not None and _is_masked(node):
+        problems.warning(
+            "PR737",
+            "the values of the job's secrets are unknown: OpenPAI stores them apart",
+            masked.place,
+            "every tag of $secrets stays as it is; the job's own file has the values",
+        )
+        job = job and attrs.evolve(job, secrets_unknown=True)
+    return job, problems
+
+
+def _nothing(error: PairunError) -> tuple[None, Problems]:
+    problems = Problems()
+    problems.extend(error.problems)
+    return None, problems
 
 
 def read_job(
@@ -57,6 +99,14 @@ def read_job(
         The job, or None when a problem is an error; and every problem found.
     """
     problems = Problems()
+    if is_mixture(node):
+        return None, _mixture(node, problems)
+    written = node.place.source.text
+    if is_yarn(node):
+        converted = convert(node, problems)
+        if converted is None:
+            return None, problems
+        node, written = converted, as_yaml(converted.plain())
     if _is_masked(node) and stored:
         # A stored job has passed the REST server; only the mask is not what it accepts.
         children = {k: v for k, v in node.items() if k != "secrets"}
@@ -95,8 +145,25 @@ def read_job(
         retry_count=int(retry_count.value) if retry_count else 0,
         gang=not (gang is not None and gang.value is False),
         node=node,
+        text=written,
     )
     return job, problems
+
+
+def _mixture(node: Node, problems: Problems) -> Problems:
+    version = node.value["protocolVersion"]
+    old = node.get("jobName") or node.value["taskRoles"]
+    what = "'jobName'" if node.get("jobName") else "a list of 'taskRoles'"
+    problems.error(
+        "PR730",
+        f"'protocolVersion' is of the job protocol v2, and {what} of OpenPAI on YARN: "
+        "the file is neither",
+        old.key or old.place,
+        "v2 has 'name', and maps names of roles to roles; without 'protocolVersion' the file is "
+        "read as one of YARN's",
+        also=[("of v2", version.key or version.place)],
+    )
+    return problems
 
 
 def _is_masked(node: Node) -> bool:

@@ -135,6 +135,8 @@ class Job:
         retry_count: retries of the whole job.
         gang: whether the tasks start together or not at all.
         node: the whole document.
+        text: the job file of protocol v2, as it was read or as it was converted.
+        secrets_unknown: the job has secrets, and only the cluster knows their values.
     """
 
     name: str
@@ -150,6 +152,8 @@ class Job:
     retry_count: int
     gang: bool
     node: Node
+    text: str
+    secrets_unknown: bool = False
 
     @property
     def framework_name(self) -> str:

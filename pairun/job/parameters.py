@@ -21,10 +21,12 @@ class Scope:
     Attributes:
         namespaces: ``$parameters`` and so on; None where the job or role has no such thing.
         this: for a prerequisite: itself, then what it requires, depth first.
+        secrets_unknown: the job has secrets that nobody here knows, so their tags stay.
     """
 
     namespaces: Mapping[str, Node | None]
     this: tuple[Node, ...] = ()
+    secrets_unknown: bool = False
 
     def look_up(self, key: str) -> tuple[Node | None, str]:
         """The node that a tag's key names, or None and the reason in words."""
@@ -66,6 +68,7 @@ def role_scope(job: Job, role: Role, this: tuple[Node, ...] = ()) -> Scope:
             },
         },
         this=this,
+        secrets_unknown=job.secrets_unknown,
     )
 
 
@@ -123,7 +126,7 @@ def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
 
 def _resolve(key: str, node: Node, scope: Scope, problems: Problems) -> Node | None:
     found, reason = scope.look_up(key)
-    if found is None:
+    if found is None and not (scope.secrets_unknown and _is_secret(key)):
         problems.error("PR510", f"nothing defines <% {key} %>", node.place, reason or None)
     return found
 

@@ -8,6 +8,7 @@ server reads them with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -121,11 +122,22 @@ def read_text(source: Source, dialect: Dialect = "core") -> Node:
         PairunError: not YAML (only the first such error is known), or bounds and duplicate keys
             (all of them).
     """
-    reader = _Reader(source, dialect)
     try:
-        return reader.document()
+        return _Reader(source, dialect).document()
     except yaml.YAMLError as e:
-        raise PairunError(_not_yaml(e, source)) from e
+        joined = _SURROGATES.sub(_joined, source.text)
+        if joined == source.text or "Unicode character escape" not in str(e):
+            raise PairunError(_not_yaml(e, source)) from e
+        return read_text(Source(source.file, source.layer, joined), dialect)
+
+
+_SURROGATES = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """One escape for the two by which JSON writes a character beyond U+FFFF; libyaml has no pairs."""
+    high, low = int(pair[1], 16), int(pair[2], 16)
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
 
 def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:

@@ -1,0 +1,71 @@
+"""``pairun convert``: the job file of protocol v2 that a YARN-era job or a Framework stands for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Iterator
+
+from pairun.cli.common import print_problems
+from pairun.errors import Problems
+from pairun.job.jobfile import load_job
+from pairun.job.model import Job
+from pairun.job.planning import secrets_of
+from pairun.job.yarn import NOT_CARRIED
+from pairun.redaction import Redactor
+
+_WIDTH = 94
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a job of OpenPAI on YARN, a Framework object, or a job of protocol v2, "
+        "which stays as it is; - is standard input",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the job files; 0 when all could be read, else 1."""
+    code = 0
+    for path in args.files:
+        job, problems = load_job(path)
+        if job is not None:
+            if len(args.files) > 1:
+                print(f"---\n# {path}")
+            sys.stdout.write(_text(job, problems))
+            sys.stdout.flush()
+            _say(path, job)
+        else:
+            code = 1
+        redactor = Redactor(secrets_of(job) if job else ())
+        # That it is converted, who asks for it knows.
+        print_problems((p for p in problems if p.id != "PR738"), redactor=redactor)
+    return code
+
+
+def _say(path: str, job: Job) -> None:
+    source = job.node.place.source
+    if source.file == path and job.text == source.text:
+        print(f"[pairun] {path} is a job of protocol v2 already: unchanged", file=sys.stderr)
+
+
+def _text(job: Job, problems: Problems) -> str:
+    comments = "".join(f"# {line}\n" for line in _comments(job, problems))
+    return comments + job.text + ("" if job.text.endswith("\n") else "\n")
+
+
+def _comments(job: Job, problems: Problems) -> Iterator[str]:
+    """What stands above a converted file: where it comes from, and what it does not carry."""
+    source = job.node.place.source
+    if job.text == source.text:
+        return
+    yield f"Converted by pairun from {source.file}, a job of OpenPAI on YARN."
+    for p in problems:
+        if p.id in NOT_CARRIED and p.place:
+            said = f"{p.id} line {p.place.line}: {p.message}; {p.hint}"
+            yield from textwrap.wrap(said, _WIDTH, initial_indent="- ", subsequent_indent="  ")

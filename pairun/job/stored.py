@@ -1,0 +1,166 @@
+"""What a Framework object carries: a job's text, and whose job it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.errors import PairunError, Place, Problem, Source
+from pairun.playbook.reading import MAX_BYTES, read_text
+
+API_VERSION = "frameworkcontroller.microsoft.com/v1"
+MAX_FRAMEWORK_BYTES = 64 * 1024 * 1024
+"""A Framework whose task statuses somebody inflated; 10,000 tasks need about 10 MiB."""
+
+_JSON_OBJECT = re.compile(r'\s*\{(?s:.*)"(?:apiVersion|kind)"\s*:')
+_YAML_OBJECT = re.compile(r"""^["']?(?:apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
+_JOB_KEYS = frozenset({"protocolVersion", "taskRoles", "jobName"})
+
+
+def job_text(framework: Mapping[str, Any], file: str = "the Framework") -> str:
+    """The job file that a Framework carries, with its secrets masked.
+
+    Args:
+        framework: the object.
+        file: what to call it.
+
+    Raises:
+        PairunError: it carries none.
+    """
+    try:
+        text = framework["metadata"]["annotations"]["config"]
+    except (KeyError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise PairunError(
+            Problem(
+                "PR704",
+                f"{file} carries no job: no annotation 'config'",
+                hint="only Frameworks that OpenPAI's REST server made have it",
+            )
+        )
+    return text
+
+
+def job_source(framework: Mapping[str, Any], file: str = "the Framework") -> Source:
+    """The same, as a text that problems have places in.
+
+    Raises:
+        PairunError: it carries none.
+    """
+    owner = f"{file}'s" if file == "the Framework" else f"{file},"
+    return Source(f"{owner} annotation 'config'", "job", job_text(framework, file))
+
+
+def user_of(framework: Mapping[str, Any]) -> str:
+    """Who submitted the job, as the labels say."""
+    labels = framework["metadata"].get("labels")
+    user = labels.get("userName") if isinstance(labels, Mapping) else None
+    return str(user or "unknown")
+
+
+def load_input(path: str) -> bytes:
+    """The bytes of a file that may hold a Framework (``-``: standard input), bounded.
+
+    Raises:
+        PairunError: it cannot be opened or read.
+    """
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read(MAX_FRAMEWORK_BYTES + 1)
+        with open(path, "rb") as f:
+            return f.read(MAX_FRAMEWORK_BYTES + 1)
+    except OSError as e:
+        raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
+
+
+def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
+    """The Framework that a file holds, as JSON or as ``kubectl get -o yaml`` prints it.
+
+    Args:
+        data: the file's bytes.
+        file: its name.
+
+    Returns:
+        The object; None where the file is no object of Kubernetes at all.
+
+    Raises:
+        PairunError: it is one and no Framework, or it cannot be read.
+    """
+    if len(data) > MAX_FRAMEWORK_BYTES:
+        limits = f"{MAX_BYTES >> 20} MiB, and than the {MAX_FRAMEWORK_BYTES >> 20} of a Framework"
+        raise PairunError(Problem("PR103", f"{file} is larger than {limits}"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None  # whoever reads it as a job file says where
+    found = _parsed(text, file)
+    if not isinstance(found, dict) or not {"apiVersion", "kind"} & found.keys():
+        return None
+    return None if _JOB_KEYS & found.keys() else _framework(found, file)
+
+
+def _parsed(text: str, file: str) -> Any:
+    """What may be an object of Kubernetes, as plain data; None for all else."""
+    if _JSON_OBJECT.match(text):
+        try:
+            return json.loads(text)
+        except RecursionError:
+            raise PairunError(Problem("PR104", f"{file} is nested too deeply")) from None
+        except ValueError as e:
+            return _nearly_json(text, file, e)
+    if not text.lstrip().startswith("{") and _YAML_OBJECT.search(text):
+        return read_text(_silent(text, file)).plain() if len(text) <= MAX_BYTES else None
+    return None
+
+
+def _nearly_json(text: str, file: str, error: ValueError) -> Any:
+    """YAML that looks like JSON, as with a comma too many; or the error, with its place."""
+    if len(text) <= MAX_BYTES:
+        try:
+            return read_text(_silent(text, file)).plain()
+        except PairunError:
+            # In what is no Framework, the reader of job files says it better.
+            if API_VERSION not in text and '"Framework"' not in text:
+                return None
+    place, what = None, str(error)
+    if isinstance(error, json.JSONDecodeError):
+        place = Place(_silent(text, file), error.lineno, error.colno)
+        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+        what = "it ends too early" if cut else error.msg
+    hint = "was it written whole? kubectl get framework NAME -o json > FILE"
+    raise PairunError(Problem("PR736", f"{file} is not JSON: {what}", place, hint))
+
+
+def _silent(text: str, file: str) -> Source:
+    """A source without excerpts: nobody knows which of an object's lines hold a secret."""
+    source = Source(file, "job", text)
+    source.hide(1, text.count("\n") + 1)
+    return source
+
+
+def _framework(found: dict[str, Any], file: str) -> dict[str, Any]:
+    items = found.get("items")
+    if isinstance(items, list) and str(found.get("kind")).endswith("List"):
+        if len(items) != 1 or not isinstance(items[0], dict):
+            raise PairunError(
+                Problem(
+                    "PR735",
+                    f"{file} is a list of {len(items)} objects, not one Framework",
+                    hint="kubectl get framework NAME -o json prints a single one",
+                )
+            )
+        found = items[0]
+    kind, version = found.get("kind"), found.get("apiVersion")
+    if (kind, version) != ("Framework", API_VERSION):
+        raise PairunError(
+            Problem(
+                "PR735",
+                f"{file} is a {kind or 'nameless object'} of {version or 'no apiVersion'}, "
+                f"not a Framework of {API_VERSION}",
+            )
+        )
+    return found

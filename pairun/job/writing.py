@@ -1,0 +1,56 @@
+"""A document as YAML text that both OpenPAI's REST server and pairun read back as the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from pairun.playbook.scalars import resolve_core, resolve_js
+
+
+def as_yaml(document: Any, comments: Iterable[str] = ()) -> str:
+    """Plain data as YAML: texts of several lines as blocks, everything in its order.
+
+    Args:
+        document: mappings, lists and scalars.
+        comments: lines to put above it.
+    """
+    above = "".join(f"# {line}".rstrip() + "\n" for line in comments)
+    return above + yaml.dump(
+        document,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=10**9,
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what either dialect would take for a number, a date or a word of its own."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write everything out: nobody looks for anchors in a job file."""
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Indent lists below their key."""
+        return super().increase_indent(flow, False)
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = None
+    if not all(c.isprintable() or c in "\n\t" for c in value):
+        # Of the line breaks that are not \n, readers make one; escapes stay what they are.
+        style = '"'
+    elif "\n" in value:
+        style = "|"
+    elif type(resolve_js(value)) is not str or type(resolve_core(value)) is not str:
+        style = "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_multi_representer(str, _text)
