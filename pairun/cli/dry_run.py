@@ -13,12 +13,19 @@ import attrs
 
 import pairun
 from pairun.cli.common import print_problems
+from pairun.cli.settings import NO_SETTINGS, Settings, read_settings
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean
 from pairun.executor.context import ProbeContext, ReviewContext
 from pairun.executor.plan import USER_COMMAND
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
-from pairun.job.planning import RolePlan, plan_role, secrets_of
+from pairun.job.planning import (
+    CLUSTER_UNKNOWN,
+    POD_UNKNOWN,
+    RolePlan,
+    plan_role,
+    secrets_of,
+)
 from pairun.job.platform import platform_environment
 from pairun.job.templates import user_command
 from pairun.job.warnings import job_warnings
@@ -26,7 +33,8 @@ from pairun.module import Phase
 from pairun.playbook.compiling import history, place_of
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.effective import Layers
-from pairun.playbook.reading import Node
+from pairun.playbook.reading import Node, decode, load_bytes
+from pairun.playbook.specs import PHASES
 from pairun.playbook.views import Partial, Unknown
 from pairun.redaction import Redactor
 from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase
@@ -47,6 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a content root: a cluster's playbooks, policy, modules, plugins",
     )
+    parser.add_argument("--init-config", metavar="FILE",
+                        help="init plugins, instead of INIT_CONFIG or init_plugins.yaml")  # fmt: skip
+    parser.add_argument("--runtime-config", metavar="FILE",
+                        help="review a plain Pod with these commands and plugins")  # fmt: skip
     parser.add_argument("--role", action="append", default=[], help="only this role")
     parser.add_argument("--user", default="user", help="who submits the job")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
@@ -72,6 +84,7 @@ class JobReview:
         tasks: role to phase to reviewed tasks.
         problems: everything found.
         redactor: masks the job's secrets.
+        settings: what the cluster sets, and what kind of Pod it is.
     """
 
     path: str
@@ -80,6 +93,7 @@ class JobReview:
     tasks: Mapping[str, Mapping[Phase, list[Reviewed]]]
     problems: Problems
     redactor: Redactor
+    settings: Settings = NO_SETTINGS
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _review(args: argparse.Namespace) -> int:
-    if not args.jobs:
+    if not (args.jobs or args.init_config or args.runtime_config):
         raise PairunError(
             Problem(
                 "PR801",
@@ -110,7 +124,11 @@ def _review(args: argparse.Namespace) -> int:
         )
     content = open_content(args.root, os.environ)
     layers = Layers(content)
-    reviews = [review_job(path, layers, args.user, args.role) for path in args.jobs]
+    # Settings that cannot be read are found before a job is looked at.
+    settings = read_settings(args.init_config)
+    reviews = [review_job(path, layers, args.user, args.role, settings) for path in args.jobs]
+    if args.runtime_config or not args.jobs:
+        reviews.append(review_pod(args.runtime_config, layers, args.user, settings))
     if args.json:
         _print_json(reviews)
     else:
@@ -131,13 +149,43 @@ def _review(args: argparse.Namespace) -> int:
     return 2 if args.exit_code and changes else 0
 
 
-def review_job(path: str, layers: Layers, user: str, only: list[str]) -> JobReview:
+def review_job(
+    path: str, layers: Layers, user: str, only: list[str], settings: Settings = NO_SETTINGS
+) -> JobReview:
     """Review a job file against an empty Pod: nothing of this machine is looked at."""
-    return review_loaded(path, *load_job(path, user=user), layers, only)
+    return review_loaded(path, *load_job(path, user=user), layers, only, settings)
+
+
+def review_pod(path: str | None, layers: Layers, user: str, settings: Settings) -> JobReview:
+    """Review a plain Pod likewise.
+
+    Args:
+        path: its commands and plugins, or None for its init phase alone.
+        layers: the content roots, read.
+        user: whose it is.
+        settings: what the cluster sets.
+
+    Raises:
+        PairunError: the file cannot be read.
+    """
+    from pairun.job.plainpod import no_commands, read_plain_job, without_server_warnings
+
+    source = no_commands() if path is None else decode(load_bytes(path), path, "job")
+    job, problems = read_plain_job(source, user=user)
+    plain = attrs.evolve(settings, plain=True, phases=PHASES if path else ("init",))
+    review = review_loaded(source.file, job, problems, layers, [], plain)
+    kept = Problems()
+    kept.extend(without_server_warnings(list(review.problems)))
+    return attrs.evolve(review, problems=kept)
 
 
 def review_loaded(
-    path: str, job: Job | None, problems: Problems, layers: Layers, only: list[str]
+    path: str,
+    job: Job | None,
+    problems: Problems,
+    layers: Layers,
+    only: list[str],
+    settings: Settings = NO_SETTINGS,
 ) -> JobReview:
     """Review a job that was read already.
 
@@ -147,6 +195,7 @@ def review_loaded(
         problems: what was found while it was read; takes what is found now.
         layers: the content roots, read.
         only: the roles to look at, all when empty.
+        settings: what the cluster sets, and what kind of Pod it is.
     """
     plans: list[RolePlan] = []
     tasks: dict[str, dict[Phase, list[Reviewed]]] = {}
@@ -160,9 +209,9 @@ def review_loaded(
             if only and not {role.name, role.fc_name} & set(only):
                 continue
             try:
-                plan = _plan(layers, job, role, problems)
+                plan = _plan(layers, job, role, settings, problems)
                 _warn_of_the_unfinished(plan, layers.content, problems)
-                tasks[role.name] = _reviewed(plan, layers.content)
+                tasks[role.name] = _reviewed(plan, layers.content, settings)
                 plans.append(plan)
             except PairunError as e:
                 problems.extend(e.problems)
@@ -176,6 +225,7 @@ def review_loaded(
         tasks=tasks,
         problems=problems,
         redactor=redactor,
+        settings=settings,
     )
 
 
@@ -199,24 +249,34 @@ def _hide_lines(source: Source, redactor: Redactor) -> None:
             source.hide(number, number)
 
 
-def _plan(layers: Layers, job: Job, role: Role, problems: Problems) -> RolePlan:
-    init_env, _ = platform_environment(job, role, 0, pod_uid="")
-    init_env = {k: v for k, v in init_env.items() if k not in _PER_INSTANCE and v}
+def _plan(layers: Layers, job: Job, role: Role, settings: Settings, problems: Problems) -> RolePlan:
+    init_env: dict[str, str] = {}
+    engine = None
+    if settings.plain:
+        from pairun.job.podinput import engine_layer
+
+        engine = engine_layer("plain_pod.yaml", "a plain Pod")
+    else:
+        init_env, _ = platform_environment(job, role, 0, pod_uid="")
+        init_env = {k: v for k, v in init_env.items() if k not in _PER_INSTANCE and v}
     return plan_role(
         layers,
         job,
         role,
         env={"init": Partial(init_env, "the environment of the Pod"), "runtime": RUNTIME_ENV},
+        cluster=POD_UNKNOWN if settings.plain else CLUSTER_UNKNOWN,
+        init_plugins=settings.init_plugins,
+        engine=engine,
         user_extension=USER_EXTENSION,
         problems=problems,
     )
 
 
-def _reviewed(plan: RolePlan, content: Content) -> dict[Phase, list[Reviewed]]:
+def _reviewed(plan: RolePlan, content: Content, settings: Settings) -> dict[Phase, list[Reviewed]]:
     context = ReviewContext(env={}, pai_dir=DEFAULT_PAI_DIR)
     return {
         phase: review_phase(plan.plans[phase], plan.effective.drafts[phase], content, context)
-        for phase in plan.plans
+        for phase in settings.phases
     }
 
 
@@ -275,6 +335,11 @@ def _print_text(review: JobReview, content: Content) -> None:
     if job is None:
         text.wrapped(f"{review.path} is not valid")
         return
+    if (listed := review.settings.init_plugins) is not None:
+        text.wrapped(f"init plugins: {listed.place.source.file}", hang="  ")
+    if review.settings.plain:
+        _print_pod(text, review)
+        return
     count = sum(r.instances for r in job.roles)
     text.wrapped(
         f"job {job.name} of {job.user} · {len(job.roles)} role{'s' * (len(job.roles) > 1)}, "
@@ -306,6 +371,16 @@ def _print_text(review: JobReview, content: Content) -> None:
             {f"{n}/{p}": t for n, role_tasks in review.tasks.items() for p, t in role_tasks.items()}
         )
     )
+
+
+def _print_pod(text: ReviewText, review: JobReview) -> None:
+    text.wrapped(f"a plain Pod, no job of OpenPAI: it is alone · {review.path}", hang="  ")
+    for role, phases in review.tasks.items():
+        for phase, tasks in phases.items():
+            text.line()
+            text.phase(phase, tasks)
+        text.line()
+        text.line(summary({f"{role}/{p}": t for p, t in phases.items()}))
 
 
 def _platform_lines(role: Role) -> list[str]:

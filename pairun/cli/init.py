@@ -9,17 +9,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.cli.common import print_problems
-from pairun.errors import PairunError, Problems
+from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.loading import plan_loader
-from pairun.executor.phase import PhaseEvents, log_dir, with_grace
+from pairun.executor.phase import PhaseEvents, with_grace
 from pairun.executor.plan import Late, Plan
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.executor.signals import block_stop_signals
 from pairun.job.cluster import Cluster
-from pairun.job.planning import RolePlan, cluster_facts, plan_role, secrets_of
-from pairun.job.podinput import PodInput, read_cluster, read_pod_input
+from pairun.job.planning import (
+    CLUSTER_UNKNOWN,
+    RolePlan,
+    cluster_facts,
+    plan_role,
+    secrets_of,
+)
+from pairun.job.podconfig import EXIT_SPEC
+from pairun.job.podinput import PodInput, read_cluster, read_pod_input, with_layer
 from pairun.job.volume import Volume
-from pairun.module import Failure
+from pairun.module import Failure, Secret
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import read_file
@@ -27,25 +34,35 @@ from pairun.playbook.template import resolve
 from pairun.playbook.views import Unknown
 from pairun.redaction import Redactor
 from pairun.report.console import Console
-from pairun.runtime.paths import DEFAULT_PAI_DIR, pai_dir
+from pairun.runtime.paths import DEFAULT_PAI_DIR, journal_file, pai_dir
 
 RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
+
+_TOLD = ("PR718", "PR719")
+"""Warnings about this Pod itself; those about the job were told when it was reviewed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--root", action="append", default=[], metavar="DIR",
                         help="a content root above those of PAIRUN_PATH")  # fmt: skip
+    parser.add_argument("--framework", metavar="FILE",
+                        help="a saved Framework object, whose addresses are taken as they are")  # fmt: skip
+    parser.add_argument("--role", metavar="NAME",
+                        help="with --framework: the role of this instance")  # fmt: skip
+    parser.add_argument("--index", metavar="N",
+                        help="with --framework: the number of this instance")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
                         help="probe where this stands, and change nothing")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the phase; returns the init container's exit code."""
+    saved = _saved(args)
     if not args.dry_run:
         block_stop_signals()
     try:
-        phase = InitPhase(args.root, dict(os.environ))
+        phase = InitPhase(args.root, {**os.environ, **saved}, placed=bool(saved))
         if args.dry_run:
             from pairun.cli.dry_run import review_here
 
@@ -58,25 +75,41 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
+def _saved(args: argparse.Namespace) -> dict[str, str]:
+    """The options of a saved Framework as the variables that an engine sets."""
+    if args.framework is None:
+        if args.role is not None or args.index is not None:
+            hint = "without it the platform's variables tell who this is"
+            raise PairunError(Problem("PR801", "--role and --index need --framework", hint=hint))
+        return {}
+    given = {"FC_TASKROLE_NAME": args.role, "FC_TASK_INDEX": args.index}
+    named = {name: value for name, value in given.items() if value is not None}
+    return {"PAIRUN_FRAMEWORK_FILE": args.framework, **named}
+
+
 class InitPhase:
     """One run of the init phase.
 
     Args:
         roots: further content roots.
         env: the container's environment.
+        placed: the Framework is a saved one, with every address that there will be.
 
     Raises:
         PairunError: the inputs cannot be used.
     """
 
-    def __init__(self, roots: list[str], env: dict[str, str]) -> None:
+    def __init__(self, roots: list[str], env: dict[str, str], *, placed: bool = False) -> None:
         self.env = env
         self.pai_dir = pai_dir()
         self.layers = Layers(open_content(roots, env))
-        self._pod: PodInput = read_pod_input(self.pai_dir, env)
+        self._pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
         self._redact = secrets_of(self._pod.job)
         self._redactor = Redactor(self._redact)
-        self._cluster: Cluster | None = None
+        self._cluster: Cluster | None = self._pod.cluster
+        # Told also where something else is an error later.
+        found = [p for p in self._pod.problems if p.id in _TOLD]
+        print_problems(found, redactor=self._redactor)
 
     def planned(self) -> RolePlan:
         """Both phases, as far as they are known now; everything is checked.
@@ -93,8 +126,9 @@ class InitPhase:
             self._pod.job,
             self._pod.role,
             env={"init": self.env, "runtime": RUNTIME_ENV},
-            cluster=self._cluster,
-            engine=read_file(layer, "engine") if layer else None,
+            cluster=self._cluster or CLUSTER_UNKNOWN,
+            init_plugins=self._pod.init_plugins,
+            engine=with_layer(read_file(layer, "engine") if layer else None, self._pod.engine),
             user_extension=self._pod.user_extension,
             command=self._pod.command,
             rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
@@ -108,8 +142,10 @@ class InitPhase:
         plan = with_grace(self.planned().plans["init"], self.env)
         volume = Volume(self.pai_dir, self.env)
         volume.prepare()
+        if self._pod.exit_spec is not None:
+            volume.add(EXIT_SPEC, self._pod.exit_spec)
         console = Console(sys.stdout, self._redactor)
-        journal = os.path.join(log_dir(self.pai_dir, self.env), "journal.jsonl")
+        journal = journal_file(self.pai_dir, self.env)
         events = PhaseEvents(plan, journal, console, self._redactor, console.say)
         events.begin()
         with self._executor(plan, events) as executor:
@@ -135,7 +171,7 @@ class InitPhase:
 
     def _resolve(self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
         names: dict[str, Any] = {"results": results, "env": env}
-        if "cluster" in late.template:
+        if _mentions(late, "cluster"):
             names["cluster"] = cluster_facts(self._known_cluster())
         return resolve(late, names)
 
@@ -148,9 +184,10 @@ class InitPhase:
         """Make the runtime plan anew, now that peers are known, and leave it on the volume."""
         try:
             self._known_cluster()
-            volume.hand_over(self.planned().plans["runtime"], self._redact)
+            variables = {n: self._secret(v) for n, v in volume.variables().items()}
+            volume.hand_over(self.planned().plans["runtime"], self._redact, variables)
         except PairunError as e:
-            print_problems(e.problems)
+            print_problems(e.problems, redactor=self._redactor)
             return PhaseOutcome(event="failure", exit_code=1, message="the handover failed")
         except Failure as e:
             return PhaseOutcome(event="failure", exit_code=1, message=f"the handover: {e.message}")
@@ -158,3 +195,16 @@ class InitPhase:
             message = f"the handover: {type(e).__name__}: {e}"
             return PhaseOutcome(event="failure", exit_code=1, message=message)
         return outcome
+
+    def _secret(self, value: str) -> str | Secret:
+        """A value that holds a secret of the job stands apart from the others."""
+        return value if self._redactor.text(value) == value else Secret(value)
+
+
+def _mentions(value: Any, name: str) -> bool:
+    """Whether a late value, or a variable that it uses, has a name in it."""
+    if isinstance(value, Late):
+        return name in value.template or _mentions(value.vars, name)
+    if isinstance(value, Mapping):
+        return any(_mentions(v, name) for v in value.values())
+    return isinstance(value, list | tuple) and any(_mentions(v, name) for v in value)

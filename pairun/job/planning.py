@@ -17,15 +17,15 @@ from pairun.job.plugins import collect
 from pairun.module import Phase, Secret
 from pairun.playbook.compiling import Facts, compile_phase
 from pairun.playbook.effective import Effective, Layers
+from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
 from pairun.playbook.views import Unknown
 
-CLUSTER_UNKNOWN = Unknown(
-    "the addresses of the peers",
-    frozenset({"environment", "summary", "own", "roles"}),
-)
+_FACTS = frozenset({"environment", "summary", "own", "roles"})
+CLUSTER_UNKNOWN = Unknown("the addresses of the peers", _FACTS)
+POD_UNKNOWN = Unknown("the address of the Pod", _FACTS)
 
 
 @attrs.frozen(kw_only=True)
@@ -53,7 +53,8 @@ def plan_role(
     role: Role,
     *,
     env: Mapping[Phase, Any],
-    cluster: Cluster | None = None,
+    cluster: Cluster | Unknown = CLUSTER_UNKNOWN,
+    init_plugins: InitPlugins | None = None,
     engine: Node | None = None,
     user_extension: Any = None,
     command: str | None = None,
@@ -68,6 +69,7 @@ def plan_role(
         role: the role.
         env: environment of each phase: a mapping, or what is not known of it.
         cluster: peers and ports, once they are known.
+        init_plugins: what the cluster lists in place of the init playbook's tasks.
         engine: operations of the engine.
         user_extension: what plugin specs see under that name.
         command: the user's command where the platform has rendered it.
@@ -78,6 +80,7 @@ def plan_role(
     problems.extend(found)
     effective = layers.effective(
         uses,
+        init_plugins=init_plugins,
         engine=engine,
         job=job.plugin_overrides,
         user_extension=user_extension,
@@ -86,7 +89,7 @@ def plan_role(
     facts = Facts(
         job=job_context(job, role, command=command),
         parameters=job.parameters.plain() if job.parameters else {},
-        cluster=CLUSTER_UNKNOWN if cluster is None else cluster_facts(cluster),
+        cluster=cluster if isinstance(cluster, Unknown) else cluster_facts(cluster),
         env=env,
         rewrite=rewrite,
     )

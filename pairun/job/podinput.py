@@ -1,19 +1,28 @@
-"""What a Pod's init container finds: the Framework, the job in it, secrets, who it is itself."""
+"""What a Pod's init container finds: a Framework or a plain Pod's settings, secrets, itself."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from pairun.errors import PairunError, Problem, Problems, did_you_mean
+from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.job.cluster import Cluster, cluster_from_framework
 from pairun.job.framework import job_from_framework
+from pairun.job.initconfig import read_init_config
 from pairun.job.model import Job, Role, fc_name
-from pairun.playbook.reading import Node, load_bytes, read_file
+from pairun.job.plainpod import (
+    plain_cluster,
+    pod_name,
+    read_plain_job,
+    without_server_warnings,
+)
+from pairun.job.podconfig import PodConfig, read_secrets
+from pairun.job.stored import framework_in, load_input
+from pairun.playbook.initplugins import InitPlugins
+from pairun.playbook.reading import Node, decode, load_bytes, read_file, read_text
 
 
 @attrs.frozen(kw_only=True)
@@ -26,6 +35,10 @@ class PodInput:
         index: its number within the role.
         user_extension: plain data of the mounted user extension, or None.
         command: the user's command as the platform rendered it, or None.
+        cluster: peers and ports, where they are known from the start, or None.
+        engine: what this way to start changes in the playbooks, or None.
+        init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
+        exit_spec: the cluster's description of exit codes, or None.
         problems: warnings that were found on the way.
     """
 
@@ -34,60 +47,127 @@ class PodInput:
     index: int
     user_extension: Any
     command: str | None
+    cluster: Cluster | None
+    engine: Node | None
+    init_plugins: InitPlugins | None
+    exit_spec: bytes | None
     problems: Problems
 
 
-def read_pod_input(pai_dir: str, env: Mapping[str, str]) -> PodInput:
+_FRAMEWORK = ("PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX")
+
+
+def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False) -> PodInput:
     """Read the inputs of the init phase.
 
     Args:
         pai_dir: the shared volume, with the mounted secrets inside.
         env: ``PAIRUN_FRAMEWORK_FILE`` names a Framework object; ``FC_TASKROLE_NAME`` and
             ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is the rendered command.
+            Without a Framework, a plain Pod's settings (see `PodConfig`).
+        placed: the Framework is a saved one; the addresses in it are taken as they are.
 
     Raises:
         PairunError: something is missing or not valid; all of it.
     """
-    missing = [
-        n for n in ("PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX") if not env.get(n)
-    ]
-    if missing:
-        raise PairunError(
-            *(
-                Problem(
-                    "PR704",
-                    f"the variable {name} is not set",
-                    hint="pairun init runs where an engine starts it; on a laptop use `pairun run JOB`",
-                )
-                for name in missing
+    problems = Problems()
+    config = PodConfig(env=env, pai_dir=pai_dir, problems=problems)
+    init = config.init()
+    listed = read_init_config(init, config.init_dir(), problems) if init else None
+    exit_spec = config.exit_spec()
+    runtime = config.runtime()
+    if runtime is not None and not env.get("PAIRUN_FRAMEWORK_FILE"):
+        pod = _plain(pai_dir, env, config, runtime)
+    else:
+        if runtime is not None:
+            problems.warning(
+                "PR719", f"{runtime.file} has no effect: the Framework has a job", None
             )
-        )
-    framework = read_framework(env["PAIRUN_FRAMEWORK_FILE"])
-    job, problems = job_from_framework(framework, _mounted(pai_dir, "secrets", "secrets.yaml"))
+        pod = _of_framework(pai_dir, env, problems, placed=placed)
+    problems.raise_errors()
+    return attrs.evolve(pod, init_plugins=listed, exit_spec=exit_spec)
+
+
+def _plain(pai_dir: str, env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:
+    problems = config.problems
+    secrets = read_secrets(config) or _mounted(pai_dir, "secrets", "secrets.yaml")
+    job, found = read_plain_job(runtime, name=pod_name(env), secrets=secrets)
+    problems.extend(without_server_warnings(list(found)))
     if job is None:
         raise PairunError(*problems.errors)
-    extension = _mounted(pai_dir, "user-extension-secrets", "userExtensionSecrets.yaml")
-    return PodInput(
+    return _input(
+        pai_dir,
+        job=job,
+        role=job.roles[0],
+        cluster=plain_cluster(job, env),
+        engine=engine_layer("plain_pod.yaml", "a plain Pod"),
+        problems=problems,
+    )
+
+
+def _of_framework(
+    pai_dir: str, env: Mapping[str, str], problems: Problems, *, placed: bool
+) -> PodInput:
+    missing = [name for name in _FRAMEWORK if not env.get(name)]
+    if missing:
+        hint = "pairun init runs where an engine starts it; on a laptop use `pairun run JOB`"
+        if len(missing) == len(_FRAMEWORK):
+            hint += "; a plain Pod sets RUNTIME_CONFIG instead"
+        for name in missing:
+            problems.error("PR704", f"the variable {name} is not set", None, hint)
+        problems.raise_errors()
+    framework = read_framework(env["PAIRUN_FRAMEWORK_FILE"])
+    job, found = job_from_framework(framework, _mounted(pai_dir, "secrets", "secrets.yaml"))
+    problems.extend(found)
+    if job is None:
+        raise PairunError(*problems.errors)
+    saved = "the addresses that were saved"
+    return _input(
+        pai_dir,
         job=job,
         role=_own_role(job, env["FC_TASKROLE_NAME"]),
         index=_own_index(env["FC_TASK_INDEX"]),
-        user_extension=extension.plain() if extension else None,
         command=env.get("USER_CMD"),
+        cluster=_cluster_in(framework, env, job) if placed else None,
+        engine=engine_layer("saved_framework.yaml", saved) if placed else None,
+        problems=problems,
+    )
+
+
+def _input(
+    pai_dir: str,
+    *,
+    job: Job,
+    role: Role,
+    cluster: Cluster | None,
+    engine: Node | None,
+    problems: Problems,
+    index: int = 0,
+    command: str | None = None,
+) -> PodInput:
+    extension = _mounted(pai_dir, "user-extension-secrets", "userExtensionSecrets.yaml")
+    return PodInput(
+        job=job,
+        role=role,
+        index=index,
+        user_extension=extension.plain() if extension else None,
+        command=command,
+        cluster=cluster,
+        engine=engine,
+        init_plugins=None,
+        exit_spec=None,
         problems=problems,
     )
 
 
 def read_framework(path: str) -> dict[str, Any]:
-    """A Framework object from a JSON file.
+    """A Framework object from a file, as JSON or YAML.
 
     Raises:
-        PairunError: it cannot be read.
+        PairunError: it cannot be read, or is none.
     """
-    try:
-        framework = json.loads(load_bytes(path))
-    except ValueError as e:
-        raise PairunError(Problem("PR704", f"{path} is not a Framework object: {e}")) from e
-    if not isinstance(framework, dict):
+    framework = framework_in(load_input(path), path)
+    if framework is None:
         raise PairunError(Problem("PR704", f"{path} is not a Framework object"))
     return framework
 
@@ -98,8 +178,12 @@ def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
     Raises:
         PairunError: it is not there, or not complete.
     """
+    return _cluster_in(read_framework(os.path.join(pai_dir, "framework.json")), env, job)
+
+
+def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) -> Cluster:
     return cluster_from_framework(
-        read_framework(os.path.join(pai_dir, "framework.json")),
+        framework,
         fc_name(env["FC_TASKROLE_NAME"]),
         _own_index(env["FC_TASK_INDEX"]),
         {r.fc_name: r.name for r in job.roles},
@@ -131,3 +215,29 @@ def _own_index(text: str) -> int:
     if not text.isdigit():
         raise PairunError(Problem("PR704", f"FC_TASK_INDEX is '{text}', which is not a number"))
     return int(text)
+
+
+# --- what a way to start changes -----------------------------------------------------------------
+
+
+def engine_layer(file: str, name: str) -> Node:
+    """What a way to start changes in the playbooks.
+
+    Args:
+        file: the description, beside this module.
+        name: what a review calls it.
+    """
+    data = load_bytes(os.path.join(os.path.dirname(__file__), file))
+    return read_text(decode(data, name, "engine"))
+
+
+def with_layer(low: Node | None, high: Node | None) -> Node | None:
+    """Two layers of the engine as one; the operations of the higher one come last."""
+    if low is None or high is None or not isinstance(low.value, dict):
+        return high if low is None else low
+    both = dict(low.value)
+    for phase, operations in high.items():
+        below = both.get(phase)
+        added = [*(below.elements() if below else ()), *operations.elements()]
+        both[phase] = Node(added, operations.place, operations.key)
+    return Node(both, low.place, low.key)

@@ -9,16 +9,22 @@ from typing import Protocol, cast
 
 import attrs
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.arguments import build
 from pairun.executor.context import HostContext
 from pairun.executor.loading import plan_loader
-from pairun.executor.phase import log_dir
 from pairun.executor.plan import USER_COMMAND, ModuleFile, Plan, SecretStore, Task, dump_plan
-from pairun.module import Failure
+from pairun.job.envfile import read_variables
+from pairun.module import Failure, Secret
+from pairun.playbook.reading import decode, load_bytes
+from pairun.runtime.paths import DEFAULT_PAI_DIR, log_dir
 
-KEPT = frozenset({"logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret"})
-"""What init neither deletes nor shadows: logs, and what the platform mounts."""
+KEPT = frozenset(
+    {"logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "config", "init.d"}
+)
+"""What init neither deletes nor shadows: logs, what the platform mounts, the image's programs."""
+
+MAX_ENVIRONMENT = 256 * 1024 * 1024
 
 
 class Volume:
@@ -60,17 +66,48 @@ class Volume:
     def _path(self, *parts: str) -> str:
         return os.path.join(self.pai_dir, *parts)
 
-    def hand_over(self, plan: Plan, redact: Iterable[str]) -> None:
+    def add(self, name: str, data: bytes) -> None:
+        """Write a file that is readable for all into ``runtime.d``.
+
+        Raises:
+            Failure: it cannot be written.
+        """
+        self._host.write_file(self._path("runtime.d", name), data)
+
+    def variables(self) -> Mapping[str, str]:
+        """What the init tasks have written to ``env`` in ``PAI_RUNTIME_DIR``.
+
+        Raises:
+            PairunError: the file is not valid.
+        """
+        folder = self._env.get("PAI_RUNTIME_DIR") or self._path("runtime.d")
+        if folder.startswith(DEFAULT_PAI_DIR + "/"):
+            folder = self.pai_dir + folder.removeprefix(DEFAULT_PAI_DIR)
+        path = os.path.join(folder, "env")
+        if not os.path.exists(path):
+            return {}
+        problems = Problems()
+        found = read_variables(decode(load_bytes(path), path, "cluster"), problems)
+        problems.raise_errors()
+        return found
+
+    def hand_over(
+        self, plan: Plan, redact: Iterable[str], variables: Mapping[str, str | Secret] | None = None
+    ) -> None:
         """Write what the runtime phase needs: plan, secrets, the user's command, modules.
 
         Args:
             plan: the plan of the runtime phase.
             redact: texts that no sink may show.
+            variables: further ones of the user's container; of secrets the command alone.
 
         Raises:
             Failure: a file cannot be written.
         """
         secrets = SecretStore(tuple(redact))
+        variables = variables or {}
+        self._add_variables({n: v for n, v in variables.items() if isinstance(v, str)})
+        plan = _with_secrets(plan, {n: v for n, v in variables.items() if isinstance(v, Secret)})
         moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
         document = dump_plan(moved, secrets)
         self._write_secret("secrets.json", json.dumps(secrets.dump()))
@@ -79,6 +116,17 @@ class Volume:
             self._write_secret("user.sh", _script(plan, command))
         # The plan last: while it is missing, nothing starts.
         self._host.write_file(self._path("runtime.d", "plan.json"), json.dumps(document).encode())
+
+    def _add_variables(self, variables: Mapping[str, str]) -> None:
+        """Append to the environment file; of a name that is there already, the last line counts."""
+        if not variables:
+            return
+        path = self._path("runtime.d", "runtime_env.sh")
+        before = self._host.read_file(path, MAX_ENVIRONMENT) or b""
+        # Quoted as the file's other lines are: PID 1 reads no other form.
+        quoted = ((n, v.replace("'", "'\\''")) for n, v in variables.items())
+        lines = (f"export {n}='{v}'\n" for n, v in quoted)
+        self._host.write_file(path, before + "".join(lines).encode("utf-8", "surrogateescape"))
 
     def _write_secret(self, name: str, text: str) -> None:
         path = self._path("runtime.d", name)
@@ -101,6 +149,16 @@ class Volume:
                 self._host.write_file(target, f.read())
             out[name] = attrs.evolve(module, path=target)
         return out
+
+
+def _with_secrets(plan: Plan, variables: Mapping[str, Secret]) -> Plan:
+    """The plan with variables for the user's command that are kept apart from it."""
+    command = _command_of(plan)
+    if command is None or not variables:
+        return plan
+    environment = {**command.environment, **variables}
+    steps = (*plan.steps[:-1], attrs.evolve(command, environment=environment))
+    return attrs.evolve(plan, steps=steps)
 
 
 class _Command(Protocol):

@@ -12,6 +12,7 @@ from pairun.module import Phase
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
+from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
 from pairun.playbook.names import unread
@@ -104,6 +105,7 @@ class Layers:
         self,
         uses: Sequence[PluginUse],
         *,
+        init_plugins: InitPlugins | None = None,
         engine: Node | None = None,
         job: Node | None = None,
         user_extension: Any = None,
@@ -113,6 +115,7 @@ class Layers:
 
         Args:
             uses: the plugins of the role, in order of collection.
+            init_plugins: what the cluster lists in place of the init playbook's tasks.
             engine: operations of the engine, in the form of a job's ``extras.pairun``.
             job: the job's ``extras.pairun``.
             user_extension: what plugin specs see under that name.
@@ -120,6 +123,8 @@ class Layers:
         """
         problems.extend(self.warnings)
         drafts = {phase: self._base(phase, problems) for phase in PHASES}
+        if init_plugins is not None:
+            replace_tasks(drafts["init"], init_plugins, self.content.modules, problems)
         sound = [u for u in uses if self._spec_is_sound(u.plugin, problems)]
         for draft in drafts.values():
             draft.left_out |= {u.base_id for u in uses if u not in sound}

@@ -10,6 +10,7 @@ from pairun.errors import Problem, nearest
 FOLDERS = ("modules", "playbooks", "plugin_specs")
 PLAYBOOK_FILES = ("init", "runtime", "policy")
 _YAML = (".yaml", ".yml")
+_PLAIN_POD = ("init_plugins.yaml", "runtime_plugin.yaml")  # read beside playbooks, not as such
 
 
 def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
@@ -43,7 +44,8 @@ def _playbooks(folder: str, *, near_only: bool) -> Iterator[Problem]:
     for path in _sources_in(folder):
         name = os.path.basename(path)
         near = nearest(os.path.splitext(name)[0], PLAYBOOK_FILES)
-        if name not in wanted and (near or not near_only):
+        known = (*wanted, *_PLAIN_POD) if near_only else wanted
+        if name not in known and (near or not near_only):
             hint = f"did you mean '{near}.yaml'?" if near else f"known: {', '.join(wanted)}"
             yield _nobody_reads(path, hint)
 

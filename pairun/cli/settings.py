@@ -1,0 +1,52 @@
+"""What a review knows besides content roots and jobs: a cluster's list of init plugins."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from pairun.errors import Problems
+from pairun.module import Phase
+from pairun.playbook.initplugins import InitPlugins
+from pairun.playbook.specs import PHASES
+from pairun.playbook.texts import decode, load_bytes
+from pairun.runtime.paths import DEFAULT_PAI_DIR
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What a review knows besides content roots and job.
+
+    Attributes:
+        init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
+        plain: the job is a plain Pod.
+        phases: those to show.
+    """
+
+    init_plugins: InitPlugins | None = None
+    plain: bool = False
+    phases: tuple[Phase, ...] = PHASES
+
+
+NO_SETTINGS = Settings()
+
+
+def read_settings(path: str | None) -> Settings:
+    """What the cluster lists as init plugins: in a file, else where a Pod would find it.
+
+    Raises:
+        PairunError: it cannot be read, or is not valid.
+    """
+    from pairun.job.podconfig import PodConfig
+
+    problems = Problems()
+    config = PodConfig(env=os.environ, pai_dir=DEFAULT_PAI_DIR, problems=problems)
+    source = config.init() if path is None else decode(load_bytes(path), path, "cluster")
+    if source is None:
+        return NO_SETTINGS
+    from pairun.job.initconfig import read_init_config
+
+    listed = read_init_config(source, config.init_dir(), problems)
+    problems.raise_errors()
+    return Settings(init_plugins=listed)

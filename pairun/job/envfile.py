@@ -1,0 +1,46 @@
+"""``runtime.d/env``: variables that init tasks hand to the user's container, one per line."""
+
+from __future__ import annotations
+
+import re
+
+from pairun.errors import Place, Problems, Source
+
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+
+
+def read_variables(source: Source, problems: Problems) -> dict[str, str]:
+    """Read lines of ``NAME=value``; the last one of a name counts.
+
+    Values are data: no quote, ``$`` or backslash in them has a meaning. Empty lines and lines that
+    begin with ``#`` say nothing, and ``export`` may stand before a name.
+
+    Args:
+        source: the file; its lines are kept out of excerpts, because values may be credentials.
+        problems: takes a problem for every line that cannot be read.
+    """
+    found: dict[str, str] = {}
+    lines = source.text.split("\n")
+    source.hide(1, len(lines))
+    for number, raw in enumerate(lines, 1):
+        line = raw.removesuffix("\r")
+        text = line.lstrip(" \t")
+        if not text or text.startswith("#"):
+            continue
+        text = re.sub(r"^export[ \t]+", "", text)
+        name, equals, value = text.partition("=")
+        place = Place(source, number, len(line) - len(text) + 1)
+        if not equals:
+            problems.error("PR717", "this line is not NAME=value", place)
+        elif not _NAME.fullmatch(name):
+            problems.error(
+                "PR717",
+                "what stands before '=' is not the name of a variable",
+                place,
+                "letters, digits and '_', no digit first, no space before '='",
+            )
+        elif "\0" in value:
+            problems.error("PR717", f"the value of {name} holds a NUL character", place)
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,105 @@
+"""Init plugins: a cluster's own list of what the init phase does, in place of its playbook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import attrs
+
+from pairun.errors import Place, Problems, did_you_mean
+from pairun.playbook.drafts import Draft, TaskDraft, draft_task
+from pairun.playbook.reading import Node
+
+
+@attrs.frozen(kw_only=True)
+class InitPlugin:
+    """One entry of the list.
+
+    Attributes:
+        name: what its author calls it.
+        place: where it is written.
+        stands_for: the id of the playbook's task that does its work, or None.
+        task: the task itself where there is none in the playbook.
+        scope: further names that the task's own expressions see.
+    """
+
+    name: str
+    place: Place
+    stands_for: str | None = None
+    task: Node | None = None
+    scope: Mapping[str, Any] = attrs.Factory(dict)
+
+
+@attrs.frozen(kw_only=True)
+class InitPlugins:
+    """The whole list: the order in which the init phase runs, and where it is written."""
+
+    plugins: tuple[InitPlugin, ...]
+    place: Place
+
+
+def replace_tasks(
+    draft: Draft, listed: InitPlugins, modules: Mapping[str, object], problems: Problems
+) -> None:
+    """Let the init phase do what is listed, in that order.
+
+    A plugin that stands for a task of the playbook brings that task as the layers below have it:
+    arguments, exit codes, limits. The playbook's other tasks are taken out, and stay in the
+    review as such.
+
+    Args:
+        draft: the init phase.
+        listed: the list.
+        modules: the known modules.
+        problems: takes what is wrong.
+    """
+    before = list(draft.tasks())
+    # What a patch means by the id of a task of the playbook shall not be another task.
+    taken = {t.id for t in before}
+    used: dict[str, TaskDraft] = {}
+    steps: list[TaskDraft] = []
+    for plugin in listed.plugins:
+        if plugin.task is not None:
+            task = draft_task(plugin.task, modules, "cluster", problems, scope=plugin.scope)
+        else:
+            task = _of_playbook(plugin, before, problems)
+        if task is None:
+            continue
+        if task.id in used or plugin.task is not None:
+            task.id = _free(task.id, taken | used.keys())
+        used[task.id] = task
+        steps.append(task)
+    for task in before:
+        if task.id not in used:
+            task.disabled = task.disabled or listed.place
+            steps.append(task)
+    draft.steps = [*steps]
+
+
+def _free(base: str, taken: set[str]) -> str:
+    ids = (base if n == 1 else f"{base}_{n}" for n in count(1))
+    return next(id_ for id_ in ids if id_ not in taken)
+
+
+def _of_playbook(
+    plugin: InitPlugin, tasks: list[TaskDraft], problems: Problems
+) -> TaskDraft | None:
+    by_id = [t for t in tasks if t.id == plugin.stands_for]
+    found = next(iter(by_id + [t for t in tasks if t.module == plugin.stands_for]), None)
+    if found is None:
+        problems.error(
+            "PR715",
+            f"'{plugin.name}' stands for the task '{plugin.stands_for}', which the init playbook "
+            "does not have",
+            plugin.place,
+            did_you_mean(str(plugin.stands_for), [t.id for t in tasks]),
+        )
+        return None
+    # Its sentence tells a reader of the review which line asked for it.
+    name = found.node.get("name")
+    sentence = str(name.value) if name is not None else found.id
+    told = Node(f"{sentence} ({plugin.name})", plugin.place, plugin.place, name)
+    node = Node({**found.node.value, "name": told}, found.node.place, found.node.key)
+    return attrs.evolve(found, node=node, disabled=None)
