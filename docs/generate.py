@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import pathlib
 import sys
 from collections.abc import Iterator
 
-from pairun.cli.doc import module_lines, plugin_lines
+from pairun.cli.doc_pages import module_lines, plugin_lines
+from pairun.cli.main import COMMANDS, parser_of
 from pairun.errors import CATALOGUE
+from pairun.executor import journal
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
 
@@ -63,6 +66,63 @@ def errors() -> Iterator[str]:
         yield f"| `{id_}` | {kind.title} | {kind.advice.replace('|', '&#124;')} |"
 
 
+def commands() -> Iterator[str]:
+    """The reference of the command line."""
+    yield "# Commands\n"
+    yield "What they exit with: [exit codes](../exit-codes.md).\n"
+    yield "| command | what |"
+    yield "|---|---|"
+    yield "| [`pairun --dry-run`](#pairun---dry-run) | review jobs |"
+    shown = {n: text for n, text in COMMANDS.items() if text is not argparse.SUPPRESS}
+    for name, text in shown.items():
+        yield f"| [`pairun {name}`](#pairun-{name}) | {text} |"
+    for name in ("", *shown):
+        parser = parser_of(name)
+        yield f"\n## pairun {name or '--dry-run'}\n"
+        sentence = (parser.description or "").rstrip(".")
+        yield f"{sentence[:1].upper()}{sentence[1:]}.\n"
+        actions = [a for a in parser._actions if a.help != argparse.SUPPRESS and a.dest != "help"]
+        typed = [a for a in actions if name or a.dest not in ("version", "dry_run")]
+        yield f"```text\npairun {name or '--dry-run'} {' '.join(map(_used, typed))}".rstrip()
+        yield "```\n"
+        yield "| argument | meaning |"
+        yield "|---|---|"
+        for action in actions:
+            spelled = ", ".join(action.option_strings) or _value(action)
+            value = "" if action.nargs == 0 or not action.option_strings else f" {_value(action)}"
+            meaning = (action.help or _choices(action)).replace("|", "&#124;").replace("%%", "%")
+            default = (
+                "" if action.default in (None, False, []) else f" (default `{action.default}`)"
+            )
+            said = default if "default" not in meaning else ""
+            yield f"| `{spelled}{value}` | {meaning}{said} |"
+
+
+def _used(action: argparse.Action) -> str:
+    """An argument as a usage line shows it."""
+    value = _value(action)
+    if not action.option_strings:
+        form = {"*": f"[{value} ...]", "+": f"{value} ...", "?": f"[{value}]"}
+        return form.get(str(action.nargs), value)
+    used = action.option_strings[0] + ("" if action.nargs == 0 else f" {value}")
+    return used if action.required else f"[{used}]"
+
+
+def _value(action: argparse.Action) -> str:
+    name = action.dest.upper() if action.option_strings else action.dest
+    return action.metavar if isinstance(action.metavar, str) else name
+
+
+def _choices(action: argparse.Action) -> str:
+    return "one of " + ", ".join(f"`{c}`" for c in action.choices or ())
+
+
+def records() -> Iterator[str]:
+    """The reference of the journal."""
+    yield "# The journal\n"
+    yield (journal.__doc__ or "").replace("``", "`")
+
+
 def main(check: bool) -> int:
     """Write the pages, or compare them."""
     content = Content([built_in_root()])
@@ -71,6 +131,8 @@ def main(check: bool) -> int:
         "modules.md": modules(content),
         "plugins.md": plugins(content),
         "errors.md": errors(),
+        "commands.md": commands(),
+        "journal.md": records(),
     }
     stale = []
     for name, lines in pages.items():

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from pairun.errors import CATALOGUE, PairunError, Problem, Problems, did_you_mean
-from pairun.executor.arguments import arguments, type_name
-from pairun.module import CheckModule, Module, format_duration
+from pairun.cli.doc_pages import page_data, page_lines, summary_of
+from pairun.errors import CATALOGUE, PairunError, Problem, did_you_mean
 from pairun.playbook.content import Content, open_content
-from pairun.playbook.keywords import KEYWORDS, Keyword
-from pairun.playbook.specs import check_spec
+from pairun.playbook.keywords import KEYWORDS
+from pairun.report.review import problem_data
 from pairun.report.terminal import Style
+
+KINDS = ("module", "plugin", "keyword", "error")
+SCHEMA = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("name", nargs="*", help="a module, plugin, keyword or error id; or one of "
-                        "modules, plugins, keywords, errors")  # fmt: skip
+                        "modules, plugins, keywords, errors; `plugin git` is the plugin of that "
+                        "name only")  # fmt: skip
     parser.add_argument(
         "--root",
         action="append",
@@ -29,52 +32,94 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a content root whose modules and plugins are known too",
     )
+    parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print documentation."""
-    content = open_content(args.root, os.environ)
-    style = Style(sys.stdout)
-    for line in _document(" ".join(args.name), content):
-        # what is indented by nothing is a heading
-        print(style(line, "bold") if line and not line.startswith(" ") else line)
+    try:
+        content = open_content(args.root, os.environ)
+        if args.json:
+            _print_data(_data(args.name, content), ())
+            return 0
+        style = Style(sys.stdout)
+        for line in _document(args.name, content):
+            # what is indented by nothing is a heading
+            print(style(line, "bold") if line and not line.startswith(" ") else line)
+    except PairunError as e:
+        if not args.json:
+            raise
+        _print_data({}, e.problems)
+        return 2 if all(p.id == "PR801" for p in e.problems) else 1
     return 0
 
 
-def _document(name: str, content: Content) -> Iterator[str]:
-    # `pairun doc module cmd` and `pairun doc cmd` are the same
-    kind, _, rest = name.partition(" ")
-    if rest and kind in ("module", "plugin", "keyword", "error"):
-        name = rest
-    listings = {
-        "": lambda: _overview(content),
-        "modules": lambda: _modules(content),
-        "plugins": lambda: _plugins(content),
-        "keywords": _keywords,
-        "errors": _errors,
+def names(content: Content) -> list[str]:
+    """Everything that `pairun doc` takes."""
+    listings = [f"{kind}s" for kind in KINDS]
+    return sorted({*listings, *KINDS, *(n for each in _known(content).values() for n in each)})
+
+
+def _known(content: Content) -> dict[str, list[str]]:
+    """Kind to the names there are."""
+    return {
+        "module": sorted(content.modules),
+        "plugin": sorted(content.specs),
+        "keyword": list(KEYWORDS),
+        "error": list(CATALOGUE),
     }
-    if name in listings:
-        yield from listings[name]()
-        return
-    found = False
-    if name in content.modules:
-        found = True
-        yield from module_lines(name, content.module(name))
-    if name in content.specs:
-        yield from [""] if found else []
-        found = True
-        yield from plugin_lines(name, content)
-    if name in KEYWORDS:
-        found = True
-        yield from _keyword(KEYWORDS[name])
-    if name.upper() in CATALOGUE:
-        found = True
-        kind_of = CATALOGUE[name.upper()]
-        yield from (f"{name.upper()}: {kind_of.title}", f"  {kind_of.advice}")
-    if not found:
-        known = [*content.modules, *content.specs, *KEYWORDS, *CATALOGUE, *filter(None, listings)]
-        near = did_you_mean(name, known)
-        raise PairunError(Problem("PR801", f"there is no documentation of '{name}'", hint=near))
+
+
+def _pages(words: list[str], content: Content) -> list[tuple[str, str]]:
+    """The kind and the name of every page that is asked for.
+
+    Raises:
+        PairunError: there is no page of a name.
+    """
+    known = _known(content)
+    kind, found = None, []
+    if words and words[0] in KINDS:
+        kind, *words = words
+    for word in words:
+        name = word.upper() if word.upper().startswith("PR") and word[2:].isdigit() else word
+        pages = [(k, name) for k, each in known.items() if name in each and kind in (None, k)]
+        if not pages:
+            raise PairunError(_nothing_of(name, kind, known))
+        found += [p for p in pages if p not in found]
+    return found
+
+
+def _nothing_of(name: str, kind: str | None, known: dict[str, list[str]]) -> Problem:
+    if others := [k for k, each in known.items() if name in each]:
+        hint: str | None = f"it is a {others[0]}: pairun doc {others[0]} {name}"
+    else:
+        from pairun.cli.main import COMMANDS
+
+        near = [n for k, each in known.items() for n in each if kind in (None, k)]
+        listings = [f"{k}s" for k in KINDS] if kind is None else []
+        hint = did_you_mean(name, [*near, *listings])
+        if name in COMMANDS:
+            hint = f"it is a command: pairun {name} --help"
+    what = f"{kind} '{name}'" if kind else f"documentation of '{name}'"
+    return Problem("PR801", f"there is no {what}", hint=hint)
+
+
+def _document(words: list[str], content: Content) -> Iterator[str]:
+    listings = {
+        "module": lambda: _modules(content),
+        "plugin": lambda: _plugins(content),
+        "keyword": _keywords,
+        "error": _errors,
+    }
+    one = words[0] if len(words) == 1 else None
+    if not words:
+        yield from _overview(content)
+    elif one and one.removesuffix("s") in listings:
+        yield from listings[one.removesuffix("s")]()
+    else:
+        for n, (kind, name) in enumerate(_pages(words, content)):
+            yield from [""] if n else []
+            yield from page_lines(kind, name, content)
 
 
 def _overview(content: Content) -> Iterator[str]:
@@ -83,15 +128,20 @@ def _overview(content: Content) -> Iterator[str]:
     yield from _plugins(content)
     yield ""
     yield "keywords"
-    yield f"  {', '.join(KEYWORDS)}"
+    for keyword in KEYWORDS.values():
+        yield f"  {keyword.name:18}{keyword.meaning}"
+    ids = sorted(CATALOGUE)
     yield ""
-    yield "more: pairun doc NAME, pairun doc keywords, pairun doc errors"
+    yield "errors"
+    yield f"  {ids[0]} to {ids[-1]:9}{len(ids)} errors and warnings, each with what to do"
+    yield ""
+    yield "more: pairun doc NAME, pairun doc modules, plugins, keywords, errors"
 
 
 def _modules(content: Content) -> Iterator[str]:
     yield "modules"
     for name in sorted(content.modules):
-        yield f"  {name:18}{_summary_of(name, content)}"
+        yield f"  {name:18}{summary_of(name, content)}"
 
 
 def _plugins(content: Content) -> Iterator[str]:
@@ -116,89 +166,23 @@ def _errors() -> Iterator[str]:
         yield f"  {kind.advice}"
 
 
-def _summary_of(module: str, content: Content) -> str:
-    try:
-        return (inspect.getdoc(content.module(module)) or "").split("\n", 1)[0]
-    except PairunError as e:
-        return f"(cannot be loaded: {e})"
+# --- JSON ----------------------------------------------------------------------------------------
 
 
-def module_lines(name: str, cls: type[Module]) -> Iterator[str]:
-    """The documentation of a module, line by line."""
-    yield f"module {name}"
-    for line in (inspect.getdoc(cls) or "").splitlines():
-        yield f"  {line}".rstrip()
-    yield ""
-    yield f"  kind        {'check' if issubclass(cls, CheckModule) else 'state'}"
-    yield f"  phases      {', '.join(cls.phases)}"
-    yield f"  privileges  {cls.privileges}"
-    yield ""
-    yield "arguments"
-    for a in arguments(cls):
-        default = "required" if a.required else f"default {_shown_default(a.type, a.default)}"
-        yield f"  {a.name} ({type_name(a.type)}, {default})"
-        yield f"      {a.doc}"
-    if not arguments(cls):
-        yield "  none"
-    yield ""
-    yield "example"
-    yield "  tasks:"
-    for n, line in enumerate(["name: One sentence for people", *cls.example.splitlines()]):
-        yield f"    {'- ' if n == 0 else '  '}{line}"
+def _print_data(data: dict[str, Any], problems: Iterable[Problem]) -> None:
+    whole = {"schema": SCHEMA, **data, "problems": [problem_data(p) for p in problems]}
+    print(json.dumps(whole, indent=2, ensure_ascii=False))
 
 
-def _shown_default(kind: object, default: object) -> str:
-    named = type_name(kind)
-    if isinstance(default, float) and named.startswith("duration"):
-        return format_duration(default)
-    if isinstance(default, int) and named == "file mode":
-        return f"'{default:04o}'"
-    return json.dumps(default)
-
-
-def plugin_lines(name: str, content: Content) -> Iterator[str]:
-    """The documentation of a plugin, line by line.
-
-    Raises:
-        PairunError: its spec has mistakes.
-    """
-    document = content.document(*content.specs[name])
-    problems = Problems()
-    check_spec(document, content, problems)
-    problems.raise_errors()
-    spec = document.plain()
-    yield f"plugin {name}"
-    yield f"  {spec['summary']}"
-    yield ""
-    yield "parameters"
-    schema = spec.get("parameters", {})
-    for parameter, described in schema.get("properties", {}).items():
-        p = described if isinstance(described, dict) else {}
-        kinds = p.get("type", "anything")
-        shown = " or ".join(kinds) if isinstance(kinds, list) else kinds
-        default = (
-            "required"
-            if parameter in schema.get("required", ())
-            else (f"default {json.dumps(p['default'])}" if "default" in p else "optional")
-        )
-        yield f"  {parameter} ({shown}, {default})"
-        if "description" in p:
-            yield f"      {p['description']}"
-    for phase in ("init", "runtime"):
-        for task in spec.get(phase, ()):
-            modules = [k for k in task if k in content.modules]
-            yield ""
-            yield f"{phase}: {task['name']}"
-            yield f"  {modules[0]}" + (f", when {task['when']}" if "when" in task else "")
-
-
-def _keyword(k: Keyword) -> Iterator[str]:
-    yield f"keyword {k.name}"
-    yield f"  {k.meaning}"
-    yield f"  stands in: {', '.join(sorted(k.where))}"
-    if k.default:
-        yield f"  default: {k.default}"
-    yield ""
-    yield "example"
-    for line in k.example.splitlines():
-        yield f"  {line}"
+def _data(words: list[str], content: Content) -> dict[str, Any]:
+    """The pages that are asked for, by kind; all of them when no name is given."""
+    known = _known(content)
+    one = words[0].removesuffix("s") if len(words) == 1 else None
+    if not words or one in known:
+        pages = [(k, n) for k, each in known.items() for n in each if one in (None, k)]
+    else:
+        pages = _pages(words, content)
+    out: dict[str, Any] = {}
+    for kind, name in pages:
+        out.setdefault(f"{kind}s", {})[name] = page_data(kind, name, content)
+    return out

@@ -14,8 +14,12 @@ COMMANDS = {
     "init": "the init phase of a Pod (its init container's command)",
     "runtime": "the runtime phase of a Pod (PID 1 of the user's container)",
     "lint": "check job files, playbooks and plugin specs",
+    "convert": "a job of OpenPAI on YARN, or a Framework, as a job file of protocol v2",
+    "report": "what happened in a run, and where its time went",
     "doc": "documentation of a module, plugin, keyword or error",
     "schema": "JSON Schema of the formats, for editors",
+    "diff": "what other content roots, or an upgrade, change for a job",
+    "completion": "what a shell completes: a script for bash, zsh or fish",
     "tasks": argparse.SUPPRESS,
 }
 
@@ -90,20 +94,25 @@ def _stdout_fails() -> bool:
 
 def _run(command: str, argv: list[str]) -> int:
     if command:
-        parser = argparse.ArgumentParser(prog=f"pairun {command}", description=COMMANDS[command])
-        module = importlib.import_module(f"pairun.cli.{command}")
-        module.add_arguments(parser)
-        return int(module.run(parser.parse_args(argv)))
+        args = parser_of(command).parse_args(argv)
+        return int(importlib.import_module(f"pairun.cli.{command}").run(args))
     return _top(argv)
 
 
-def _top(argv: list[str]) -> int:
-    if argv == ["--version"]:
-        # Asked often, by scripts: without what only a review needs.
-        print(version())
-        return 0
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """The parser of a command; of an empty name that of `pairun --dry-run`."""
+    if not command:
+        return _top_parser()
+    parser = argparse.ArgumentParser(prog=f"pairun {command}", description=COMMANDS[command])
+    importlib.import_module(f"pairun.cli.{command}").add_arguments(parser)
+    return parser
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    from pairun.cli import dry_run
+
     listed = "\n".join(
-        f"  {name:9}{text}" for name, text in COMMANDS.items() if text is not argparse.SUPPRESS
+        f"  {name:11}{text}" for name, text in COMMANDS.items() if text is not argparse.SUPPRESS
     )
     parser = argparse.ArgumentParser(
         prog="pairun",
@@ -117,9 +126,16 @@ def _top(argv: list[str]) -> int:
                         help="the version, and the digest of the default playbooks")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
                         help="review the jobs; nothing is probed or changed")  # fmt: skip
-    from pairun.cli import dry_run
-
     dry_run.add_arguments(parser)
+    return parser
+
+
+def _top(argv: list[str]) -> int:
+    if argv == ["--version"]:
+        # Asked often, by scripts: without what only a review needs.
+        print(version())
+        return 0
+    parser = _top_parser()
     args = parser.parse_args(argv)
     if args.version:
         print(version())
@@ -133,6 +149,8 @@ def _top(argv: list[str]) -> int:
             return WRONG_USAGE
         parser.print_help()
         return 0
+    from pairun.cli import dry_run
+
     return dry_run.run(args)
 
 

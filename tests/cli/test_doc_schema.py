@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from pairun.cli.completion import described
 from pairun.errors import CATALOGUE
 from pairun.executor.arguments import arguments
 from pairun.playbook.content import Content, built_in_root
@@ -85,6 +86,118 @@ def test_a_name_that_nobody_has(shell: Shell) -> None:
     assert "did you mean 'git_clone'?" in said.err
 
 
+def test_the_overview_says_what_each_name_is(shell: Shell) -> None:
+    """Every module, plugin and keyword stands there with its sentence, and how many errors."""
+    out = shell("doc").out
+    for name in CONTENT.modules:
+        assert f"  {name:18}{(CONTENT.module(name).__doc__ or '').splitlines()[0]}\n" in out
+    for name, spec in CONTENT.specs.items():
+        assert f"  {name:18}{CONTENT.document(*spec).plain()['summary']}\n" in out
+    for keyword in KEYWORDS.values():
+        assert f"  {keyword.name:18}{keyword.meaning}\n" in out
+    assert f"{len(CATALOGUE)} errors and warnings" in out
+
+
+def test_a_name_that_two_kinds_have(shell: Shell) -> None:
+    """Without a kind both pages come, each under its heading; with one only that."""
+    both = [n for n in CONTENT.modules if n in CONTENT.specs]
+    assert both, "the default content has such a name"
+    for name in both:
+        out = shell("doc", name).out
+        assert out.startswith(f"module {name}\n")
+        assert f"\n\nplugin {name}\n" in out
+        assert f"module {name}" not in shell("doc", "plugin", name).out
+        assert f"plugin {name}" not in shell("doc", "module", name).out
+
+
+def test_a_name_of_another_kind(shell: Shell) -> None:
+    """Asked for a module, a plugin's page is not shown: how to ask for it is."""
+    said = shell("doc", "module", "git")
+    assert (said.code, said.ids, said.out) == (2, ["PR801"], "")
+    assert "there is no module 'git'" in said.err
+    assert "it is a plugin: pairun doc plugin git" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["pr40"], "did you mean 'PR40"),
+        (["error", "PR999"], "PR99"),
+        (["keyword", "retrys"], "did you mean 'retries'?"),
+        (["module", "gitclone"], "did you mean 'git_clone'?"),
+        (["module", "retries"], "it is a keyword: pairun doc keyword retries"),
+        (["module", "errors"], "known here: "),
+        (["moduls"], "did you mean 'modules'?"),
+        (["diff"], "it is a command: pairun diff --help"),
+        (["git", "gti_clone"], "did you mean 'git_clone'?"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else "",
+)
+def test_the_nearest_name_is_of_the_kind_that_was_asked_for(
+    shell: Shell, words: list[str], hint: str
+) -> None:
+    """A slip gets a hint that works."""
+    said = shell("doc", *words)
+    assert (said.code, said.out) == (2, "")
+    assert hint in said.err
+
+
+def test_several_names(shell: Shell) -> None:
+    """Each gets its page, in the order they were asked for, and none twice."""
+    out = shell("doc", "PR402", "git_clone", "PR402").out
+    assert out.startswith("PR402: ")
+    assert "\n\nmodule git_clone\n" in out
+    assert out.count("PR402: ") == 1
+
+
+@pytest.mark.parametrize("kind", ["module", "plugin", "keyword", "error"])
+def test_a_kind_alone_is_its_list(shell: Shell, kind: str) -> None:
+    """`pairun doc module` is what `pairun doc modules` is."""
+    assert shell("doc", kind).out == shell("doc", f"{kind}s").out
+
+
+def test_documentation_as_data(shell: Shell) -> None:
+    """--json prints the same pages as one document, with a module's arguments as a schema."""
+    everything = shell("doc", "--json").data
+    assert everything["schema"] == 1
+    assert everything["modules"].keys() == CONTENT.modules.keys()
+    assert everything["plugins"].keys() == CONTENT.specs.keys()
+    assert everything["keywords"].keys() == KEYWORDS.keys()
+    assert everything["errors"].keys() == CATALOGUE.keys()
+    one = shell("doc", "git_clone", "--json").data
+    assert one["modules"]["git_clone"] == everything["modules"]["git_clone"]
+    assert one.keys() == {"schema", "modules", "problems"}
+    Draft202012Validator.check_schema(one["modules"]["git_clone"]["arguments"])
+    assert shell("doc", "plugins", "--json").data["plugins"] == everything["plugins"]
+
+
+def test_documentation_as_data_of_nothing(shell: Shell) -> None:
+    """Standard output carries the document on errors too."""
+    said = shell("doc", "git_clon", "--json")
+    assert (said.code, said.err) == (2, "")
+    assert [p["id"] for p in said.data["problems"]] == ["PR801"]
+
+
+def test_the_index_of_the_documents_leads_to_every_page(shell: Shell) -> None:
+    """No page is found only by those who know that it is there."""
+    folder = shell.project / "docs"
+    index = (folder / "README.md").read_text()
+    for page in [*folder.glob("*.md"), *folder.glob("reference/*.md")]:
+        if page.name != "README.md":
+            assert f"({page.relative_to(folder)})" in index
+
+
+def test_the_reference_of_commands_is_whole(shell: Shell) -> None:
+    """Every command that people type has its section, with every option."""
+    page = (shell.project / "docs/reference/commands.md").read_text()
+    sections = page.split("\n## pairun ")[1:]
+    commands = {s.split("\n", 1)[0]: s for s in sections}
+    for command in described():
+        section = commands[command.name or "--dry-run"]
+        for option in command.options:
+            assert "--help" in option.flags or f"`{', '.join(option.flags)}" in section
+
+
 def test_a_clusters_modules_and_plugins_are_documented(shell: Shell) -> None:
     """``--root`` adds its modules and specs; one with mistakes is an error, not a crash."""
     root = shell.root(
@@ -122,6 +235,8 @@ def test_what_is_shipped_fits_the_printed_schemas(shell: Shell) -> None:
         assert errors_of(schemas["plugin-spec"], read_file(str(path), "file").plain()) == []
     for path in sorted((shell.project / "examples").glob("*.yaml")):
         job = read_file(str(path), "job", "js").plain()
+        if "apiVersion" in job:
+            continue  # an object of Kubernetes, which carries a job or a Pod's configuration
         assert errors_of(schemas["job"], job) == []
         if path.stem != "forbidden":
             assert errors_of(schemas["extras"], job.get("extras", {}).get("pairun", {})) == []
@@ -156,7 +271,7 @@ def test_help_of_every_command(shell: Shell) -> None:
     """Each command explains itself and exits with 0."""
     listed = shell("--help")
     assert listed.code == 0
-    for command in ("run", "init", "runtime", "lint", "doc", "schema"):
+    for command in (c.name for c in described() if c.name):
         assert f"  {command} " in listed.out
         assert shell(command, "--help").code == 0
 

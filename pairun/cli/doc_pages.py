@@ -1,0 +1,149 @@
+"""The pages of ``pairun doc``, for people and as data; the reference is made of them too."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pairun.errors import CATALOGUE, PairunError, Problems
+from pairun.executor.arguments import arguments, arguments_schema, type_name
+from pairun.module import CheckModule, Module, format_duration
+from pairun.playbook.content import Content
+from pairun.playbook.keywords import KEYWORDS, Keyword
+from pairun.playbook.specs import check_spec
+
+
+def page_lines(kind: str, name: str, content: Content) -> Iterator[str]:
+    """A page for people, line by line."""
+    if kind == "module":
+        yield from module_lines(name, content.module(name))
+    elif kind == "plugin":
+        yield from plugin_lines(name, content)
+    elif kind == "keyword":
+        yield from _keyword(KEYWORDS[name])
+    else:
+        yield f"{name}: {CATALOGUE[name].title}"
+        yield f"  {CATALOGUE[name].advice}"
+
+
+def page_data(kind: str, name: str, content: Content) -> dict[str, Any]:
+    """A page as plain data, for JSON."""
+    if kind == "module":
+        cls = content.module(name)
+        return {
+            "summary": summary_of(name, content),
+            "text": inspect.getdoc(cls) or "",
+            "kind": "check" if issubclass(cls, CheckModule) else "state",
+            "phases": list(cls.phases),
+            "privileges": cls.privileges,
+            "arguments": arguments_schema(cls),
+            "example": cls.example,
+        }
+    if kind == "plugin":
+        spec = _sound_spec(name, content)
+        return {"summary": spec["summary"], "parameters": spec.get("parameters", {})}
+    if kind == "keyword":
+        k = KEYWORDS[name]
+        return {
+            "meaning": k.meaning,
+            "stands_in": sorted(k.where),
+            "default": k.default,
+            "example": k.example,
+            "schema": dict(k.schema),
+        }
+    return {"title": CATALOGUE[name].title, "advice": CATALOGUE[name].advice}
+
+
+def summary_of(module: str, content: Content) -> str:
+    """The first sentence of a module, or why it cannot be read."""
+    try:
+        return (inspect.getdoc(content.module(module)) or "").split("\n", 1)[0]
+    except PairunError as e:
+        return f"(cannot be loaded: {e})"
+
+
+def module_lines(name: str, cls: type[Module]) -> Iterator[str]:
+    """The documentation of a module, line by line."""
+    yield f"module {name}"
+    for line in (inspect.getdoc(cls) or "").splitlines():
+        yield f"  {line}".rstrip()
+    yield ""
+    yield f"  kind        {'check' if issubclass(cls, CheckModule) else 'state'}"
+    yield f"  phases      {', '.join(cls.phases)}"
+    yield f"  privileges  {cls.privileges}"
+    yield ""
+    yield "arguments"
+    for a in arguments(cls):
+        default = "required" if a.required else f"default {_shown_default(a.type, a.default)}"
+        yield f"  {a.name} ({type_name(a.type)}, {default})"
+        yield f"      {a.doc}"
+    if not arguments(cls):
+        yield "  none"
+    yield ""
+    yield "example"
+    yield "  tasks:"
+    for n, line in enumerate(["name: One sentence for people", *cls.example.splitlines()]):
+        yield f"    {'- ' if n == 0 else '  '}{line}"
+
+
+def _shown_default(kind: object, default: object) -> str:
+    named = type_name(kind)
+    if isinstance(default, float) and named.startswith("duration"):
+        return format_duration(default)
+    if isinstance(default, int) and named == "file mode":
+        return f"'{default:04o}'"
+    return json.dumps(default)
+
+
+def plugin_lines(name: str, content: Content) -> Iterator[str]:
+    """The documentation of a plugin, line by line.
+
+    Raises:
+        PairunError: its spec has mistakes.
+    """
+    spec = _sound_spec(name, content)
+    yield f"plugin {name}"
+    yield f"  {spec['summary']}"
+    yield ""
+    yield "parameters"
+    schema = spec.get("parameters", {})
+    for parameter, described in schema.get("properties", {}).items():
+        p = described if isinstance(described, dict) else {}
+        kinds = p.get("type", "anything")
+        shown = " or ".join(kinds) if isinstance(kinds, list) else kinds
+        default = (
+            "required"
+            if parameter in schema.get("required", ())
+            else (f"default {json.dumps(p['default'])}" if "default" in p else "optional")
+        )
+        yield f"  {parameter} ({shown}, {default})"
+        if "description" in p:
+            yield f"      {p['description']}"
+    for phase in ("init", "runtime"):
+        for task in spec.get(phase, ()):
+            modules = [k for k in task if k in content.modules]
+            yield ""
+            yield f"{phase}: {task['name']}"
+            yield f"  {modules[0]}" + (f", when {task['when']}" if "when" in task else "")
+
+
+def _sound_spec(name: str, content: Content) -> Any:
+    document = content.document(*content.specs[name])
+    problems = Problems()
+    check_spec(document, content, problems)
+    problems.raise_errors()
+    return document.plain()
+
+
+def _keyword(k: Keyword) -> Iterator[str]:
+    yield f"keyword {k.name}"
+    yield f"  {k.meaning}"
+    yield f"  stands in: {', '.join(sorted(k.where))}"
+    if k.default:
+        yield f"  default: {k.default}"
+    yield ""
+    yield "example"
+    for line in k.example.splitlines():
+        yield f"  {line}"
