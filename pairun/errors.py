@@ -349,8 +349,80 @@ _kinds(
         "the phase's inputs are missing",
         "pairun init runs in a Pod; on a laptop use pairun run.",
     ),
+    ("PR711", "unknown key of a plain Pod's settings", "See docs/plain-pod.md for the keys."),
+    ("PR712", "a value of the wrong kind in a plain Pod's settings", "Correct the value."),
+    ("PR713", "missing in a plain Pod's settings", "Add what is named."),
+    (
+        "PR714",
+        "text that lost its line ends",
+        "Begin a block in a manifest with `|`: `>` and `>-` join its lines.",
+    ),
+    (
+        "PR715",
+        "an init plugin without its task",
+        "Give the init playbook the task, or name a program of your own.",
+    ),
+    ("PR716", "a mounted file that cannot be used", "Correct the file, or unmount it."),
+    (
+        "PR717",
+        "a line that is not NAME=value",
+        "The init task that writes runtime.d/env writes one variable per line.",
+    ),
+    (
+        "PR718",
+        "a file on the shared volume is not trusted",
+        "Mount settings, or keep them in the image and set PAI_CONFIG_DIR.",
+    ),
+    ("PR719", "a setting without effect", "Remove it, or what takes its place."),
+    (
+        "PR730",
+        "neither of the two job formats",
+        "Write a job of protocol v2; `pairun convert` makes one of a job of OpenPAI on YARN.",
+    ),
+    ("PR731", "a name that protocol v2 refuses", "Rename it, and what uses the name."),
+    (
+        "PR732",
+        "something of YARN that protocol v2 has no place for",
+        "See docs/jobs.md for what takes its place.",
+    ),
+    (
+        "PR733",
+        "a folder of HDFS that nobody mounts",
+        "Fetch it in the command, or use a storage of the cluster.",
+    ),
+    (
+        "PR734",
+        "a value that cannot be exported as it is",
+        "Take the quote, backslash or control character out of it.",
+    ),
+    ("PR735", "not a Framework", "Give one Framework object, as kubectl prints it."),
+    ("PR736", "a Framework that cannot be read", "Write the object to the file again, whole."),
+    (
+        "PR737",
+        "the values of secrets are unknown",
+        "A Framework holds a job without them; the job's own file has them.",
+    ),
+    (
+        "PR738",
+        "a job of OpenPAI on YARN",
+        "It is read as protocol v2; `pairun convert` prints what it becomes.",
+    ),
+    ("PR741", "unknown key of an exit spec", "See docs/exit-codes.md for the keys."),
+    ("PR742", "a value of the wrong kind in an exit spec", "Correct the value."),
+    ("PR743", "missing in an exit spec", "Add what is named."),
+    (
+        "PR744",
+        "an empty pattern in an exit spec",
+        "Say when the code applies; the entry is left out until then.",
+    ),
+    (
+        "PR745",
+        "a regular expression in an exit spec that cannot be used",
+        "Correct it; Go's syntax counts.",
+    ),
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),
+    ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),
     # 9xx: warnings
     (
         "PR901",

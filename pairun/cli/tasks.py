@@ -13,13 +13,13 @@ import attrs
 
 from pairun.errors import PairunError, Problem
 from pairun.executor.loading import plan_loader
-from pairun.executor.phase import PhaseEvents, log_dir, pump_in_background, with_grace
+from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
 from pairun.executor.plan import USER_COMMAND, Late, Plan, Task, load_plan
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.executor.signals import block_stop_signals
 from pairun.redaction import Redactor
 from pairun.report.console import Console
-from pairun.runtime.paths import runtime_file
+from pairun.runtime.paths import journal_file, runtime_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     plan, redactor = read_plan(args.pai_dir)
     console = Console(sys.stdout, redactor)
     env = dict(os.environ)
-    journal = os.path.join(log_dir(args.pai_dir, env), "journal.jsonl")
+    journal = journal_file(args.pai_dir, env)
     events = PhaseEvents(plan, journal, console, redactor, console.say)
     steps = tuple(s for s in plan.steps if not _is_command(s))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -116,6 +117,14 @@ def built_in_folder() -> str:
     return installed if os.path.isdir(installed) else os.path.dirname(package)
 
 
+def _load_built_in(name: str, path: str) -> type[Module]:
+    frozen = f"pairun_modules.{name}"
+    if importlib.machinery.FrozenImporter.find_spec(frozen) is not None:
+        # Part of the program itself, as is pairun: there are no files.
+        return _module_class(path, importlib.import_module(frozen))
+    return load_module(name, os.path.join(built_in_folder(), path))
+
+
 def plan_loader(plan: Plan) -> Callable[[str], type[Module]]:
     """A loader for the modules of a plan: each is read once and checked against its digest."""
     loaded: dict[str, type[Module]] = {}
@@ -127,7 +136,7 @@ def plan_loader(plan: Plan) -> Callable[[str], type[Module]]:
                 raise PairunError(Problem("PR602", f"the plan does not say where module {name} is"))
             # A built-in module lies where pairun itself lies, and is as trustworthy.
             loaded[name] = (
-                load_module(name, os.path.join(built_in_folder(), file.path))
+                _load_built_in(name, file.path)
                 if file.built_in
                 else load_module(name, file.path, file.sha256)
             )

@@ -19,11 +19,6 @@ from pairun.redaction import Redactor
 from pairun.runtime.grace import VARIABLE, parse_grace
 
 
-def log_dir(pai_dir: str, env: dict[str, str] | os._Environ[str]) -> str:
-    """The Pod's log directory on the shared volume."""
-    return os.path.join(pai_dir, "logs", env.get("FC_POD_UID") or "local")
-
-
 def with_grace(plan: Plan, env: Mapping[str, str]) -> Plan:
     """The plan with the grace time that the platform gives this Pod, where it tells."""
     seconds = parse_grace(env.get(VARIABLE, ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -11,10 +11,13 @@ from pairun.errors import Problem
 from pairun.executor.plan import Late, Plan, Task
 from pairun.executor.verdict import judge
 from pairun.module import Context, Module, Secret, Verdict, format_duration
-from pairun.playbook.content import Content
-from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft
-from pairun.playbook.reading import Node
 from pairun.redaction import Redactor
+
+if TYPE_CHECKING:
+    # A finished plan is reviewed where no YAML can be read, too: in the user's container.
+    from pairun.playbook.content import Content
+    from pairun.playbook.drafts import Draft, TaskDraft
+    from pairun.playbook.reading import Node
 
 SCHEMA = 1
 
@@ -75,6 +78,8 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
         content: the content roots.
         context: what verdicts are made in; never changed.
     """
+    from pairun.playbook.drafts import GroupDraft
+
     planned = {t.id: t for t in plan.tasks()}
     groups = {t.id: s.name for s in draft.steps if isinstance(s, GroupDraft) for t in s.tasks}
     out = []
@@ -147,6 +152,8 @@ def _disabled(item: TaskDraft, group: str | None) -> Reviewed:
 
 
 def _overrides(item: TaskDraft) -> Iterator[Override]:
+    from pairun.playbook.reading import Node
+
     for keyword, node in item.node.items():
         if node.overrides is None and node.place.source is not item.place.source:
             # A keyword that the task did not have: it overrides a default.
@@ -166,6 +173,8 @@ def _overrides(item: TaskDraft) -> Iterator[Override]:
 
 
 def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:
+    from pairun.playbook.reading import Node
+
     if isinstance(node.value, dict) and (
         node.overrides is None or isinstance(node.overrides.value, dict)
     ):

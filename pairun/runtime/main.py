@@ -8,11 +8,14 @@ import shutil
 import signal
 import time
 
+import pairun
 from pairun.errors import PairunError, Problem, render
 from pairun.redaction import Redactor
 from pairun.runtime.grace import VARIABLE, Grace, parse_grace
 from pairun.runtime.inputs import Inputs, read_inputs
+from pairun.runtime.journal import Journal
 from pairun.runtime.own import Letter, State, own_command
+from pairun.runtime.paths import journal_file
 from pairun.runtime.processes import adopt_orphans
 from pairun.runtime.supervisor import Supervisor, block_signals
 
@@ -66,6 +69,8 @@ class RuntimePhase:
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
         self._grace = Grace(self._grace_s())
         self._supervisor = Supervisor(self._grace, self.say)
+        self._complained = False
+        self._began = time.monotonic()
         self._child: int | None = None
         self._code: int | None = None
 
@@ -74,16 +79,17 @@ class RuntimePhase:
         adopt_orphans()
         state = self._run_tasks()
         if self._supervisor.pending_stop():
-            event, code = "signal", self._stopped_code()
+            event, code, message = "signal", *self._stopped()
         elif state.outcome != "success":
-            event, code = state.outcome, state.exit_code
+            event, code, message = state.outcome, state.exit_code, state.message
         else:
             state = self._with_handlers_of_command(state)
-            event, code = self._run_command(state)
+            event, code, message = self._run_command(state)
         self._code = code
         if state.registered and self._handlers_failed(state, event) and code == 0:
             self.say(f"an exit handler failed: the exit code is {OURS} instead of 0")
-            code = OURS
+            event, code, message = "failure", OURS, "an exit handler failed"
+        self._record_end(event, code, message)
         self._supervisor.sweep()
         return code
 
@@ -94,6 +100,8 @@ class RuntimePhase:
             with contextlib.suppress(Exception):
                 code = self._supervisor.wait(self._child, self._grace.for_command_s)
         with contextlib.suppress(Exception):
+            self._record_end("failure", code, "an error of pairun's own")
+        with contextlib.suppress(Exception):
             self._supervisor.sweep()
         return code
 
@@ -101,10 +109,31 @@ class RuntimePhase:
         """Write one line for people."""
         _write(self._redactor.text(f"[pairun] {line}\n"))
 
+    # --- the journal ---
+
+    def _record(self, type_: str, **fields: object) -> None:
+        """Append a record. The file is opened anew: others append to it, and may be killed."""
+        path = journal_file(self._pai_dir, self.env)
+        journal = Journal(path, self._redactor, self._complain_once)
+        journal({"type": type_, **fields})
+        journal.close()
+
+    def _complain_once(self, line: str) -> None:
+        if not self._complained:
+            self.say(line)
+        self._complained = True
+
+    def _record_end(self, event: str, code: int, message: str) -> None:
+        self._record(
+            "phase_end", phase="runtime", outcome=event, exit_code=code, message=message,
+            seconds=round(time.monotonic() - self._began, 4),
+        )  # fmt: skip
+
     # --- before the command ---
 
     def _run_tasks(self) -> State:
         if not self._inputs.steps_before:
+            self._record("phase_begin", phase="runtime", pairun=pairun.__version__, tasks=1)
             return State.nothing_ran()
         answer = Letter()
         argv = own_command("tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd))
@@ -114,12 +143,15 @@ class RuntimePhase:
         if status != 0:
             result = "" if content is not None else " and left no result"
             self.say(f"the process of the tasks ended with {status}{result}")
+        if content is None:
+            return State.of(None, f"the process of the tasks ended with {_status(status)}")
         return State.of(content)
 
-    def _stopped_code(self) -> int:
+    def _stopped(self) -> tuple[int, str]:
         number = self._grace.signal or signal.SIGTERM
         self.say("the command was not started")
-        return 128 + number
+        name = signal.Signals(number).name
+        return 128 + number, f"stopped by {name}: the command was not started"
 
     # --- the command ---
 
@@ -131,8 +163,8 @@ class RuntimePhase:
             registered=registered, raw={**state.raw, "registered": list(registered)}
         )
 
-    def _run_command(self, state: State) -> tuple[str, int]:
-        """Run the command; returns the event for exit handlers, and the exit code."""
+    def _run_command(self, state: State) -> tuple[str, int, str]:
+        """Run the command; returns the event for exit handlers, the exit code, and a message."""
         for name, value in state.environment.items():
             if value is None:
                 self.env.pop(name, None)
@@ -141,23 +173,29 @@ class RuntimePhase:
         env = {**self.env, **self._inputs.command_environment}
         shell = _find_shell(env, self._inputs.shells)
         if shell is None:
-            _write(render(_no_shell(env, self._inputs.shells)) + "\n")
-            return "failure", NO_SHELL
+            problem = _no_shell(env, self._inputs.shells)
+            _write(render(problem) + "\n")
+            return "failure", NO_SHELL, problem.message
         began = time.monotonic()
         self.say(f"starting the command: {os.path.basename(shell)} {self._inputs.script}")
         try:
             self._child = self._supervisor.start([shell, self._inputs.script], env)
         except OSError as e:
-            self.say(f"the command cannot be started: {shell}: {e.strerror}")
-            return "failure", NOT_EXECUTABLE
+            message = f"the command cannot be started: {shell}: {e.strerror}"
+            self.say(message)
+            return "failure", NOT_EXECUTABLE, message
+        self._record("command_begin")
         code = self._supervisor.wait(self._child, self._grace.for_command_s)
         self._code = code
         event = "success" if code == 0 else "failure"
         if self._grace.signal is not None:
             event = "signal"
-        self.say(f"the command ended with {_status(code)} after {time.monotonic() - began:.1f} s")
+        seconds = time.monotonic() - began
+        message = f"the command ended with {_status(code)}"
+        self.say(f"{message} after {seconds:.1f} s")
+        self._record("command_end", exit_code=code, seconds=round(seconds, 4))
         self._supervisor.settle(self._child)
-        return event, code
+        return event, code, "" if event == "success" else message
 
     # --- after the command ---
 

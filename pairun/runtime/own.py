@@ -11,6 +11,8 @@ import os
 import sys
 from typing import Any, NamedTuple
 
+from pairun.runtime.system import BUNDLED
+
 Answer = dict[str, Any]
 
 
@@ -19,6 +21,8 @@ def own_command(*args: str) -> list[str]:
 
     The working directory is the user's, and must not decide what is imported (``-P``).
     """
+    if BUNDLED:
+        return [sys.executable, *args]
     return [sys.executable, "-P", "-m", "pairun", *args]
 
 
@@ -28,6 +32,7 @@ class State(NamedTuple):
     Attributes:
         outcome: success, failure or signal.
         exit_code: of the phase, unless the outcome is success.
+        message: why, in one sentence.
         registered: ids of the exit handlers that must run.
         environment: what the tasks export; None removes a variable.
         raw: the whole answer, for the process that runs the handlers.
@@ -35,16 +40,23 @@ class State(NamedTuple):
 
     outcome: str
     exit_code: int
+    message: str
     registered: tuple[str, ...]
     environment: dict[str, str | None]
     raw: Answer
 
     @classmethod
-    def of(cls, answer: Answer | None) -> State:
-        """The state that an answer holds; a process that left none has failed."""
+    def of(cls, answer: Answer | None, message: str = "the tasks left no result") -> State:
+        """The state that an answer holds; a process that left none has failed.
+
+        Args:
+            answer: what it left.
+            message: what is said of one that left none.
+        """
         broken: Answer = {
             "outcome": "failure",
             "exit_code": 255,
+            "message": message,
             "registered": [],
             "results": {},
             "environment": {},
@@ -54,6 +66,7 @@ class State(NamedTuple):
             return cls(
                 str(raw["outcome"]),
                 int(raw["exit_code"]),
+                str(raw.get("message", "")),
                 tuple(raw["registered"]),
                 dict(raw["environment"]),
                 raw,

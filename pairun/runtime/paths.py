@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 DEFAULT_PAI_DIR = "/usr/local/pai"
 
@@ -20,3 +21,18 @@ def runtime_file(root: str, name: str) -> str:
         name: the file's name in ``runtime.d``.
     """
     return os.path.join(root, "runtime.d", name)
+
+
+def log_dir(root: str, env: Mapping[str, str]) -> str:
+    """The Pod's log directory.
+
+    Args:
+        root: the shared volume.
+        env: the container's environment.
+    """
+    return os.path.join(root, "logs", env.get("FC_POD_UID") or "local")
+
+
+def journal_file(root: str, env: Mapping[str, str]) -> str:
+    """The path of the Pod's journal; the arguments are those of `log_dir`."""
+    return os.path.join(log_dir(root, env), "journal.jsonl")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-PR_SET_CHILD_SUBREAPER = 36
+from pairun.runtime import system
 
 
 class Process(NamedTuple):
@@ -23,8 +23,7 @@ class Process(NamedTuple):
 def adopt_orphans() -> bool:
     """Become the process to which orphans below us fall (prctl(2), PR_SET_CHILD_SUBREAPER).
 
-    PID 1 is that anyway. Elsewhere it takes a system call that an interpreter without ctypes
-    cannot make; then orphans fall to somebody else, and we go on without.
+    PID 1 is that anyway. Where the kernel refuses, orphans fall to somebody else, and we go on.
 
     Returns:
         Whether orphans come to us.
@@ -32,11 +31,10 @@ def adopt_orphans() -> bool:
     if os.getpid() == 1:
         return True
     try:
-        import ctypes
-    except ImportError:
+        system.adopt_orphans()
+    except OSError:
         return False
-    libc = ctypes.CDLL(None, use_errno=True)
-    return bool(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    return True
 
 
 def processes() -> Iterator[Process]:

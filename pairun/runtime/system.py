@@ -1,0 +1,104 @@
+"""The system calls that Python's ``os`` lacks: mount(2), umount2(2), prctl(2).
+
+The bundle has them linked in (``_pairun``), since a static program can load no library; any other
+Python makes them with ctypes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+BUNDLED = "_pairun" in sys.builtin_module_names
+"""Whether this is the one-file program; it starts itself again by its own path."""
+
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
+MS_BIND = 0x1000
+MNT_DETACH = 0x2
+UMOUNT_NOFOLLOW = 0x8
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None) -> None:
+    """Mount a file system without a helper program (mount(2)).
+
+    Args:
+        source: a device or what the file system takes in its place.
+        target: where.
+        kind: the file system's name, for a new mount.
+        flags: ``MS_…``.
+        data: options of the file system itself; a password in it is seen by the kernel alone.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    if BUNDLED:
+        import _pairun  # type: ignore[import-not-found]
+
+        _pairun.mount(source, target, kind, flags, data)
+        return
+    import ctypes
+
+    texts = [None if t is None else os.fsencode(t) for t in (source, target, kind, data)]
+    _call("mount", *texts[:3], ctypes.c_ulong(flags), texts[3], path=target)
+
+
+def unmount(target: str, flags: int = UMOUNT_NOFOLLOW) -> None:
+    """Unmount what is mounted at a path (umount2(2)).
+
+    Args:
+        target: where.
+        flags: ``MNT_DETACH``, ``UMOUNT_NOFOLLOW``.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    if BUNDLED:
+        import _pairun
+
+        _pairun.umount(target, flags)
+        return
+    _call("umount2", os.fsencode(target), flags, path=target)
+
+
+def adopt_orphans() -> None:
+    """Become the process to which orphans below us fall (PR_SET_CHILD_SUBREAPER).
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(number: int) -> None:
+    """Let the kernel send us a signal when the thread that started us ends (PR_SET_PDEATHSIG).
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def _prctl(option: int, value: int) -> None:
+    if BUNDLED:
+        import _pairun
+
+        _pairun.prctl(option, value)
+        return
+    import ctypes
+
+    _call("prctl", option, *(ctypes.c_ulong(n) for n in (value, 0, 0, 0)))
+
+
+def _call(name: str, *args: object, path: str | None = None) -> None:
+    import ctypes
+
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*args) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
