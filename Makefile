@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.ready
 
-.PHONY: run test bench lint lock clean
+.PHONY: run test bench bundle lint lock clean
 
 run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -12,8 +12,11 @@ run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 test: $(STAMP) ## every test
 	$(VENV)/bin/python -m pytest
 
-bench: $(STAMP) ## measure, and print ratios
+bench: $(STAMP) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
 	$(VENV)/bin/python -m benchmarks
+
+bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md)
+	bundle/build.sh
 
 lint: $(STAMP) ## format, lint, types
 	$(VENV)/bin/ruff format --check .
@@ -31,6 +34,7 @@ lock: ## renew the locks from pyproject.toml (needs uv)
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.lock
 	echo hatchling==1.27.0 | uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header - -o requirements-build.lock
+	printf 'ansible-core\npyinfra>=3,<4\n' | uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header - -o requirements-bench.lock
 
 clean:
 	rm -rf $(VENV) pairun-run .mypy_cache .ruff_cache .pytest_cache .hypothesis

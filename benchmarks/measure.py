@@ -12,6 +12,10 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).parents[1]
 
 
+class NotMeasured(Exception):
+    """What a benchmark needs is not there; the message says what."""
+
+
 class Row(NamedTuple):
     """One line of the table.
 

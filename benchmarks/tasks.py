@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 from benchmarks.measure import ROOT, Row, python, smallest_ms
 from pairun.executor.plan import ModuleFile, Plan, SecretStore, Task, dump_plan
@@ -36,20 +37,22 @@ def _start_programs() -> None:
 
 
 def _ms_per_task(count: int, times: int) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        volume = pathlib.Path(folder)
-        _fill(volume, count)
-        return smallest_ms(lambda: _run(volume), times) / count
-
-
-def _fill(volume: pathlib.Path, count: int) -> None:
-    """Leave a plan as init does."""
-    module = ROOT / "modules" / "cmd.py"
-    sha256 = hashlib.sha256(module.read_bytes()).hexdigest()
     tasks = tuple(
         Task(id=f"t{n}", name=f"Task {n}", module="cmd", args={"script": ""}) for n in range(count)
     )
-    modules = {"cmd": ModuleFile(path=str(module), sha256=sha256, built_in=True)}
+    with tempfile.TemporaryDirectory() as folder:
+        volume = pathlib.Path(folder)
+        fill(volume, tasks)
+        return smallest_ms(lambda: run_tasks(volume), times) / count
+
+
+def fill(volume: pathlib.Path, tasks: tuple[Task, ...]) -> None:
+    """Leave a plan of the runtime phase as init does."""
+    modules = {}
+    for name in {t.module for t in tasks}:
+        path = ROOT / "modules" / f"{name}.py"
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        modules[name] = ModuleFile(path=str(path), sha256=sha256, built_in=True)
     store = SecretStore(("a-secret-that-is-looked-for",))
     document = dump_plan(Plan(phase="runtime", steps=tasks, modules=modules), store)
     (volume / "logs" / "local").mkdir(parents=True)
@@ -58,13 +61,19 @@ def _fill(volume: pathlib.Path, count: int) -> None:
     (volume / "runtime.d" / "secrets.json").write_text(json.dumps(store.dump()))
 
 
-def _run(volume: pathlib.Path) -> None:
+def run_tasks(volume: pathlib.Path) -> dict[str, Any]:
+    """Run the tasks as PID 1 does; returns the state that they leave.
+
+    Raises:
+        RuntimeError: they did not succeed.
+    """
     state = os.memfd_create("state")
     argv = ["-m", "pairun", "tasks", str(volume), "--part", "tasks", "--state-out", str(state)]
     try:
         python(*argv, pass_fds=[state])
-        outcome = json.loads(os.pread(state, os.fstat(state).st_size, 0))["outcome"]
+        answer: dict[str, Any] = json.loads(os.pread(state, os.fstat(state).st_size, 0))
     finally:
         os.close(state)
-    if outcome != "success":
-        raise RuntimeError(f"the tasks ended in {outcome}")
+    if answer["outcome"] != "success":
+        raise RuntimeError(f"the tasks ended in {answer['outcome']}")
+    return answer

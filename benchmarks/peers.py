@@ -1,0 +1,194 @@
+"""What a task costs beside other runners of tasks: the same work, on this machine, in one run.
+
+The cost of a task is the time of 1 + N tasks less the time of one, divided by N; so what it takes
+to start is no part of it. Each peer is set up as its users who care for speed do: ansible-core with
+pipelining, the interpreter named, no facts gathered; pyinfra with its local connector.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks import peer_venv
+from benchmarks.measure import Row, smallest_ms
+from benchmarks.tasks import fill, run_tasks
+from pairun.executor.plan import Task
+
+GOALS = {"ansible-core": 50.0, "pyinfra": 3.0}
+"""How many times a task of pairun must cost less than one of the peer."""
+
+_TIMES = 3
+"""How often each runner is measured; as often for all, because the smallest of more is smaller."""
+
+_TEXT = "one line\n"
+
+
+class Cost(NamedTuple):
+    """What a runner costs.
+
+    Attributes:
+        task_ms: each further task.
+        start_ms: a run of one task.
+    """
+
+    task_ms: float
+    start_ms: float
+
+
+class Work(NamedTuple):
+    """One kind of task.
+
+    Attributes:
+        name: in words.
+        changes: whether a run of it counts as a change.
+    """
+
+    name: str
+    changes: bool
+
+
+WORK = (Work("a task that runs /bin/true", True), Work("a file that is there already", False))
+
+Make = Callable[[pathlib.Path, Work, int], Callable[[], object]]
+"""Prepares a run of so many tasks in a folder; what it returns does it."""
+
+
+class Runner(NamedTuple):
+    """A runner of tasks.
+
+    Attributes:
+        make: prepares its runs.
+        further: the N of which the cost is found; a dearer task needs fewer to stand out.
+    """
+
+    make: Make
+    further: int
+
+
+def rows() -> Iterator[Row]:
+    """The cost of a task beside each peer's, for work that is done and for work that is not.
+
+    Raises:
+        NotMeasured: the peers cannot be had.
+    """
+    ansible, pyinfra = peer_venv.prepare()
+    runners = {
+        "pairun": Runner(_pairun, 100),
+        f"ansible-core {ansible}": Runner(_ansible, 20),
+        f"pyinfra {pyinfra}": Runner(_pyinfra, 100),
+    }
+    for work in WORK:
+        costs = _costs(work, runners)
+        ours = costs.pop("pairun")
+        for name, theirs in costs.items():
+            least = GOALS[name.split()[0]]
+            note = (
+                f"{theirs.task_ms / ours.task_ms:.1f} times less (goal: {least:g}); "
+                f"one task alone {ours.start_ms:.0f} ms beside {theirs.start_ms:.0f} ms"
+            )
+            yield Row(work.name, ours.task_ms, theirs.task_ms / least, name, theirs.task_ms, note)
+
+
+def _costs(work: Work, runners: Mapping[str, Runner]) -> dict[str, Cost]:
+    """What each runner costs. They take turns, so that a busy machine is busy for all of them."""
+    with contextlib.ExitStack() as stack:
+        runs: dict[str, tuple[Callable[[], object], ...]] = {
+            name: tuple(
+                r.make(pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())), work, n)
+                for n in (1, 1 + r.further)
+            )
+            for name, r in runners.items()
+        }
+        least = {name: [math.inf, math.inf] for name in runners}
+        for _ in range(_TIMES):
+            for name in runners:
+                taken = (smallest_ms(run, 1) for run in runs[name])
+                least[name] = list(map(min, least[name], taken))
+    return {
+        name: Cost((many - one) / runners[name].further, one) for name, (one, many) in least.items()
+    }
+
+
+def _files(folder: pathlib.Path, count: int) -> Sequence[str]:
+    """The files that the tasks look at; they hold what is asked for."""
+    paths = [folder / f"file{n}" for n in range(count)]
+    for path in paths:
+        path.write_text(_TEXT)
+        path.chmod(0o644)
+    return [str(p) for p in paths]
+
+
+def _pairun(folder: pathlib.Path, work: Work, count: int) -> Callable[[], object]:
+    paths = _files(folder, count)
+    tasks = tuple(
+        Task(id=f"t{n}", name=f"Task {n}", module="cmd", args={"argv": ["/bin/true"]})
+        if work.changes
+        else Task(id=f"t{n}", name=f"Task {n}", module="file", args={"path": p, "content": _TEXT})
+        for n, p in enumerate(paths)
+    )
+    fill(folder, tasks)
+    expected = {"changed" if work.changes else "ok"}
+
+    def run() -> None:
+        outcomes = {r["outcome"] for r in run_tasks(folder)["results"].values()}
+        if outcomes != expected:
+            raise RuntimeError(f"the tasks ended in {outcomes}")
+
+    return run
+
+
+def _ansible(folder: pathlib.Path, work: Work, count: int) -> Callable[[], object]:
+    tasks: list[Mapping[str, Any]] = [
+        {"name": f"Task {n}", "ansible.builtin.command": {"argv": ["/bin/true"]}}
+        if work.changes
+        else {"name": f"Task {n}", "ansible.builtin.copy": {"dest": path, "content": _TEXT}}
+        for n, path in enumerate(_files(folder, count))
+    ]
+    playbook = folder / "play.json"
+    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    argv = [
+        peer_venv.program("ansible-playbook"), "-i", "localhost,", "-c", "local",
+        "-e", f"ansible_python_interpreter={peer_venv.program('python')}", str(playbook),
+    ]  # fmt: skip
+    said = f"ok={count} ", f"changed={count if work.changes else 0} "
+    return lambda: _peer(argv, folder, said)
+
+
+def _pyinfra(folder: pathlib.Path, work: Work, count: int) -> Callable[[], object]:
+    paths = _files(folder, count)
+    lines = ["from io import StringIO", "from pyinfra.operations import files, server"]
+    for n, path in enumerate(paths):
+        what = (
+            'server.shell(commands=["/bin/true"]'
+            if work.changes
+            else f"files.put(src=StringIO({_TEXT!r}), dest={path!r}"
+        )
+        lines.append(f"{what}, name='Task {n}')")
+    (folder / "deploy.py").write_text("\n".join(lines) + "\n")
+    argv = [peer_venv.program("pyinfra"), "-y", "@local", "deploy.py"]
+    said = "] Success" if work.changes else "] No changes"
+    return lambda: _peer(argv, folder, (said,), count)
+
+
+def _peer(argv: Sequence[str], folder: pathlib.Path, said: Sequence[str], times: int = 1) -> None:
+    """Run a peer; it must say, so many times, that it did what is measured."""
+    env = {
+        "PATH": f"{os.path.dirname(argv[0])}:{os.environ.get('PATH', os.defpath)}",
+        "HOME": str(folder), "LC_ALL": "C.UTF-8", "NO_COLOR": "1",
+        "ANSIBLE_PIPELINING": "1", "ANSIBLE_NOCOLOR": "1",
+    }  # fmt: skip
+    done = subprocess.run(
+        argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    output = done.stdout + done.stderr
+    if done.returncode or any(output.count(text) != times for text in said):
+        raise RuntimeError(f"{' '.join(argv)}: {done.returncode}\n{output[-2000:]}")
