@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ from pairun.playbook.template import resolve
 from pairun.playbook.views import Unknown
 from pairun.redaction import Redactor
 from pairun.report.console import Console
+from pairun.runtime.exitspec import EXIT_SPEC_FILE
 from pairun.runtime.paths import DEFAULT_PAI_DIR, journal_file, pai_dir
 
 RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
@@ -142,8 +144,7 @@ class InitPhase:
         plan = with_grace(self.planned().plans["init"], self.env)
         volume = Volume(self.pai_dir, self.env)
         volume.prepare()
-        if self._pod.exit_spec is not None:
-            volume.add(EXIT_SPEC, self._pod.exit_spec)
+        self._add_exit_spec(volume)
         console = Console(sys.stdout, self._redactor)
         journal = journal_file(self.pai_dir, self.env)
         events = PhaseEvents(plan, journal, console, self._redactor, console.say)
@@ -157,6 +158,12 @@ class InitPhase:
             outcome = executor.run_handlers(outcome)
             events.end(outcome)
         return outcome.exit_code
+
+    def _add_exit_spec(self, volume: Volume) -> None:
+        """Leave the cluster's exit spec for PID 1: as it is, and as PID 1 reads it."""
+        if (spec := self._pod.exit_spec) is not None:
+            volume.add(EXIT_SPEC, spec.text)
+            volume.add(EXIT_SPEC_FILE, json.dumps(spec.data).encode())
 
     def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
         return Executor(

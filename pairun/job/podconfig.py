@@ -41,8 +41,8 @@ class PodConfig:
         """Commands and plugins: ``RUNTIME_CONFIG``, else ``runtime_plugin.yaml``."""
         return self._setting("RUNTIME_CONFIG", "runtime_plugin.yaml", "job")
 
-    def exit_spec(self) -> bytes | None:
-        """The description of exit codes, which must be YAML; None where there is none.
+    def exit_spec(self) -> Source | None:
+        """The description of exit codes; None where there is none.
 
         Raises:
             PairunError: it cannot be read.
@@ -57,11 +57,7 @@ class PodConfig:
                         "PR716", f"there is no {path}", None, "name the key of the ConfigMap so"
                     )
                 )
-        if path is None:
-            return None
-        data = load_bytes(path)
-        read_text(decode(data, path, "cluster"))
-        return data
+        return None if path is None else decode(load_bytes(path), path, "cluster")
 
     def init_dir(self) -> str | None:
         """The folder of the operator's own init programs; never one on the shared volume."""

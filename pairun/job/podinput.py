@@ -10,6 +10,7 @@ import attrs
 
 from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.job.cluster import Cluster, cluster_from_framework
+from pairun.job.exitspec import ExitSpec, read_exit_spec
 from pairun.job.framework import job_from_framework
 from pairun.job.initconfig import read_init_config
 from pairun.job.model import Job, Role, fc_name
@@ -50,7 +51,7 @@ class PodInput:
     cluster: Cluster | None
     engine: Node | None
     init_plugins: InitPlugins | None
-    exit_spec: bytes | None
+    exit_spec: ExitSpec | None
     problems: Problems
 
 
@@ -74,7 +75,8 @@ def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False
     config = PodConfig(env=env, pai_dir=pai_dir, problems=problems)
     init = config.init()
     listed = read_init_config(init, config.init_dir(), problems) if init else None
-    exit_spec = config.exit_spec()
+    described = config.exit_spec()
+    exit_spec = read_exit_spec(described, problems) if described else None
     runtime = config.runtime()
     if runtime is not None and not env.get("PAIRUN_FRAMEWORK_FILE"):
         pod = _plain(pai_dir, env, config, runtime)

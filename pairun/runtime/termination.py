@@ -1,0 +1,162 @@
+"""The termination message: what the platform reads of a container that failed.
+
+Its form is OpenPAI's: two tags, between them YAML, which the REST server parses and the portal
+shows. Kubernetes keeps 4096 bytes of it, or less where a Pod has many containers, and keeps the
+*last* ones; so a message never exceeds its budget, tags and newlines included, and parses at every
+budget. What matters most is cut last.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+START = "[PAI_RUNTIME_ERROR_START]"
+END = "[PAI_RUNTIME_ERROR_END]"
+DEFAULT_BUDGET = 4096
+USER_LINES = 15
+PLATFORM_LINES = 10
+LINES_BEFORE_MATCH = 3
+EXCERPT_BYTES = 4048
+MATCHED_BYTES = 2048
+
+
+class Summary(NamedTuple):
+    """What is said of a failure; texts are None where there is nothing to say.
+
+    Attributes:
+        exit_code: the container's.
+        user_exit_code: the user's command's own.
+        matched_user: what a pattern matched in the user's log.
+        matched_platform: what a pattern matched in the platform's log.
+        double_ecc: the GPU's state, where a pattern asked for it.
+        user_log: an excerpt of the user's log.
+        platform_log: an excerpt of the platform's log.
+    """
+
+    exit_code: int
+    user_exit_code: int
+    matched_user: str | None = None
+    matched_platform: str | None = None
+    double_ecc: bool | None = None
+    user_log: str = ""
+    platform_log: str = ""
+
+
+def message(summary: Summary, budget: int = DEFAULT_BUDGET) -> str:
+    """The termination message.
+
+    Args:
+        summary: what to say.
+        budget: the largest size in bytes; at least 256.
+
+    Returns:
+        At most ``budget`` bytes of UTF-8; the logs are cut first, the codes never.
+    """
+    texts = {
+        "platform_log": printable(summary.platform_log),
+        "user_log": printable(summary.user_log),
+        "matched_platform": _head(printable(summary.matched_platform or ""), MATCHED_BYTES),
+        "matched_user": _head(printable(summary.matched_user or ""), MATCHED_BYTES),
+    }
+    out = _document(summary, texts)
+    for name, text in texts.items():
+        if len(out.encode()) <= budget:
+            break
+        shorten = _head if name.startswith("matched") else _tail
+        texts[name] = _longest(summary, texts, name, text, shorten, budget)
+        out = _document(summary, texts)
+    return out
+
+
+def excerpt(text: str, lines: int, span: tuple[int, int] | None = None) -> str:
+    """The part of a log that people should read, in whole lines.
+
+    Args:
+        text: the end of the log.
+        lines: how many lines at most.
+        span: where a pattern matched; the excerpt is around it, and at the end without.
+    """
+    if span is None:
+        end = _tail(text, EXCERPT_BYTES).replace("\r\n", "\n")
+        return "\n".join(end.split("\n")[-lines:])
+    start = text.rfind("\n", 0, span[0]) + 1
+    matched = text[start : span[1]].count("\n") + 1
+    after = text[start:].split("\n", lines + matched)[: lines + matched]
+    wanted_before = max(LINES_BEFORE_MATCH, lines - len(after))
+    before = text[:start].split("\n")[:-1][-min(wanted_before, max(lines - matched, 0)) :]
+    kept = (before if lines > matched else []) + after
+    return "\n".join(kept[:lines]).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def printable(text: str) -> str:
+    """A text as YAML can carry it literally: no escape sequences, no control characters."""
+    text = _ESCAPE_SEQUENCES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _NOT_PRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+_ESCAPE_SEQUENCES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
+)
+# YAML 1.2 (5.1) without what its readers take for a line break beside the newline.
+_NOT_PRINTABLE = re.compile(
+    "[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+def _document(summary: Summary, texts: dict[str, str]) -> str:
+    return f"{START}\n{''.join(_yaml(summary, texts))}\n{END}"
+
+
+def _yaml(summary: Summary, texts: dict[str, str]) -> Iterator[str]:
+    yield f"exitCode: {summary.exit_code}\noriginUserExitCode: {summary.user_exit_code}\n"
+    if summary.matched_user is not None and texts["matched_user"]:
+        yield f"matchedUserLogString: {_scalar(texts['matched_user'], 2)}\n"
+    if summary.matched_platform is not None and texts["matched_platform"]:
+        yield f"matchedPlatformLogString: {_scalar(texts['matched_platform'], 2)}\n"
+    if summary.double_ecc is not None:
+        yield f"matchedGpuInfo:\n  nvidiaDoubleEccError: {str(summary.double_ecc).lower()}\n"
+    user, platform = _scalar(texts["user_log"], 4), _scalar(texts["platform_log"], 4)
+    yield f"errorLogs:\n  user: {user}\n  platform: {platform}\n"
+
+
+def _scalar(text: str, indent: int) -> str:
+    """A text as a YAML scalar: a literal block where it has several lines, else in quotes."""
+    if not text.strip("\n") or "\n" not in text:
+        return json.dumps(text, ensure_ascii=False)
+    body = text.rstrip("\n")
+    chomp = {0: "-", 1: ""}.get(len(text) - len(body), "+")
+    # A first line that is indented itself would hide how deep the block stands.
+    told = "2" if text[0] in " \t\n" else ""
+    margin = " " * indent
+    lines = (margin + line if line else "" for line in body.split("\n"))
+    extra = "\n" * max(len(text) - len(body) - 1, 0)
+    return f"|{told}{chomp}\n" + "\n".join(lines) + extra
+
+
+def _longest(
+    summary: Summary,
+    texts: dict[str, str],
+    name: str,
+    text: str,
+    shorten: Callable[[str, int], str],
+    budget: int,
+) -> str:
+    """The longest form of one text with which the whole keeps the budget; empty where none does."""
+    low, high = 0, len(text.encode())
+    while low < high:
+        size = (low + high + 1) // 2
+        document = _document(summary, {**texts, name: shorten(text, size)})
+        low, high = (size, high) if len(document.encode()) <= budget else (low, size - 1)
+    return shorten(text, low)
+
+
+def _head(text: str, size: int) -> str:
+    return text.encode()[:size].decode("utf-8", "ignore")
+
+
+def _tail(text: str, size: int) -> str:
+    data = text.encode()
+    return data[max(len(data) - size, 0) :].decode("utf-8", "ignore")
