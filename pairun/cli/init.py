@@ -145,6 +145,7 @@ class InitPhase:
         volume = Volume(self.pai_dir, self.env)
         volume.prepare()
         self._add_exit_spec(volume)
+        volume.add_program()
         console = Console(sys.stdout, self._redactor)
         journal = journal_file(self.pai_dir, self.env)
         events = PhaseEvents(plan, journal, console, self._redactor, console.say)

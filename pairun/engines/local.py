@@ -97,6 +97,7 @@ def engine_environment(options: Options, gang: str) -> dict[str, str]:
     return {
         **passed,
         "PAIRUN_ENGINE": "local",
+        "PAIRUN_BUNDLE": "",  # the other phase runs from here, too
         "PAIRUN_ENGINE_LAYER": LAYER,
         "PAIRUN_GANG_DIR": gang,
         "PAIRUN_FRAMEWORK_FILE": os.path.join(gang, "framework.json"),
@@ -222,6 +223,8 @@ class LocalRun:
         engine = engine_environment(self._options, self._gang)
         # Inside its namespace an instance is root; without one, it is whoever runs this.
         engine["PAIRUN_APP_UID"] = str(0 if self._isolation.namespaces else os.getuid())
+        # No platform waits for a message.
+        app = {**app, "PAIRUN_TERMINATION_LOG": ""}
         return {"init": {**shared, **init, **engine}, "runtime": {**shared, **app}}
 
     # --- the loop ---

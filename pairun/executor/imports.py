@@ -7,6 +7,16 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+ABSENT = frozenset({
+    "aifc", "antigravity", "audioop", "bdb", "cProfile", "cgitb", "chunk", "compileall",
+    "crypt", "ctypes", "curses", "dbm", "distutils", "doctest", "ensurepip", "idlelib",
+    "lib2to3", "msilib", "multiprocessing", "nis", "nturl2path", "ossaudiodev", "pdb",
+    "plistlib", "profile", "pstats", "py_compile", "pydoc", "pydoc_data", "readline",
+    "rlcompleter", "sndhdr", "spwd", "sqlite3", "sunau", "this", "tkinter", "trace", "turtle",
+    "turtledemo", "unittest", "venv", "wave", "winreg", "xml", "xmlrpc", "zipapp",
+})  # fmt: skip
+"""Parts of the standard library that the program in the user's container has not."""
+
 
 class Import(NamedTuple):
     """An import statement: what it names, and where it stands (from 1)."""
@@ -19,6 +29,7 @@ class Import(NamedTuple):
 def foreign_imports(text: str) -> Iterator[Import]:
     """Imports of neither the standard library nor `pairun.module`, wherever they stand.
 
+    `ABSENT` parts of the standard library count as foreign.
     What only type checkers see (``if TYPE_CHECKING:``) does not count.
     """
     for node in _executed(ast.parse(text)):
@@ -29,7 +40,8 @@ def foreign_imports(text: str) -> Iterator[Import]:
         else:
             continue
         for name in names:
-            if name != "pairun.module" and name.partition(".")[0] not in sys.stdlib_module_names:
+            top = name.partition(".")[0]
+            if name != "pairun.module" and (top not in sys.stdlib_module_names or top in ABSENT):
                 yield Import(name, node.lineno, node.col_offset + 1)
 
 

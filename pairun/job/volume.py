@@ -14,6 +14,7 @@ from pairun.executor.arguments import build
 from pairun.executor.context import HostContext
 from pairun.executor.loading import plan_loader
 from pairun.executor.plan import USER_COMMAND, ModuleFile, Plan, SecretStore, Task, dump_plan
+from pairun.job.bundle import find_bundle, find_own_authorities
 from pairun.job.envfile import read_variables
 from pairun.module import Failure, Secret
 from pairun.playbook.reading import decode, load_bytes
@@ -73,6 +74,19 @@ class Volume:
             Failure: it cannot be written.
         """
         self._host.write_file(self._path("runtime.d", name), data)
+
+    def add_program(self) -> None:
+        """Leave the bundle, PID 1 of whatever image the user chose, and the authorities it trusts.
+
+        Raises:
+            PairunError: the bundle that is asked for is not there.
+            Failure: a file cannot be written.
+        """
+        if (bundle := find_bundle(self._env)) is not None:
+            with open(bundle, "rb") as f:
+                self._host.write_file(self._path("runtime"), f.read(), 0o755)
+        if (authorities := find_own_authorities(self._env)) is not None:
+            self.add("ca-certificates.crt", load_bytes(authorities))
 
     def variables(self) -> Mapping[str, str]:
         """What the init tasks have written to ``env`` in ``PAI_RUNTIME_DIR``.

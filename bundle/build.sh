@@ -1,0 +1,112 @@
+#!/bin/bash
+# Builds the bundle: pairun's runtime phase as one static program that runs in any Linux image.
+#
+# usage: bundle/build.sh [--update] [--prepare] [--output FILE]      (as root, on Debian 12)
+#
+#   --update    ask Debian for newer sources first; a cache without versions always does
+#   --prepare   fill the cache and stop: for a layer of an image, before pairun itself is copied
+#   --output    where the program goes; build/bundle/runtime by default
+#
+# PAIRUN_BUNDLE_CACHE (build/bundle-cache) keeps what was built. The libraries and CPython in it are
+# named by a digest of all that they depend on and are built again when one of these changes;
+# pairun's own Python is compiled and linked anew each time, in seconds. docs/bundle.md tells more.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "$0")" && pwd)
+ROOT=$(dirname "$HERE")
+CACHE=${PAIRUN_BUNDLE_CACHE:-$ROOT/build/bundle-cache}
+OUTPUT=$ROOT/build/bundle/runtime
+UPDATE='' PREPARE=''
+JOBS=${PAIRUN_BUNDLE_JOBS:-$(nproc)}
+
+say() { echo "bundle: $*" >&2; }
+die() { echo "bundle: error: $*" >&2 && exit 1; }
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --update) UPDATE=1 ;;
+    --prepare) PREPARE=1 ;;
+    --output) OUTPUT=$(realpath -m "${2:?--output needs a file}") && shift ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" && exit 2 ;;
+  esac
+  shift
+done
+
+# One date for everything: what is built twice from the same sources is the same file.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000}
+export LC_ALL=C TZ=UTC
+unset CFLAGS CPPFLAGS LDFLAGS MAKEFLAGS
+umask 022
+
+# Runs a command; what it prints is shown only when it fails.
+quietly() {
+  local before
+  before=$(wc -l 2>/dev/null <"$BUILD/log" || echo 0)
+  "$@" >>"$BUILD/log" 2>&1 || {
+    tail -n "+$((before + 1))" "$BUILD/log" | tail -n 40 | cut -c 1-500 >&2
+    die "this failed, as $BUILD/log tells in full: $(echo "$*" | cut -c 1-200)"
+  }
+}
+make_quietly() { quietly make -j"$JOBS" "$@"; }
+
+. "$HERE/sources.sh"
+. "$HERE/libraries.sh"
+. "$HERE/cpython.sh"
+. "$HERE/link.sh"
+
+mkdir -p "$CACHE" "$(dirname "$OUTPUT")"
+CACHE=$(cd "$CACHE" && pwd)
+exec 9>"$CACHE/lock"
+flock 9
+
+install_build_packages
+if [ -n "$UPDATE" ] || [ ! -e "$CACHE/versions" ]; then update_versions; fi
+
+case $(dpkg --print-architecture) in
+  amd64) OPENSSL_TARGET=linux-x86_64 ;;
+  arm64) OPENSSL_TARGET=linux-aarch64 ;;
+  *) die "no bundle for $(dpkg --print-architecture) machines: there are amd64 and arm64" ;;
+esac
+BUNDLE_TRIPLET=$(uname -m)-linux-musl
+export BUNDLE_TRIPLET
+
+# --- libraries and CPython, from the cache where nothing changed ---
+
+inputs() {
+  cat "$CACHE/versions" "$HERE"/{sources,libraries,cpython}.sh "$HERE/gcc-musl"
+  dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' musl-dev gcc-12 binutils linux-libc-dev
+  echo "$SOURCE_DATE_EPOCH"
+}
+BUNDLE_BUILD=$CACHE/$(inputs | sha256sum | cut -c1-16)
+export BUNDLE_BUILD CC=gcc-musl PATH="$HERE:$PATH"
+BUILD=$BUNDLE_BUILD
+PREFIX=$BUILD/prefix
+STATIC_PYTHON=$BUILD/python3.11/python
+
+build_static_python() {
+  local package version
+  rm -rf "$BUILD"
+  mkdir -p "$BUILD/kernel-headers" "$PREFIX"/{lib,include}
+  ln -s /usr/include/linux /usr/include/asm-generic "$BUILD/kernel-headers/"
+  ln -s "/usr/include/$(uname -m)-linux-gnu/asm" "$BUILD/kernel-headers/asm"
+  while read -r package version; do
+    unpack_source "$package" "$version"
+  done <"$CACHE/versions"
+  build_libraries
+  build_cpython
+  { cat "$CACHE/versions" && dpkg-query -W -f 'musl ${Version}\n' musl-dev; } >"$BUILD/inside"
+  # what is linked later stays, without what it was made of
+  rm -rf "$BUILD"/{openssl,zlib,bzip2,xz-utils}
+  find "$BUILD/python3.11" -name '*.o' -delete
+  touch "$BUILD/complete"
+}
+if [ ! -e "$BUILD/complete" ]; then build_static_python; fi
+
+# Builds of other versions that nobody asked for in a week go.
+touch "$BUILD"
+find "$CACHE" -mindepth 1 -maxdepth 1 -type d -regex '.*/[0-9a-f]+' -mtime +7 -exec rm -rf {} +
+
+install_packages
+[ -z "$PREPARE" ] || exit 0
+link_bundle
+say "$OUTPUT: $(stat -c %s "$OUTPUT") bytes, sha256 $(sha256sum "$OUTPUT" | cut -d' ' -f1)"

@@ -1,0 +1,35 @@
+"""Where the bundle begins: frozen as ``pairun_bundle``, and called by main.c."""
+
+from __future__ import annotations
+
+import sys
+
+COMMANDS = ("runtime", "tasks")
+"""What the bundle can do; the rest of pairun's commands need what only init's image has."""
+
+
+def main() -> int:
+    """Run what the arguments ask for: the runtime phase, unless they begin with a command."""
+    argv = sys.argv[1:]
+    if not argv:
+        # PID 1 lives as long as the job: without what only arguments need.
+        from pairun.runtime.main import main as phase
+        from pairun.runtime.paths import pai_dir
+
+        return phase(pai_dir())
+    if argv == ["--version"]:
+        print(version())
+        return 0
+    from pairun.cli.main import main as command
+
+    return command(argv if argv[0] in COMMANDS else ["runtime", *argv])
+
+
+def version() -> str:
+    """The versions of pairun and of everything else in this file, one a line."""
+    from pairun_bundle_inside import INSIDE  # type: ignore[import-not-found]
+
+    import pairun
+
+    python = sys.version.partition(" ")[0]
+    return "\n".join([f"pairun {pairun.__version__}", f"with CPython {python} and", *INSIDE])

@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# pairun's own part: its Python modules compiled, and everything linked to one file; read by build.sh.
+
+# Jinja and attrs in the versions of pairun's lock, by their digests, into $PACKAGES.
+install_packages() {
+  local lock=$BUILD/packages.lock
+  awk '/^[a-z]/ { wanted = /^(attrs|jinja2|markupsafe)==/ } wanted' "$ROOT/requirements.lock" >"$lock"
+  PACKAGES=$BUILD/packages-$(sha256sum <"$lock" | cut -c1-16)
+  if [ ! -e "$PACKAGES/complete" ]; then
+    say "installing Jinja and attrs"
+    [ -x "$BUILD/pip/bin/python" ] || quietly /usr/bin/python3 -m venv "$BUILD/pip"
+    rm -rf "$PACKAGES"
+    quietly "$BUILD/pip/bin/python" -m pip install --disable-pip-version-check --no-compile \
+      --require-hashes --only-binary :all: --target "$PACKAGES" -r "$lock"
+    touch "$PACKAGES/complete"
+  fi
+}
+
+link_bundle() {
+  local work=$BUILD/link
+  rm -rf "$work"
+  mkdir -p "$work"
+  # A set's order depends on this seed, and goes into the code.
+  quietly env -i PYTHONHASHSEED=0 "$STATIC_PYTHON" -S -B "$HERE/freeze.py" --lib "$BUILD/python3.11/Lib" \
+    --packages "$PACKAGES" --root "$ROOT" --inside "$BUILD/inside" --output "$work"
+  (
+    cd "$work"
+    cp "$HERE"/*.c .
+    # musl gives a thread no more stack than the program's header asks for: 8 MiB, as elsewhere.
+    quietly "$CC" -static -no-pie -O2 -fno-pie -fstack-protector-strong -Wall -I"$BUILD/python3.11" -I"$BUILD/python3.11/Include" \
+      -L"$PREFIX/lib" -Wl,--gc-sections -Wl,-z,stack-size=8388608 -Wl,--build-id=none \
+      -o runtime *.c "$BUILD/python3.11/libpython3.11.a" \
+      "$BUILD/python3.11/Modules/_decimal/libmpdec/libmpdec.a" -lssl -lcrypto -lz -lbz2 -llzma -lm
+    strip --strip-all runtime
+  )
+  mkdir -p "$(dirname "$OUTPUT")"
+  # A running bundle keeps its file: the new one takes its name.
+  cp "$work/runtime" "$OUTPUT.new"
+  mv "$OUTPUT.new" "$OUTPUT"
+}

@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# The Debian source packages that the bundle is made of; read by build.sh.
+
+SOURCE_PACKAGES="python3.11 openssl zlib bzip2 xz-utils"
+# Everything that the build uses of the machine. musl itself comes as a binary package: musl-dev.
+BUILD_PACKAGES="build-essential ca-certificates dpkg-dev linux-libc-dev musl-dev musl-tools patch perl python3 python3-venv xz-utils"
+
+# Source packages need a deb-src entry. A folder of apt's own state leaves /etc/apt as it is.
+private_apt() { # private_apt apt-get|apt-cache ARGUMENTS...
+  local tool=$1
+  shift
+  "$tool" -q -o Dir::Etc::sourcelist="$CACHE/apt/sources.list" \
+    -o Dir::Etc::sourceparts="$CACHE/apt/sources.list.d" \
+    -o Dir::State::lists="$CACHE/apt/lists" -o Dir::Cache="$CACHE/apt/cache" \
+    -o Acquire::Retries=3 -o APT::Sandbox::User=root "$@"
+}
+
+install_build_packages() {
+  local missing
+  # shellcheck disable=SC2086 # a list of words
+  missing=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $BUILD_PACKAGES 2>&1 | grep -v '^ii ' || true)
+  [ -n "$missing" ] || return 0
+  say "installing $BUILD_PACKAGES"
+  apt-get -q update >/dev/null
+  # shellcheck disable=SC2086
+  DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 install -y \
+    --no-install-recommends $BUILD_PACKAGES >/dev/null
+}
+
+# Downloads the newest sources that the archive gives, and writes what they are to $CACHE/versions,
+# one "package version" a line.
+update_versions() {
+  local name
+  say "asking Debian for the newest sources"
+  list_sources
+  for name in $SOURCE_PACKAGES; do
+    printf '%s %s\n' "$name" "$(download_newest "$name")"
+  done >"$CACHE/versions.new"
+  mv "$CACHE/versions.new" "$CACHE/versions"
+}
+
+list_sources() {
+  local file
+  mkdir -p "$CACHE"/downloads "$CACHE"/apt/{lists/partial,cache/archives/partial,sources.list.d}
+  : >"$CACHE/apt/sources.list"
+  rm -f "$CACHE"/apt/sources.list.d/*
+  # Of the machine's entries those of Debian itself, in either of apt's two formats.
+  if [ -f /etc/apt/sources.list ]; then
+    sed -n '/debian/ s/^deb /deb-src /p' /etc/apt/sources.list >"$CACHE/apt/sources.list"
+  fi
+  for file in /etc/apt/sources.list.d/debian*.sources; do
+    [ ! -f "$file" ] || sed 's/^Types:.*/Types: deb-src/' "$file" >"$CACHE/apt/sources.list.d/${file##*/}"
+  done
+  private_apt apt-get update >/dev/null
+}
+
+# Prints the version that was downloaded. A mirror may list a version some time before it has its
+# files: then the one before is taken, and said, since it may lack a fix.
+download_newest() { # download_newest PACKAGE
+  local version
+  for version in $(source_versions "$1"); do
+    if download_source "$1" "$version"; then
+      echo "$version"
+      return
+    fi
+    say "WARNING: this mirror lists $1 $version but does not give it; taking an older one"
+  done
+  die "no source package $1 for this machine: the bundle is built on Debian 12, with its mirrors"
+}
+
+source_versions() { # source_versions PACKAGE: newest first
+  private_apt apt-cache showsrc --only-source "$1" | sed -n 's/^Version: //p' | sort -u -V -r
+}
+
+download_source() { # download_source PACKAGE VERSION
+  local files
+  files=$(source_folder "$1" "$2")
+  [ ! -e "$files/complete" ] || return 0
+  rm -rf "$files"
+  mkdir -p "$files"
+  # apt checks the files against the archive's signature
+  (cd "$files" && private_apt apt-get source --download-only "$1=$2" >"$files/log" 2>&1) || return 1
+  touch "$files/complete"
+}
+
+source_folder() { echo "$CACHE/downloads/$1_${2#*:}"; } # without the epoch: file names have none
+
+# Unpacks a source package with Debian's patches to $BUILD/PACKAGE.
+unpack_source() { # unpack_source PACKAGE VERSION
+  local files
+  files=$(source_folder "$1" "$2")
+  download_source "$1" "$2" || die "Debian no longer has $1 $2: run build.sh --update"
+  quietly dpkg-source --no-check -x "$files"/*.dsc "$BUILD/$1"
+}
