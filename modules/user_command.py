@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from typing import Literal
 
 from pairun.module import (
@@ -13,9 +15,17 @@ from pairun.module import (
     Verdict,
     arg,
     define,
+    parse_duration,
     reveal,
     unknown,
 )
+
+# What a program gets for its own faults stays with it, what ends a child tells its parent, and two
+# reach nobody but the kernel.
+_NOT_PASSED_ON = {
+    "SIGKILL", "SIGSTOP", "SIGCHLD", "SIGCLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP",
+    "SIGSYS", "SIGABRT", "SIGIOT", "SIGPIPE", "SIGXFSZ", "SIGTTIN", "SIGTTOU",
+}  # fmt: skip
 
 
 @define
@@ -31,11 +41,38 @@ class UserCommand(StateModule):
     example = "user_command: {script: python train.py}"
     verify = False
 
-    script: str | Secret = arg("The command, as text for the shell.")
+    script: str | Secret | None = arg("The command, as text for the shell.", default=None)
+    argv: list[str] | None = arg(
+        "The command as program and arguments, for an image without a shell; in place of script.",
+        default=None,
+    )
     nounset: bool = arg("An unset variable in the command is an error.", default=True)
     shell: Literal["auto", "bash", "sh"] = arg(
         "The shell that reads it; auto is bash where the image has it, else sh.", default="auto"
     )
+    signals_to: Literal["group", "process"] = arg(
+        "Who hears the signals: the command and all that it starts, or its main process alone.",
+        default="group",
+    )
+    signals: dict[str, str | list[str] | None] = arg(
+        "What is sent in place of a signal: another one, or a list of signals with waits between "
+        "them ([SIGUSR1, 60s, SIGTERM]); [] sends none.",
+        factory=dict,
+    )
+
+    def require(self) -> Iterator[str]:
+        """A script or a program, and signals that there are."""
+        if (self.script is None) == (self.argv is None):
+            yield "give exactly one of 'script' and 'argv'"
+        if self.argv is not None and (not self.argv or not self.argv[0]):
+            yield "'argv' must name a program"
+        for name, value in self.signals.items():
+            if name not in signal.Signals.__members__:
+                yield f"'signals': there is no signal '{name}'"
+            elif name in _NOT_PASSED_ON:
+                yield f"'signals': {name} is never passed on"
+            elif value is not None:
+                yield from _steps(name, [value] if isinstance(value, str) else value)
 
     def probe(self, ctx: Context) -> None:
         """There is nothing to look at."""
@@ -56,14 +93,25 @@ class UserCommand(StateModule):
         )
 
     def script_text(self) -> str:
-        """The file that the shell runs.
+        """The file that the shell runs; empty where the command is a program.
 
         It begins as the one of OpenPAI's runtime does: a command that fails, an unset variable and
         a failure within a pipe end it. A plain sh may not know ``pipefail``; asking for what it
         does not know would end the shell itself, so it is asked in a shell of its own first.
         """
+        if self.script is None:
+            return ""
         lines = ["set -o errexit"]
         if self.nounset:
             lines.append("set -o nounset")
         lines.append("if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi")
         return "\n".join([*lines, reveal(self.script)]) + "\n"
+
+
+def _steps(name: str, entries: list[str]) -> Iterator[str]:
+    """What is wrong with the steps that take a signal's place."""
+    for entry in entries:
+        if entry not in signal.Signals.__members__ and parse_duration(entry) is None:
+            yield f"'signals.{name}': '{entry}' is neither a signal nor a wait like 60s"
+    if entries and parse_duration(entries[-1]) is not None:
+        yield f"'signals.{name}': it ends with a wait, after which nothing is sent"

@@ -21,9 +21,10 @@ COMMANDS = {
     "diff": "what other content roots, or an upgrade, change for a job",
     "completion": "what a shell completes: a script for bash, zsh or fish",
     "tasks": argparse.SUPPRESS,
+    "summary": argparse.SUPPRESS,
 }
 
-IN_A_CONTAINER = ("init", "runtime", "tasks")
+IN_A_CONTAINER = ("init", "runtime", "tasks", "summary")
 """Their work counts, whether or not somebody reads what they print."""
 
 WRONG_USAGE = 2
@@ -143,9 +144,7 @@ def _top(argv: list[str]) -> int:
     if not args.dry_run:
         parser.print_usage(sys.stderr)
         if argv:
-            print(
-                "pairun: error: nothing to do: --dry-run or a command is missing", file=sys.stderr
-            )
+            print(f"pairun: error: {_nothing_to_do(args.jobs)}", file=sys.stderr)
             return WRONG_USAGE
         parser.print_help()
         return 0
@@ -154,13 +153,36 @@ def _top(argv: list[str]) -> int:
     return dry_run.run(args)
 
 
-def version() -> str:
-    """The version and the digest of every content root, as ``--version`` prints them."""
+def _nothing_to_do(words: list[str]) -> str:
+    """What to say where neither a command nor --dry-run is given.
+
+    Args:
+        words: those that are no options.
+    """
     import os
 
+    from pairun.errors import nearest
+    from pairun.report.terminal import visible
+
+    if not words:
+        return "nothing to do: --dry-run or a command is missing"
+    word = visible(words[0])
+    if words[0] == "-" or os.path.exists(words[0]):
+        return f"what is to be done with {word}? `pairun --dry-run {word}` reviews it"
+    near = nearest(words[0], [c for c, text in COMMANDS.items() if text is not argparse.SUPPRESS])
+    hint = f"did you mean '{near}'?" if near else "`pairun --help` lists the commands"
+    return f"there is no command and no file '{word}'; {hint}"
+
+
+def version() -> str:
+    """The version, the digest of every content root, and what the image's bundle is made of."""
+    import os
+
+    from pairun.job.bundle import IN_THE_IMAGE, versions_in
     from pairun.playbook.content import open_content
 
     roots = open_content([], os.environ).roots
     lines = [f"pairun {pairun.__version__}"]
     lines += [f"{r.layer} playbooks {r.digest()} ({r.path})" for r in roots]
+    lines += versions_in(IN_THE_IMAGE)
     return "\n".join(lines)

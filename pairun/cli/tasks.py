@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,9 @@ from pairun.executor.signals import block_stop_signals
 from pairun.redaction import Redactor
 from pairun.report.console import Console
 from pairun.runtime.paths import journal_file, runtime_file
+
+ANSWER_S = 0.05
+"""What is kept of the handlers' time for telling PID 1 how they ended."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,5 +159,9 @@ def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -
             executor.env[name] = value
     event = question["event"]
     outcome = PhaseOutcome(event=event, exit_code=0)
-    after = executor.run_handlers(outcome, question["deadline_s"])
+    budget_s = question["deadline_s"]
+    if budget_s is not None and "asked_at" in question:
+        # the time that this process took to start is not there any more
+        budget_s = max(0.0, budget_s - (time.monotonic() - question["asked_at"]) - ANSWER_S)
+    after = executor.run_handlers(outcome, budget_s)
     return {"failed": after.failed is not None, "message": after.message}

@@ -63,7 +63,7 @@ def text_of(log: bytes) -> str:
     return log.decode("utf-8", "replace")
 
 
-def match(spec: Mapping[str, Any], evidence: Evidence) -> Match:
+def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH) -> Match:
     """Find the first entry that fits.
 
     Runs in a process of its own: it uses SIGALRM.
@@ -71,6 +71,7 @@ def match(spec: Mapping[str, Any], evidence: Evidence) -> Match:
     Args:
         spec: what init left of the cluster's exit spec.
         evidence: the failure.
+        unmatched: the exit code when nothing matches.
     """
     logs = {
         "userLogRegex": _Log(evidence.user_log),
@@ -88,7 +89,7 @@ def match(spec: Mapping[str, Any], evidence: Evidence) -> Match:
                     "gpuInfo" in pattern,
                     tuple(stopped),
                 )
-    return Match(NO_MATCH, None, None, gpu=False, stopped=tuple(stopped))
+    return Match(unmatched, None, None, gpu=False, stopped=tuple(stopped))
 
 
 def _matches(

@@ -12,10 +12,10 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
-from pairun.runtime.exitspec import NO_MATCH, Evidence, Match, match, text_of
+from pairun.runtime.exitspec import SCHEMA_VERSION, Evidence, Match, match, text_of
 from pairun.runtime.termination import (
     DEFAULT_BUDGET,
     PLATFORM_LINES,
@@ -30,6 +30,14 @@ MAX_LOG_BYTES = 10 * 1024 * 1024
 
 MANY_BYTES = 16 * 1024
 """With less than this in the current file, the end of the rotated one is looked at too."""
+
+VARIABLE = "PAIRUN_TERMINATION_LOG"
+BUDGET_VARIABLE = "PAIRUN_TERMINATION_BYTES"
+MIN_BUDGET = 256
+OPENPAI_MESSAGE = "/tmp/pai-termination-log"
+KUBERNETES_MESSAGE = "/dev/termination-log"
+
+NO_SPEC: Mapping[str, Any] = {"specs": []}
 
 GPU_S = 1.0
 """How long ``nvidia-smi`` may take."""
@@ -113,53 +121,116 @@ def double_ecc_in(report: bytes) -> bool:
     return False
 
 
-def work_out(
-    spec: Mapping[str, Any] | None,
-    exit_code: int,
-    log_folder: str,
-    env: Mapping[str, str],
-    budget: int = DEFAULT_BUDGET,
-) -> dict[str, Any]:
-    """The whole summary, in a process of its own.
+class Question(NamedTuple):
+    """What the process that works the summary out must know.
+
+    Attributes:
+        user_code: the exit code of what failed: the user's command, or a task before it.
+        unmatched_code: the container's exit code where no entry of the exit spec matches.
+        spec_file: what init left of the cluster's exit spec; it may be missing.
+        log_folder: where the logs of this container are.
+        budget: the largest termination message in bytes.
+    """
+
+    user_code: int
+    unmatched_code: int
+    spec_file: str
+    log_folder: str
+    budget: int
+
+
+class Answer(NamedTuple):
+    """The summary.
+
+    Attributes:
+        exit_code: the container's.
+        message: the termination message.
+        stopped: expressions that ran away.
+    """
+
+    exit_code: int
+    message: str
+    stopped: list[str]
+
+
+def work_out(question: Question, env: Mapping[str, str]) -> Answer:
+    """The whole summary; slow where a log is long or a GPU's driver does not answer.
 
     Args:
-        spec: what init left of the cluster's exit spec, or None without one.
-        exit_code: the user's command's own.
-        log_folder: where the logs of this container are.
+        question: what failed.
         env: the environment of the container.
-        budget: the largest termination message in bytes.
-
-    Returns:
-        ``exit_code``, the ``message``, and the expressions that were ``stopped``.
     """
+    spec = _read_spec(question.spec_file)
     evidence = Evidence(
-        exit_code,
-        read_log(os.path.join(log_folder, "user-all")),
-        read_end(os.path.join(log_folder, "runtime.log"), MAX_LOG_BYTES),
+        question.user_code,
+        read_log(os.path.join(question.log_folder, "user-all")),
+        read_end(os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES),
         double_ecc=_asks_for_gpu(spec) and double_ecc_error(env),
     )
-    if spec is None:
-        found = Match(exit_code or NO_MATCH, None, None, gpu=False, stopped=())
-    else:
-        found = match(spec, evidence)
-    return {
-        "exit_code": found.code,
-        "message": message(summarise(found, evidence), budget),
-        "stopped": list(found.stopped),
-    }
+    # A spec that cannot be read replaces no code.
+    unmatched = question.user_code if spec is NO_SPEC else question.unmatched_code
+    found = match(spec, evidence, unmatched)
+    text = message(summarise(found, evidence), question.budget)
+    return Answer(found.code, text, list(found.stopped))
 
 
-def _asks_for_gpu(spec: Mapping[str, Any] | None) -> bool:
-    return spec is not None and any(
-        "gpuInfo" in pattern for entry in spec["specs"] for pattern in entry["patterns"]
-    )
+def short_message(exit_code: int, user_code: int, budget: int) -> str:
+    """The message that is written before anything is worked out."""
+    return message(Summary(exit_code=exit_code, user_exit_code=user_code), budget)
 
 
-def read_spec(path: str) -> Mapping[str, Any] | None:
-    """The cluster's exit spec that init left, or None where there is none that can be used."""
+def write_message(paths: Iterable[str], text: str) -> list[str]:
+    """Write a termination message; the platform may have mounted the file, so in place.
+
+    Returns:
+        Why it could not be written, for each path where it could not.
+    """
+    failed = []
+    for path in paths:
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                os.write(fd, text.encode())
+            finally:
+                os.close(fd)
+        except OSError as e:
+            failed.append(f"the termination message cannot be written to {path}: {e.strerror}")
+    return failed
+
+
+def message_paths(env: Mapping[str, str], log_folder: str) -> list[str]:
+    """Where the termination message goes: where the platform reads it, and beside the logs.
+
+    Args:
+        env: ``PAIRUN_TERMINATION_LOG`` names the file, none when empty; else the one that is
+            mounted counts, and OpenPAI's where there is a Framework.
+        log_folder: where the logs of this container are.
+    """
+    beside = os.path.join(log_folder, os.path.basename(OPENPAI_MESSAGE))
+    if (given := env.get(VARIABLE)) is not None:
+        return [given, beside] if given else [beside]
+    mounted = next((p for p in (OPENPAI_MESSAGE, KUBERNETES_MESSAGE) if os.path.exists(p)), None)
+    if mounted is None and env.get("FC_FRAMEWORK_NAME"):
+        mounted = OPENPAI_MESSAGE
+    return [mounted, beside] if mounted else [beside]
+
+
+def budget_of(env: Mapping[str, str]) -> int:
+    """The largest termination message in bytes: ``PAIRUN_TERMINATION_BYTES``, 256 to 4096."""
+    text = env.get(BUDGET_VARIABLE, "")
+    return min(max(int(text), MIN_BUDGET), DEFAULT_BUDGET) if text.isdecimal() else DEFAULT_BUDGET
+
+
+def _asks_for_gpu(spec: Mapping[str, Any]) -> bool:
+    return any("gpuInfo" in pattern for entry in spec["specs"] for pattern in entry["patterns"])
+
+
+def _read_spec(path: str) -> Mapping[str, Any]:
+    """The cluster's exit spec that init left; an empty one where there is none that can be used."""
     try:
         with open(path, "rb") as f:
             spec = json.load(f)
     except (OSError, ValueError):
-        return None
-    return spec if isinstance(spec, dict) and spec.get("schema") == 1 else None
+        return NO_SPEC
+    usable = isinstance(spec, dict) and spec.get("schema") == SCHEMA_VERSION
+    return spec if usable else NO_SPEC

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pairun.errors import PairunError, Problem
 from pairun.redaction import Redactor
+from pairun.runtime.forwarding import Forwarding, read_forwarding
 from pairun.runtime.paths import runtime_file
 
 SCHEMA = 1
@@ -34,8 +35,10 @@ class Inputs(NamedTuple):
         command_environment: variables of the user's command alone.
         grace_s: the plan's grace time.
         environment: the variables that init worked out.
-        script: the path of the user's command.
-        shells: what may read it, the preferred one first.
+        script: the path of the user's command, where it is one for a shell.
+        argv: the user's command where it is a program; else empty.
+        shells: what may read the script, the preferred one first.
+        forwarding: which signals the command hears, and as what.
         redactor: what no line of ours may hold.
     """
 
@@ -45,7 +48,9 @@ class Inputs(NamedTuple):
     grace_s: float
     environment: Mapping[str, str]
     script: str
+    argv: tuple[str, ...]
     shells: tuple[str, ...]
+    forwarding: Forwarding
     redactor: Redactor
 
 
@@ -62,12 +67,14 @@ def read_inputs(root: str) -> Inputs:
     plan_file = runtime_file(root, "plan.json")
     plan = _read_json(plan_file)
     script = runtime_file(root, "user.sh")
-    if not os.path.isfile(script):
-        raise _missing(script)
     try:
         *before, command = plan["steps"]
         if command.get("module") != USER_COMMAND:
             raise _unusable(plan_file, "its last step is not the user's command")
+        args = command.get("args", {})
+        argv = _argv(args.get("argv"), plan_file)
+        if not argv and not os.path.isfile(script):
+            raise _missing(script)
         values = secrets.get("values", {})
         return Inputs(
             steps_before=bool(before),
@@ -79,7 +86,9 @@ def read_inputs(root: str) -> Inputs:
             grace_s=float(plan.get("grace_s", DEFAULT_GRACE_S)),
             environment=read_environment(runtime_file(root, "runtime_env.sh")),
             script=script,
-            shells=_shells(command.get("args", {}).get("shell", "auto"), plan_file),
+            argv=argv,
+            shells=_shells(args.get("shell") or "auto", plan_file),
+            forwarding=read_forwarding(args.get("signals"), args.get("signals_to")),
             # The values are whole texts that hold secrets; what must not show is the secrets in them.
             redactor=Redactor(secrets.get("redact", ())),
         )
@@ -139,6 +148,14 @@ def _shells(asked: object, plan_file: str) -> tuple[str, ...]:
     if asked != "auto":
         raise _unusable(plan_file, "the shell of the user's command depends on a task's result")
     return ("bash", "sh")
+
+
+def _argv(asked: object, plan_file: str) -> tuple[str, ...]:
+    if asked is None:
+        return ()
+    if not isinstance(asked, list) or not asked or not all(isinstance(a, str) for a in asked):
+        raise _unusable(plan_file, "the user's command depends on a task's result")
+    return tuple(asked)
 
 
 def _missing(path: str) -> PairunError:

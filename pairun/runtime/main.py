@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import time
 
 import pairun
-from pairun.errors import PairunError, Problem, render
+from pairun.errors import PairunError, render
 from pairun.redaction import Redactor
+from pairun.runtime.ending import Ending
+from pairun.runtime.forwarding import TO_HANDLERS, TO_TASKS
 from pairun.runtime.grace import VARIABLE, Grace, parse_grace
 from pairun.runtime.inputs import Inputs, read_inputs
 from pairun.runtime.journal import Journal
+from pairun.runtime.logfile import VARIABLE as LOG_VARIABLE
+from pairun.runtime.logs import Logs
 from pairun.runtime.own import Letter, State, own_command
-from pairun.runtime.paths import journal_file
+from pairun.runtime.paths import journal_file, log_dir
 from pairun.runtime.processes import adopt_orphans
+from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
 from pairun.runtime.supervisor import Supervisor, block_signals
 
 UNUSABLE = 1
-NOT_EXECUTABLE = 126
-NO_SHELL = 127
 HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """What our own children are started with: a stop must not end them before they listen."""
 
@@ -51,6 +53,8 @@ def main(pai_dir: str) -> int:
     except Exception as e:  # noqa: BLE001 - nothing of ours may cost the user's command
         phase.say(f"an error of pairun's own: {type(e).__name__}: {e}")
         return phase.rescue()
+    finally:
+        phase.close_logs()
 
 
 class RuntimePhase:
@@ -67,8 +71,10 @@ class RuntimePhase:
         self._inputs = inputs
         self._redactor: Redactor = inputs.redactor
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
+        self._logs = Logs(log_dir(pai_dir, self.env), self._redactor, self.env.get(LOG_VARIABLE))
         self._grace = Grace(self._grace_s())
-        self._supervisor = Supervisor(self._grace, self.say)
+        self._supervisor = Supervisor(self._grace, self.say, self._record)
+        self._ending = Ending(pai_dir, self.env, self._supervisor, self._grace, self.say)
         self._complained = False
         self._began = time.monotonic()
         self._child: int | None = None
@@ -77,6 +83,7 @@ class RuntimePhase:
     def run(self) -> int:
         """Tasks, command, handlers; returns the exit code."""
         adopt_orphans()
+        self._logs.open()
         state = self._run_tasks()
         if self._supervisor.pending_stop():
             event, code, message = "signal", *self._stopped()
@@ -86,9 +93,14 @@ class RuntimePhase:
             state = self._with_handlers_of_command(state)
             event, code, message = self._run_command(state)
         self._code = code
+        if code != 0:
+            self._ending.begin(code, of_command=self._child is not None)
         if state.registered and self._handlers_failed(state, event) and code == 0:
             self.say(f"an exit handler failed: the exit code is {OURS} instead of 0")
             event, code, message = "failure", OURS, "an exit handler failed"
+            self._ending.begin(code, of_command=False)
+        if code != 0:
+            self._code = code = self._summarised(code)
         self._record_end(event, code, message)
         self._supervisor.sweep()
         return code
@@ -98,16 +110,36 @@ class RuntimePhase:
         code = OURS if self._code is None else self._code
         if self._child is not None and self._code is None:
             with contextlib.suppress(Exception):
-                code = self._supervisor.wait(self._child, self._grace.for_command_s)
+                code = self._supervisor.wait(
+                    self._child, self._grace.for_command_s, forwarding=self._inputs.forwarding
+                )
         with contextlib.suppress(Exception):
             self._record_end("failure", code, "an error of pairun's own")
         with contextlib.suppress(Exception):
             self._supervisor.sweep()
         return code
 
+    def _summarised(self, code: int) -> int:
+        """The container's exit code, and the termination message written."""
+        self._logs.complete(self._left_for_logs)
+        replaced = self._ending.finish(code)
+        if replaced != code:
+            self.say(f"the exit spec makes the exit code {replaced} of {code}")
+        return replaced
+
     def say(self, line: str) -> None:
         """Write one line for people."""
-        _write(self._redactor.text(f"[pairun] {line}\n"))
+        self._logs.say(line)
+
+    def close_logs(self) -> None:
+        """Write what is left of the logs."""
+        with contextlib.suppress(Exception):
+            self._logs.close(self._left_for_logs)
+
+    def _left_for_logs(self) -> float | None:
+        # a stop that comes while we wait for a slow reader starts the clock, too
+        self._supervisor.pending_stop()
+        return self._grace.for_summary_s()
 
     # --- the journal ---
 
@@ -132,13 +164,15 @@ class RuntimePhase:
     # --- before the command ---
 
     def _run_tasks(self) -> State:
+        self._logs.note("[INFO] Starting to exec precommands")
         if not self._inputs.steps_before:
             self._record("phase_begin", phase="runtime", pairun=pairun.__version__, tasks=1)
             return State.nothing_ran()
         answer = Letter()
         argv = own_command("tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd))
-        child = self._supervisor.start(argv, self.env, held=HELD)
-        status = self._supervisor.wait(child, self._grace.for_command_s)
+        child = self._supervisor.start(argv, self.env, held=HELD, streams=self._logs.task_streams())
+        status = self._supervisor.wait(child, self._grace.for_command_s, forwarding=TO_TASKS)
+        self._logs.settle()
         content = answer.read()
         if status != 0:
             result = "" if content is not None else " and left no result"
@@ -171,48 +205,72 @@ class RuntimePhase:
             else:
                 self.env[name] = value
         env = {**self.env, **self._inputs.command_environment}
-        shell = _find_shell(env, self._inputs.shells)
-        if shell is None:
-            problem = _no_shell(env, self._inputs.shells)
-            _write(render(problem) + "\n")
-            return "failure", NO_SHELL, problem.message
-        began = time.monotonic()
-        self.say(f"starting the command: {os.path.basename(shell)} {self._inputs.script}")
         try:
-            self._child = self._supervisor.start([shell, self._inputs.script], env)
+            argv = self._argv(env)
+        except Unstartable as e:
+            self._logs.say(e.problem.message, render(e.problem) + "\n")
+            return "failure", e.code, e.problem.message
+        began = time.monotonic()
+        self._logs.note("[INFO] Precommands finished")
+        self._logs.note("[INFO] USER COMMAND START")
+        # what follows a program's name may be a secret of the user's
+        shown = self._inputs.argv[:1] or (os.path.basename(argv[0]), argv[1])
+        self.say(f"starting the command: {' '.join(shown)}")
+        try:
+            self._child = self._supervisor.start(argv, env, streams=self._logs.user_streams())
         except OSError as e:
-            message = f"the command cannot be started: {shell}: {e.strerror}"
-            self.say(message)
-            return "failure", NOT_EXECUTABLE, message
+            failure = not_startable(argv[0], why_not(e))
+            self.say(failure.problem.message)
+            return "failure", failure.code, failure.problem.message
+        finally:
+            self._logs.command_started()
         self._record("command_begin")
-        code = self._supervisor.wait(self._child, self._grace.for_command_s)
+        forwarding = self._inputs.forwarding
+        code = self._supervisor.wait(self._child, self._grace.for_command_s, forwarding=forwarding)
         self._code = code
         event = "success" if code == 0 else "failure"
         if self._grace.signal is not None:
             event = "signal"
         seconds = time.monotonic() - began
         message = f"the command ended with {_status(code)}"
+        self._logs.settle()
         self.say(f"{message} after {seconds:.1f} s")
         self._record("command_end", exit_code=code, seconds=round(seconds, 4))
-        self._supervisor.settle(self._child)
+        self._supervisor.settle(self._child, forwarding=forwarding)
+        self._logs.complete(self._left_for_logs)
+        self._logs.note("[INFO] USER COMMAND END")
         return event, code, "" if event == "success" else message
+
+    def _argv(self, env: dict[str, str]) -> list[str]:
+        if self._inputs.argv:
+            program, *rest = self._inputs.argv
+            return [find_program(env, program), *rest]
+        return [find_shell(env, self._inputs.shells), self._inputs.script]
 
     # --- after the command ---
 
     def _handlers_failed(self, state: State, event: str) -> bool:
         """Run the exit handlers; whether one failed that may fail the phase."""
         question = Letter(
-            {"event": event, "deadline_s": self._grace.for_handlers_s(), "state": state.raw}
-        )
+            {
+                "event": event, "deadline_s": self._grace.for_handlers_s(),
+                "asked_at": time.monotonic(), "state": state.raw,
+            }
+        )  # fmt: skip
         answer = Letter()
         argv = own_command(
             "tasks", self._pai_dir, "--part", "handlers",
             "--state-in", str(question.fd), "--state-out", str(answer.fd),
         )  # fmt: skip
-        child = self._supervisor.start(argv, self.env, held=HELD)
-        question.close()
-        # A stop that comes now is news for the one who shares the time out, not for a handler.
-        status = self._supervisor.wait(child, self._grace.for_handlers_s, group=False)
+        try:
+            streams = self._logs.task_streams()
+            child = self._supervisor.start(argv, self.env, held=HELD, streams=streams)
+        except OSError as e:
+            self.say(f"the exit handlers could not be started: {e.strerror}")
+            return True
+        finally:
+            question.close()
+        status = self._supervisor.wait(child, self._grace.for_handlers_s, forwarding=TO_HANDLERS)
         content = answer.read()
         if content is None:
             self.say(f"the exit handlers ended with {status} and left no result")
@@ -250,22 +308,6 @@ def _working_directory() -> str:
         return os.getcwd()
     except OSError:
         return "/"
-
-
-def _find_shell(env: dict[str, str], shells: tuple[str, ...]) -> str | None:
-    path = env.get("PATH", os.defpath)
-    found = (shutil.which(shell, path=path) for shell in shells)
-    return next((shell for shell in found if shell), None)
-
-
-def _no_shell(env: dict[str, str], shells: tuple[str, ...]) -> Problem:
-    missing = " and no ".join(shells)
-    return Problem(
-        "PR704",
-        f"there is no {missing} in PATH ({env.get('PATH', os.defpath)}), "
-        f"and the user's command is a shell script",
-        hint="use an image that has one, or set PATH to where it is",
-    )
 
 
 def _status(code: int) -> str:

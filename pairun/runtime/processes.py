@@ -18,6 +18,7 @@ class Process(NamedTuple):
     group: int
     session: int
     dead: bool
+    stopped: bool
 
 
 def adopt_orphans() -> bool:
@@ -52,6 +53,19 @@ def session_groups(session: int) -> set[int]:
     """The process groups of a session that still have a living process."""
     found = {p.group for p in processes() if p.session == session and not p.dead}
     return found or ({session} if group_lives(session) else set())
+
+
+def group_stopped(group: int) -> bool:
+    """Whether a process group has a stopped member; its leader is our child.
+
+    A stopped process does not act on what it is sent until it is continued.
+    """
+    with contextlib.suppress(ChildProcessError):
+        # Works also where /proc does not show it; the report stays where it is.
+        how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        if os.waitid(os.P_PID, group, how) is not None:
+            return True
+    return any(p.stopped for p in processes() if p.group == group)
 
 
 def group_lives(group: int) -> bool:
@@ -91,4 +105,4 @@ def _read(pid: int) -> Process:
         text = f.read()
     # The name stands in parentheses and may hold anything, parentheses too.
     state, parent, group, session = text[text.rindex(b")") + 2 :].split()[:4]
-    return Process(pid, int(parent), int(group), int(session), state in (b"Z", b"X"))
+    return Process(pid, int(parent), int(group), int(session), state in (b"Z", b"X"), state == b"T")

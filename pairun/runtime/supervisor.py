@@ -7,16 +7,23 @@ a signal handler. What is not ours to decide goes to the child's process group.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from pairun.runtime.forwarding import (
+    CATCHABLE,
+    EVERYTHING,
+    LATEST_STEP,
+    STOP_SIGNALS,
+    TAKEN,
+    Forwarding,
+)
 from pairun.runtime.grace import Grace
-from pairun.runtime.processes import descendants, group_lives, session_groups
-
-STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
-"""Tell us to end; the grace time starts with the first."""
+from pairun.runtime.processes import descendants, group_lives, group_stopped, session_groups
+from pairun.runtime.senders import sender_of
 
 DRAIN_S = 3.0
 """What the command left in the background may still do after the command's own end."""
@@ -28,20 +35,18 @@ KILL_S = 1.0
 """How long we wait for what was killed; the kernel may hold it."""
 
 POLL_S = 0.25
-"""How often we look for the end of processes that are not our children."""
+"""How often we look for the end of processes of which SIGCHLD tells somebody else."""
 
 SWEEP_S = 2.0
 """Between TERM and KILL, for whatever is left when we end."""
 
-# A fault in our own process must end it, and the two that Python ignores would come back to us
-# from our own writes. A background process of a terminal is stopped by the last two: not us.
-_OURS = {
-    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS,
-    signal.SIGABRT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTIN, signal.SIGTTOU,
-}  # fmt: skip
-_CATCHABLE = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-TAKEN = frozenset(_CATCHABLE - _OURS)
-"""The signals that wait for the loop; each but SIGCHLD goes to the child's group."""
+SPAWN_S = 5.0
+"""How long we try to start a child while there is no room for a further process."""
+
+SPAWN_POLL_S = 0.05
+
+EXIT_S = 0.1
+"""What our own exit takes of the grace time, at the very end."""
 
 
 def block_signals() -> None:
@@ -57,40 +62,78 @@ class Supervisor:
     Args:
         grace: the clock that the first stop signal starts.
         say: takes one line for people.
+        record: takes a record for the journal: its type and its fields.
     """
 
-    def __init__(self, grace: Grace, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        grace: Grace,
+        say: Callable[[str], None],
+        record: Callable[..., None] = lambda _type, **_fields: None,
+    ) -> None:
         self.grace = grace
         self.child: int | None = None
         self._say = say
+        self._record = record
         self._ended: dict[int, int] = {}
         self._alone = True
+        self._later: list[tuple[float, int, int]] = []
 
     # --- one child ---
 
-    def start(self, argv: list[str], env: Mapping[str, str], *, held: Iterable[int] = ()) -> int:
+    def start(
+        self,
+        argv: list[str],
+        env: Mapping[str, str],
+        *,
+        held: Iterable[int] = (),
+        streams: tuple[int, int] | None = None,
+    ) -> int:
         """Start a child in a session of its own, with signals as a program expects them.
+
+        Where there is no room for a further process, what ends meanwhile is waited for: it may
+        make room.
 
         Args:
             argv: the program and its arguments.
             env: its whole environment.
             held: signals that stay blocked until the child itself is ready for them.
+            streams: what it gets for standard output and error; None for our own.
 
         Raises:
             OSError: the program cannot be executed.
         """
-        self.child = os.posix_spawn(
-            argv[0], argv, env, setsid=True, setsigmask=held, setsigdef=_CATCHABLE
-        )
-        return self.child
+        actions = [(os.POSIX_SPAWN_DUP2, fd, n) for n, fd in enumerate(streams or (), 1)]
+        self._later.clear()
+        until = time.monotonic() + SPAWN_S
+        while True:
+            try:
+                self.child = os.posix_spawn(
+                    argv[0], argv, env,
+                    file_actions=actions, setsid=True, setsigmask=held, setsigdef=CATCHABLE,
+                )  # fmt: skip
+            except OSError as e:
+                out_of_time = time.monotonic() >= until or self.grace.for_handlers_s() == 0.0
+                if e.errno not in (errno.EAGAIN, errno.ENOMEM) or out_of_time:
+                    raise
+                signal.sigtimedwait({signal.SIGCHLD}, SPAWN_POLL_S)
+                self._reap()
+            else:
+                return self.child
 
-    def wait(self, child: int, limit_s: Callable[[], float | None], *, group: bool = True) -> int:
+    def wait(
+        self,
+        child: int,
+        limit_s: Callable[[], float | None],
+        *,
+        forwarding: Forwarding = EVERYTHING,
+    ) -> int:
         """Wait for a child, pass signals on, and kill its group when its time is over.
 
         Args:
             child: what `start` returned.
             limit_s: seconds until KILL, None for no limit; asked again after every event.
-            group: signals go to the whole group, else to the child alone.
+            forwarding: what becomes of signals.
 
         Returns:
             Its exit code, 128+n when signal n ended it.
@@ -101,28 +144,36 @@ class Supervisor:
             if left == 0.0:
                 if not killed:
                     self._say("the time is over: killed what is still running")
+                elif self.grace.left_s() == 0.0:
+                    self._say("the kernel holds what was killed; it is not waited for")
+                    status = -signal.SIGKILL
+                    break
                 killed = True
                 _signal_groups((child,), signal.SIGKILL)
-                left = KILL_S
-            number = self._next_signal(left)
-            if number is not None:
-                self._pass_on(number, child, group=group)
+                left = min(KILL_S, self.grace.left_s() or KILL_S)
+            self._turn(left, child, forwarding)
         self.child = None
         return status if status >= 0 else 128 - status
 
-    def settle(self, session: int) -> None:
+    def settle(self, session: int, *, forwarding: Forwarding = EVERYTHING) -> None:
         """See the rest of an ended child's session out: drain, TERM, KILL.
 
         When we were told to stop, the rest got its TERM with the child and keeps the whole time
         that the command has: a shell dies at once of the signal for which its program saves
         a checkpoint.
+
+        Args:
+            session: what `start` returned.
+            forwarding: what becomes of signals; the group hears them, the child being gone.
         """
+        to_group = forwarding._replace(to_group=True)
         stage, until = "drain", time.monotonic() + DRAIN_S
         while groups := self._living_groups(session):
             now, left = time.monotonic(), self.grace.for_command_s()
             if stage == "drain" and left is not None:
-                # groups of their own within the session have not heard of it yet
-                _terminate(groups - {session})
+                # groups of their own within the session have not heard of it yet, and with a stop
+                # that only the child heard nobody has
+                _terminate(groups - ({session} if forwarding.to_group else set()))
                 stage, until = "asked", now + left
             elif now >= until or (stage == "asked" and left == 0.0):
                 if stage == "killed":
@@ -135,64 +186,97 @@ class Supervisor:
                 stage, until = (
                     ("asked", now + TERM_S) if stage == "drain" else ("killed", now + KILL_S)
                 )
-            number = self._next_signal(min(POLL_S, max(0.0, until - now)))
-            if number is not None:
-                self._pass_on(number, session, group=True)
+            self._turn(min(POLL_S, max(0.0, until - now)), session, to_group)
 
     def sweep(self) -> None:
         """End every process that still descends from us: TERM, a short wait, KILL."""
         self._reap()
-        left = self.grace.left_s()
-        until = time.monotonic() + (SWEEP_S if left is None else min(SWEEP_S, left / 2))
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number, longest_s in ((signal.SIGTERM, SWEEP_S), (signal.SIGKILL, KILL_S)):
             if self._alone or not self._signal_all(number):
                 return
-            self._reap_until(until)
-            until = time.monotonic() + KILL_S
+            left = self.grace.left_s()
+            # half of it for those who listen, half for those who do not
+            share_s = longest_s if left is None else max(0.0, left - EXIT_S) / 2
+            self._reap_until(time.monotonic() + min(longest_s, share_s), number)
 
     def pending_stop(self) -> bool:
         """Whether we were told to stop, up to this moment."""
-        while (number := self._next_signal(0.0)) is not None:
-            if number in STOP_SIGNALS:
-                self._note_stop(number)
+        while (info := _next_signal(0.0)) is not None:
+            self._heard(info)()
         return self.grace.signal is not None
 
     # --- signals and children ---
 
-    def _next_signal(self, timeout_s: float | None) -> int | None:
-        if timeout_s is None:
-            return int(signal.sigwait(TAKEN))
-        taken = signal.sigtimedwait(TAKEN, timeout_s)
-        return None if taken is None else taken.si_signo
+    def _turn(self, limit_s: float | None, child: int, forwarding: Forwarding) -> None:
+        """Wait for the next signal or the next step of an earlier one, and pass it on."""
+        if self._later:
+            due_s = max(0.0, self._later[0][0] - time.monotonic())
+            limit_s = due_s if limit_s is None else min(limit_s, due_s)
+        info = _next_signal(limit_s)
+        if info is not None and info.si_signo != signal.SIGCHLD:
+            self._pass_on(info, child, forwarding)
+        while self._later and self._later[0][0] <= time.monotonic():
+            _, origin, number = self._later.pop(0)
+            self._say(f"sending {_name(number)}, the next step of {_name(origin)}")
+            self._send(number, child, forwarding, wake=origin in STOP_SIGNALS)
 
-    def _pass_on(self, number: int, child: int, *, group: bool) -> None:
-        if number == signal.SIGCHLD:
-            return
-        if number in STOP_SIGNALS:
-            self._note_stop(number)
-        if group:
+    def _pass_on(self, info: signal.struct_siginfo, child: int, forwarding: Forwarding) -> None:
+        origin = info.si_signo
+        # Who sent it is asked before it is passed on: the sender may die of it. To tell it has
+        # time: who reads our lines may be slow.
+        told = self._heard(info)
+        left = self.grace.for_command_s()
+        longest = float("inf") if left is None else LATEST_STEP * left
+        again = any(first == origin for _, first, _ in self._later)
+        now = time.monotonic()
+        for after_s, number in forwarding.steps(origin):
+            if after_s == 0.0:
+                self._send(number, child, forwarding, wake=origin in STOP_SIGNALS)
+            elif not again:
+                # A second one changes no deadline of the first.
+                self._later.append((now + min(after_s, longest), origin, number))
+        self._later.sort()
+        told()
+
+    def _send(self, number: int, child: int, forwarding: Forwarding, *, wake: bool) -> None:
+        if forwarding.to_group or child != self.child:
             _signal_groups((child,), number)
         else:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(child, number)
+        if wake and group_stopped(child):
+            _signal_groups((child,), signal.SIGCONT)
 
-    def _note_stop(self, number: int) -> None:
-        if self.grace.signal is None:
-            self.grace.begin(number)
-            self._say(
-                f"told to stop by {signal.Signals(number).name}; "
-                f"the grace time is {self.grace.seconds:g} s"
-            )
+    def _heard(self, info: signal.struct_siginfo) -> Callable[[], None]:
+        """Let the grace time begin with the first stop; returns what tells people of it."""
+        number = info.si_signo
+        if number not in STOP_SIGNALS:
+            return lambda: None
+        words, fields = sender_of(info)
+        first = self.grace.signal is None
+        self.grace.begin(number)
+
+        def tell() -> None:
+            end = f"; the grace time is {self.grace.seconds:g} s" if first else ", once more"
+            self._say(f"told to stop by {_name(number)} {words}{end}")
+            self._record("stop", signal=_name(number), **fields)
+
+        return tell
 
     def _take(self, child: int) -> int | None:
         self._reap()
         return self._ended.pop(child, None)
 
-    def _reap_until(self, until: float) -> None:
+    def _reap_until(self, until: float, number: int) -> None:
         """Go on reaping until nothing descends from us, or the time has come."""
         self._reap()
         while not self._alone and (left := until - time.monotonic()) > 0:
-            self._next_signal(left)
+            info = _next_signal(min(left, POLL_S) if number == signal.SIGKILL else left)
+            if info is not None:
+                self._heard(info)()
+            elif number == signal.SIGKILL and not self._signal_all(number):
+                # what was made while we killed is gone now, too
+                return
             self._reap()
 
     def _reap(self) -> None:
@@ -220,15 +304,27 @@ class Supervisor:
 
     def _signal_all(self, number: int) -> bool:
         """Signal all that descends from us; false when there is nothing."""
-        if os.getpid() == 1:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, number)
-            return True
-        found = descendants(os.getpid())
+        numbers = [number] if number == signal.SIGKILL else [number, signal.SIGCONT]
+        # Everybody is ours where we are PID 1, and nowhere else: the PID namespace may be shared.
+        found = {-1} if os.getpid() == 1 else descendants(os.getpid())
         for pid in found:
             with contextlib.suppress(OSError):
-                os.kill(pid, number)
+                for each in numbers:
+                    os.kill(pid, each)
         return bool(found)
+
+
+def _next_signal(timeout_s: float | None) -> signal.struct_siginfo | None:
+    if timeout_s is None:
+        return signal.sigwaitinfo(TAKEN)
+    return signal.sigtimedwait(TAKEN, timeout_s)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _signal_groups(groups: Iterable[int], number: int) -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import pathlib
+import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pairun.module import Secret
+from pairun.executor.arguments import build
+from pairun.executor.loading import load_module
+from pairun.module import Module, Secret
+from pairun.runtime.forwarding import read_forwarding
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -56,3 +63,45 @@ def test_a_failure_within_a_pipe_counts_in_bash(harness: Harness) -> None:
     done = subprocess.run(["bash", "-s"], input=text.encode(), capture_output=True, check=False)
     assert done.returncode == 1
     assert text.endswith("false | true\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({}, "exactly one of 'script' and 'argv'"),
+        ({"script": "a", "argv": ["a"]}, "exactly one of 'script' and 'argv'"),
+        ({"argv": []}, "must name a program"),
+        ({"argv": [""]}, "must name a program"),
+        ({"script": "a", "signals": {"TERM": "SIGUSR1"}}, "no signal 'TERM'"),
+        ({"script": "a", "signals": {"SIGKILL": "SIGUSR1"}}, "SIGKILL is never passed on"),
+        ({"script": "a", "signals": {"SIGTERM": "USR1"}}, "'USR1' is neither"),
+        ({"script": "a", "signals": {"SIGTERM": ["60"]}}, "'60' is neither"),
+        ({"script": "a", "signals": {"SIGTERM": ["SIGUSR1", "60s"]}}, "ends with a wait"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(args: dict[str, Any], words: str) -> None:
+    """A command is a script or a program, and signals are signals; else it is said why not."""
+    module, problems = build(_the_class(), args)
+    assert module is None
+    assert any(words in p.message for p in problems), problems
+
+
+NAMES = st.sampled_from([*sorted(signal.Signals.__members__), "TERM", ""])
+ENTRIES = NAMES | st.sampled_from(["1s", "1m30s", "500ms", "0s", "60", "1.5h", "-1s", "s"])
+
+
+@given(signals=st.dictionaries(NAMES, st.none() | ENTRIES | st.lists(ENTRIES, max_size=3)))
+def test_pid1_reads_what_the_check_lets_pass(signals: dict[str, Any]) -> None:
+    """The check of a playbook and PID 1 agree on every rewrite map."""
+    _, problems = build(_the_class(), {"script": "a", "signals": signals})
+    try:
+        read_forwarding(signals, "group")
+    except ValueError:
+        assert problems
+    else:
+        assert not problems
+
+
+def _the_class() -> type[Module]:
+    root = pathlib.Path(__file__).parents[2]
+    return load_module("user_command", str(root / "modules" / "user_command.py"))

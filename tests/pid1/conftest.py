@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -30,7 +31,8 @@ if os.getuid() != 0:
 WAIT_S = 20.0
 
 
-def _namespaces_work() -> bool:
+def namespaces_work() -> bool:
+    """Whether this kernel lets us make a PID namespace."""
     return subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
 
 
@@ -67,6 +69,11 @@ class Volume:
         """Write the user's command."""
         (self.files / "user.sh").write_text(script)
 
+    def args(self, **args: Any) -> None:
+        """Give the command's task arguments."""
+        self.plan["steps"][-1]["args"] = args
+        self.save()
+
     def tasks(self, **wanted: Any) -> None:
         """Let a task come before the command, and say what the stand-in does."""
         if len(self.plan["steps"]) == 1:
@@ -99,9 +106,9 @@ class Running:
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
         return int(pathlib.Path(path).read_text().split()[0])
 
-    def line(self, start: str) -> str:
-        """Wait for a line that begins so."""
-        end = time.monotonic() + WAIT_S
+    def line(self, start: str | tuple[str, ...], wait_s: float = WAIT_S) -> str:
+        """Wait for a line that begins so (or so)."""
+        end = time.monotonic() + wait_s
         while True:
             line = self._queue.get(timeout=max(0.0, end - time.monotonic()))
             assert line is not None, f"no line {start!r} in {self.lines}"
@@ -135,13 +142,36 @@ def volume(tmp_path: pathlib.Path) -> Volume:
 def start(request: pytest.FixtureRequest, volume: Volume) -> Iterator[Callable[..., Running]]:
     """Starts the phase on the volume; every test runs as a plain process and as PID 1."""
     namespace = request.param == "pid1"
-    if namespace and not _namespaces_work():
+    if namespace and not namespaces_work():
         pytest.skip("this kernel lets us make no PID namespace")
+    with _starter(namespace=namespace) as begin:
+
+        def run(**env: str) -> Running:
+            return begin([sys.executable, "-c", DRIVER, str(volume.root)], **env)
+
+        yield run
+
+
+@pytest.fixture
+def in_namespace(volume: Volume) -> Iterator[Callable[..., Running]]:
+    """Starts a program as PID 1 of a namespace; without one, the phase on the volume."""
+    if not namespaces_work():
+        pytest.skip("this kernel lets us make no PID namespace")
+    with _starter(namespace=True) as begin:
+
+        def run(*argv: str, **env: str) -> Running:
+            return begin(list(argv) or [sys.executable, "-c", DRIVER, str(volume.root)], **env)
+
+        yield run
+
+
+@contextlib.contextmanager
+def _starter(*, namespace: bool) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
-    def run(**env: str) -> Running:
+    def begin(argv: list[str], **env: str) -> Running:
         process = subprocess.Popen(
-            [*(NAMESPACE if namespace else []), sys.executable, "-c", DRIVER, str(volume.root)],
+            [*(NAMESPACE if namespace else []), *argv],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -150,7 +180,7 @@ def start(request: pytest.FixtureRequest, volume: Volume) -> Iterator[Callable[.
         started.append(Running(process, namespace=namespace))
         return started[-1]
 
-    yield run
+    yield begin
     for running in started:
         if running.process.poll() is None:
             running.process.kill()
@@ -160,9 +190,24 @@ def start(request: pytest.FixtureRequest, volume: Volume) -> Iterator[Callable[.
 
 
 @pytest.fixture
+def driver() -> list[str]:
+    """The command line that starts the phase; the volume's path is to follow."""
+    return [sys.executable, "-c", DRIVER]
+
+
+@pytest.fixture
 def print_signals() -> str:
     """The command line of the program that prints the signals it gets."""
     return f"{sys.executable} {HERE / 'print_signals.py'}"
+
+
+@pytest.fixture
+def succeeded() -> dict[str, Any]:
+    """What the tasks leave when all went well and one exit handler is to run."""
+    return {
+        "outcome": "success", "exit_code": 0, "registered": ["undo"], "results": {},
+        "environment": {},
+    }  # fmt: skip
 
 
 @pytest.fixture

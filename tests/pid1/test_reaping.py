@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+import subprocess
 import time
 from typing import Any
 
@@ -69,3 +71,103 @@ def _running(mark: str) -> bool:
         except OSError:
             continue
     return False
+
+
+STORM = 10_000
+
+
+def test_orphan_storm(volume: Any, start: Any) -> None:
+    """Ten thousand orphans that end at once are all waited for, and cost the end nothing."""
+    volume.args(shell="sh")
+    volume.command(
+        f"i=0; while [ $i -lt {STORM} ]; do ( : & ); i=$((i+1)); done\n"
+        "echo made; read -r line < $FIFO; echo over; exit 3"
+    )
+    fifo = pathlib.Path(volume.root) / "fifo"
+    os.mkfifo(fifo)
+    running = start(FIFO=str(fifo))
+    running.line("made", 120)
+    zombies = _zombies_of(running.pid)
+    fifo.write_text("go\n")
+    running.line("over")
+    began = time.monotonic()
+    assert running.end() == 3
+    assert time.monotonic() - began < 1.0
+    # They are waited for as they come, not at the end.
+    assert zombies < STORM / 100
+
+
+def test_orphans_that_live_on(volume: Any, start: Any) -> None:
+    """A thousand orphans that still live when the command ends are ended together."""
+    volume.args(shell="sh")
+    volume.command(
+        "i=0; while [ $i -lt 1000 ]; do ( setsid sleep 600 & ); i=$((i+1)); done; exit 3"
+    )
+    running = start()
+    running.line("[pairun] the command ended", 60)
+    began = time.monotonic()
+    assert running.end() == 3
+    assert time.monotonic() - began < 4.0
+
+
+def test_what_has_escaped_is_told(volume: Any, start: Any) -> None:
+    """A daemon in a session of its own gets TERM and some time before we end."""
+    volume.command(
+        "setsid bash -c 'trap \"echo told; exit\" TERM; echo daemon; while :; do sleep 0.05; done' &\n"
+        "read -r line < $FIFO; exit 6\n"
+    )
+    fifo = pathlib.Path(volume.root) / "fifo"
+    os.mkfifo(fifo)
+    running = start(FIFO=str(fifo))
+    running.line("daemon")
+    fifo.write_text("go\n")
+    assert running.end() == 6
+    assert running.got("told")
+
+
+def test_a_stopped_leftover_is_ended(volume: Any, start: Any) -> None:
+    """What is left behind stopped is continued, so that it can end."""
+    volume.command(
+        "setsid bash -c 'trap \"echo told; exit\" TERM; echo daemon; kill -STOP $$; sleep 600' &\n"
+        "read -r line < $FIFO; exit 6\n"
+    )
+    fifo = pathlib.Path(volume.root) / "fifo"
+    os.mkfifo(fifo)
+    running = start(FIFO=str(fifo))
+    running.line("daemon")
+    fifo.write_text("go\n")
+    assert running.end() == 6
+    assert running.got("told")
+
+
+def test_others_of_a_shared_namespace_are_let_be(volume: Any, start: Any) -> None:
+    """Where we are not PID 1 only what descends from us is ended, never all that there is."""
+    neighbour = subprocess.Popen(["sleep", "600"])
+    try:
+        volume.command("setsid sleep 600 & exit 2")
+        assert start().end() == 2
+        assert neighbour.poll() is None
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+
+
+def test_the_end_follows_at_once(volume: Any, start: Any) -> None:
+    """After the last process of the command we end within 50 ms."""
+    volume.command("(sleep 0.1; date +%s.%N) & exit 0")
+    took = []
+    for _ in range(5):
+        running = start()
+        assert running.end() == 0
+        took.append(time.time() - float(running.got("1")[0]))
+    assert min(took) < 0.050, took
+
+
+def _zombies_of(parent: int) -> int:
+    children = pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    found = 0
+    for pid in children:
+        with contextlib.suppress(OSError):
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+            found += stat.rsplit(") ", 1)[1][0] == "Z"
+    return found

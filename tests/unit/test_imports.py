@@ -26,6 +26,7 @@ MAY_USE = {
 STANDARD = sys.stdlib_module_names
 LIBRARIES = {
     **{part: {"attrs"} for part in FLOOR},
+    "redaction": {"attrs", "_pairun_scan"},  # linked into the bundle
     "runtime": {"_pairun"},  # linked into the bundle
     "playbook": {"attrs", "yaml", "jinja2", "jsonschema", "referencing"},
     "job": {"attrs", "jsonschema", "yaml"},

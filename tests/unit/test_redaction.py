@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
-from collections.abc import Callable, Iterable
+import pathlib
+import re
+import shutil
+import subprocess
+import sysconfig
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairun.redaction import MASK, MIN_BYTES, Redactor
+from pairun import redaction
+from pairun.redaction import MASK, MIN_BYTES, PythonScanner, Redactor
+
+SOURCE = pathlib.Path(__file__).parents[2] / "bundle" / "_scan.c"
+HEADERS = pathlib.Path(sysconfig.get_paths()["include"])
 
 SECRETS = st.text(st.characters(codec="utf-8"), min_size=MIN_BYTES, max_size=24).filter(
     lambda s: len(s.encode()) >= MIN_BYTES and not set(s) <= {"*", " "}
@@ -27,6 +39,35 @@ FORMS: dict[str, Callable[[str], str]] = {
     "url, form": quote_plus,
     "url, lower": lambda s: _lower(quote(s, safe="")),
 }
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The scanner that the bundle has linked in, as a module of this Python."""
+    if shutil.which("gcc") is None or not (HEADERS / "Python.h").exists():
+        pytest.skip("this needs gcc and the headers of this Python")
+    path = tmp_path_factory.mktemp("scan") / "_pairun_scan.so"
+    flags = ["-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-cast-function-type"]
+    subprocess.run(
+        ["gcc", *flags, "-Wno-missing-field-initializers", "-Werror", "-shared", "-fPIC",
+         f"-I{HEADERS}", str(SOURCE), "-o", str(path)],
+        check=True,
+    )  # fmt: skip
+    spec = importlib.util.spec_from_file_location("_pairun_scan", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Scanner
+
+
+@pytest.fixture(scope="module", autouse=True, params=["python", "c"])
+def scanner(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Every test runs with the scanner in Python and with the one in C."""
+    chosen = PythonScanner if request.param == "python" else request.getfixturevalue("compiled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redaction, "_scanner", chosen)
+        yield chosen
 
 
 def _lower(text: str) -> str:
@@ -141,3 +182,87 @@ def test_bytes_that_are_no_text_pass() -> None:
     redactor = Redactor(["secret"])
     assert redactor.redact(b"\xff\xfe secret \x80") == b"\xff\xfe " + MASK.encode() + b" \x80"
     assert redactor.text("\udcff secret") == f"\udcff {MASK}"
+
+
+def _reference(forms: list[bytes], data: bytes, *, final: bool) -> tuple[bytes, int]:
+    """What a scanner should find, as slowly and as plainly as can be."""
+    starts = (
+        n for n in range(len(data)) if any(f != data[n:] and f.startswith(data[n:]) for f in forms)
+    )
+    end = len(data) if final else min(starts, default=len(data))
+    out, position = b"", 0
+    for found in re.compile(b"|".join(map(re.escape, forms))).finditer(data):
+        if found.start() < end:
+            out += data[position : found.start()] + b"***"
+            position = found.end()
+    return out + data[position:end], max(end, position)
+
+
+@given(
+    forms=st.lists(st.text("ab\n", min_size=2, max_size=8).map(str.encode), min_size=1, max_size=6, unique=True),
+    data=st.text("ab\nc", max_size=60).map(str.encode),
+    final=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=1000, deadline=None)
+def test_a_scanner_finds_the_longest_of_the_first(
+    scanner: Any, forms: list[bytes], data: bytes, final: bool
+) -> None:
+    """Both scanners find what an expression of all forms finds, and hold back as much."""
+    forms.sort(key=len, reverse=True)
+    out, size = scanner(forms, b"***").scan(data, final)
+    expected = _reference(forms, data, final=final)
+    assert (data[:size] if out is None else out, size) == expected
+    if out is None:
+        assert expected[0] == data[:size]
+
+
+def test_a_long_secret_among_short_ones(scanner: Any) -> None:
+    """Forms of very different lengths are found side by side, wherever they stand."""
+    forms = [b"K" * 5000 + b"end", b"x" * 300, b"abcdefgh", b"zz"]
+    data = b"-".join([forms[1], b"K" * 4999, forms[0], b"abcdefg", forms[2], b"zzz"])
+    out, size = scanner(forms, b"*").scan(data, True)
+    assert out == b"-".join([b"*", b"K" * 4999, b"*", b"abcdefg", b"*", b"*z"])
+    assert size == len(data)
+    assert scanner(forms, b"*").scan(b"a" + forms[0][:-1], False) == (None, 1)
+
+
+def test_many_finds_in_one_piece(scanner: Any) -> None:
+    """A piece full of secrets is masked to its end."""
+    out, size = scanner([b"secret"], b"***").scan(b"a secret\n" * 5000, False)
+    assert (out, size) == (b"a ***\n" * 5000, 45_000)
+
+
+def test_scanners_in_threads(scanner: Any) -> None:
+    """One scanner serves many streams at once."""
+    one, wrong = scanner([b"hunter2", b"tango"], b"***"), []
+
+    def work(n: int) -> None:
+        data = (b"%d hunter2 and tango " % n) * 2000
+        for _ in range(20):
+            if one.scan(data, True)[0] != (b"%d *** and *** " % n) * 2000:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_without_secrets_nothing_is_copied() -> None:
+    """Where there is nothing to look for, a piece passes as the very object that came."""
+    data = b"x" * 1000
+    assert Redactor().stream().feed(data) is data
+    stream = Redactor(["secret"]).stream()
+    assert stream.feed(data) is data
+    assert stream.close() == b""
+
+
+def test_unusable_forms_are_refused(compiled: Any) -> None:
+    """The scanner in C takes nothing that it could not search."""
+    for forms in ([], [b"x"], [b"ab", b"abc"], ["text"], None):
+        with pytest.raises((TypeError, ValueError)):
+            compiled(forms, b"***")
+    with pytest.raises(TypeError):
+        compiled([b"abcd"], b"***").scan("text", True)

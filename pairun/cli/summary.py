@@ -1,0 +1,28 @@
+"""``pairun summary``: the exit summary, in a process of its own that PID 1 starts and may stop."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+
+from pairun.runtime.exitsummary import Question, work_out
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--state-in", type=int, metavar="FD", required=True)
+    parser.add_argument("--state-out", type=int, metavar="FD", required=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work the summary out; what became of it is written to ``--state-out``."""
+    # The limit of an expression is a signal to ourselves.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    with open(args.state_in, encoding="utf-8") as f:
+        question = Question(**json.load(f))
+    answer = work_out(question, os.environ)
+    with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
+        json.dump(answer._asdict(), f)
+    return 0

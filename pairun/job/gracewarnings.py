@@ -1,0 +1,133 @@
+"""What the grace time cannot hold: said at review, because at a stop it is too late."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+
+from pairun.errors import Place, Problem
+from pairun.executor.plan import USER_COMMAND, Late, Plan, Task
+from pairun.job.planning import RolePlan
+from pairun.job.templates import command_nodes, user_command
+from pairun.module import format_duration
+from pairun.playbook.drafts import Draft
+from pairun.runtime.forwarding import LATEST_STEP, Forwarding, read_forwarding
+from pairun.runtime.grace import Grace
+
+TORCHRUN_S = 30.0
+"""What torchrun gives its workers between TERM and KILL; it cannot be told another time."""
+
+_TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b")
+
+
+def grace_warnings(plan: RolePlan) -> Iterator[Problem]:
+    """Every warning about what a stop leaves time for, in the user's container of a role."""
+    if (runtime := plan.plans.get("runtime")) is None:
+        return
+    draft = plan.effective.drafts["runtime"]
+    grace = Grace(runtime.grace_s)
+    also = [] if draft.grace is None else [("the grace time", draft.grace.place)]
+    command = next((t for t in runtime.tasks() if t.module == USER_COMMAND), None)
+    yield from _handlers(runtime, draft, grace, also)
+    yield from _torchrun(plan, command, grace, also)
+    if command is not None:
+        yield from _signals(command, draft, grace, also)
+
+
+_Also = list[tuple[str, Place]]
+
+
+def _warning(id_: str, message: str, place: Place | None, hint: str, also: _Also) -> Problem:
+    return Problem(id_, message, place, hint, "warning", tuple(also))
+
+
+def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[Problem]:
+    wanted = 0.0
+    places = []
+    for task in plan.tasks():
+        if task.when is False:
+            continue
+        found = draft.find(task.id)
+        for handler in task.on_exit:
+            if "signal" not in handler.events or (longest := _longest_s(handler)) is None:
+                continue
+            wanted += longest
+            if found is not None:
+                handlers = found.node.get("on_exit")
+                places.append(found.used_at or (handlers.place if handlers else found.place))
+    if wanted > grace.handlers_s:
+        yield _warning(
+            "PR920",
+            f"after a stop the exit handlers may take {format_duration(wanted)}, and the grace "
+            f"time of {format_duration(grace.seconds)} leaves them "
+            f"{format_duration(grace.handlers_s)}",
+            places[-1] if places else None,
+            "shorten their timeouts, or raise grace together with the Pod's own grace period",
+            also,
+        )
+
+
+def _longest_s(handler: Task) -> float | None:
+    """What a handler may take by its own limits; without one it takes its share, which fits."""
+    attempts = None if handler.timeout_s is None else handler.timeout_s * (handler.retries + 1)
+    return min((s for s in (handler.deadline_s, attempts) if s is not None), default=None)
+
+
+def _torchrun(plan: RolePlan, command: Task | None, grace: Grace, also: _Also) -> Iterator[Problem]:
+    argv = None if command is None else command.args.get("argv")
+    text = " ".join(map(str, argv)) if isinstance(argv, list) else user_command(plan.job, plan.role)
+    if grace.command_s >= TORCHRUN_S or not _TORCHRUN.search(text):
+        return
+    nodes = command_nodes(plan.job, plan.role)
+    place = next((n.place for n in nodes if _TORCHRUN.search(str(n.value))), nodes[0].place)
+    yield _warning(
+        "PR921",
+        f"torchrun gives its workers {format_duration(TORCHRUN_S)} to end after a stop, and the "
+        f"command's part of the grace time is {format_duration(grace.command_s)}",
+        place,
+        "workers must have saved what counts by then; or raise grace in the runtime playbook "
+        "together with the Pod's own grace period",
+        also,
+    )
+
+
+def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator[Problem]:
+    if (forwarding := _forwarding(command)) is None:
+        return
+    found = draft.find(command.id)
+    module = found.node.get(command.module) if found else None
+    node = module.get("signals") if module else None
+    place = node.key or node.place if node else None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        steps = forwarding.steps(number)
+        last_s = max((s.after_s for s in steps), default=0.0)
+        if last_s > grace.command_s:
+            yield _warning(
+                "PR922",
+                f"what is sent {format_duration(last_s)} after {number.name} comes "
+                f"earlier: the command's part of the grace time is "
+                f"{format_duration(grace.command_s)}",
+                place,
+                f"it is sent after {format_duration(LATEST_STEP * grace.command_s)}; shorten the "
+                "wait, or raise grace together with the Pod's own grace period",
+                also,
+            )
+    if not forwarding.steps(signal.SIGTERM):
+        yield _warning(
+            "PR923",
+            "the command never hears of a stop, and is killed at the end of its time",
+            place,
+            "send it the signal that it saves its work on: SIGTERM: SIGUSR1",
+            [],
+        )
+
+
+def _forwarding(command: Task) -> Forwarding | None:
+    signals = command.args.get("signals")
+    if isinstance(signals, Late):
+        return None
+    try:
+        return read_forwarding(signals, command.args.get("signals_to"))
+    except ValueError:
+        return None  # the check of the module's arguments says so

@@ -1,0 +1,131 @@
+"""The end of a container that failed: a short message at once, and the whole summary at the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+from pairun.runtime.exitspec import EXIT_SPEC_FILE, NO_MATCH
+from pairun.runtime.exitsummary import (
+    Answer,
+    Question,
+    budget_of,
+    message_paths,
+    short_message,
+    write_message,
+)
+from pairun.runtime.forwarding import TO_HANDLERS
+from pairun.runtime.grace import Grace
+from pairun.runtime.memory import oom_kills
+from pairun.runtime.own import Letter, own_command
+from pairun.runtime.paths import log_dir, runtime_file
+from pairun.runtime.supervisor import Supervisor
+
+SUMMARY_S = 3.0
+"""How long the summary may take where no grace time bounds it."""
+
+
+class Ending:
+    """What is said of a failure, where the platform reads it.
+
+    Args:
+        pai_dir: the shared volume.
+        env: the container's environment.
+        supervisor: starts the process that works the summary out.
+        grace: the clock of a stop.
+        say: takes one line for people.
+    """
+
+    def __init__(
+        self,
+        pai_dir: str,
+        env: Mapping[str, str],
+        supervisor: Supervisor,
+        grace: Grace,
+        say: Callable[[str], None],
+    ) -> None:
+        self._env = env
+        self._supervisor = supervisor
+        self._grace = grace
+        self._say = say
+        self._log_folder = log_dir(pai_dir, env)
+        self._spec_file = runtime_file(pai_dir, EXIT_SPEC_FILE)
+        self._kills_before = oom_kills()
+        self._unmatched = NO_MATCH
+
+    def begin(self, code: int, *, of_command: bool) -> None:
+        """Write what is known at once: whatever follows, this much is said.
+
+        Args:
+            code: the exit code of what failed.
+            of_command: it is the user's command, whose code only an exit spec may replace.
+        """
+        replaced = of_command and os.path.exists(self._spec_file)
+        self._unmatched = NO_MATCH if replaced else code
+        self._write(short_message(self._unmatched, code, budget_of(self._env)))
+
+    def finish(self, code: int) -> int:
+        """Write the whole summary; returns the container's exit code.
+
+        Args:
+            code: the exit code of what failed.
+        """
+        self._tell_of_memory()
+        question = Question(
+            user_code=code,
+            unmatched_code=self._unmatched,
+            spec_file=self._spec_file,
+            log_folder=self._log_folder,
+            budget=budget_of(self._env),
+        )
+        answer = self._ask(question)
+        if answer is None:
+            # Ours failed; what the user's command said stands.
+            self._write(short_message(code, code, budget_of(self._env)))
+            return code
+        for expression in answer.stopped:
+            self._say(f"an expression of the exit spec took too long and was stopped: {expression}")
+        self._write(answer.message)
+        return answer.exit_code
+
+    def _ask(self, question: Question) -> Answer | None:
+        asked, answer = Letter(question._asdict()), Letter()
+        argv = own_command("summary", "--state-in", str(asked.fd), "--state-out", str(answer.fd))
+        until = time.monotonic() + SUMMARY_S
+
+        def left_s() -> float:
+            given = self._grace.for_summary_s()
+            own = max(0.0, until - time.monotonic())
+            return own if given is None else min(own, given)
+
+        try:
+            child = self._supervisor.start(argv, self._env)
+        except OSError as e:
+            answer.close()
+            self._say(f"the exit summary could not be started: {e.strerror}")
+            return None
+        finally:
+            asked.close()
+        status = self._supervisor.wait(child, left_s, forwarding=TO_HANDLERS)
+        content = answer.read()
+        try:
+            return None if content is None else Answer(**content)
+        except TypeError:
+            return None
+        finally:
+            if content is None:
+                self._say(f"the exit summary ended with {status}; the short one stands")
+
+    def _tell_of_memory(self) -> None:
+        now = oom_kills()
+        if now is None or self._kills_before is None or now <= self._kills_before:
+            return
+        count = now - self._kills_before
+        self._say(
+            f"the kernel killed {count} process{'es' * (count > 1)} of this container for its memory"
+        )
+
+    def _write(self, text: str) -> None:
+        for failed in write_message(message_paths(self._env, self._log_folder), text):
+            self._say(failed)

@@ -1,0 +1,208 @@
+"""Log files: they may fail at any time, and cost nothing but themselves then.
+
+The layout is OpenPAI's, whose log manager serves these files: a rotated log is a folder as
+multilog(8) makes it, with ``current`` and at most one older file beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+
+VARIABLE = "PAIRUN_LOG_BYTES"
+"""Tells the size at which a log is rotated."""
+
+LOG_BYTES = 268_435_456
+LEAST_LOG_BYTES = 4096
+"""The least size, as with multilog(8)."""
+
+RETRY_S = 0.2
+"""After a failed write, how long we leave the disk alone."""
+
+_NEWLINE = ord("\n")
+_EARLY_SHARE = 8
+_EARLY_BYTES = 65536
+_ROTATED = re.compile(r"@[0-9a-f]{24}\.[su]")
+_TAI_S = (1 << 62) + 10
+"""TAI64's label of 1970, as daemontools count: without the leap seconds that came since."""
+
+_UNITS = {
+    "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30,
+}  # fmt: skip
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+
+Data = bytes | bytearray | memoryview
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of ``268435456``, ``256Mi`` or ``1G``; None where it is neither, or too small."""
+    found = re.fullmatch(r"(\d{1,18})([kMG]|[KMG]i)?", text)
+    size = int(found[1]) * _UNITS[found[2] or ""] if found else 0
+    return size if size >= LEAST_LOG_BYTES else None
+
+
+def tai64n(seconds: float) -> str:
+    """The label of a moment: ``@`` and 24 hexadecimal digits (tai64n(8))."""
+    whole = int(seconds)
+    return f"@{_TAI_S + whole:016x}{int((seconds - whole) * 1e9):08x}"
+
+
+class LogFile:
+    """A file that is appended to.
+
+    One that cannot be written loses what comes meanwhile, and takes what comes later.
+
+    Args:
+        path: of the file; for people, its end is a name that they know.
+        complain: told of the first write that failed.
+
+    Attributes:
+        path: of the file.
+        lost: bytes that were not kept.
+        size: of the file that is open.
+        ends_whole: it ends with a newline, or is empty.
+    """
+
+    def __init__(self, path: str, complain: Callable[[str], None]) -> None:
+        self.path = path
+        self.lost = 0
+        self._complain = complain
+        self._fd: int | None = None
+        self.size = 0
+        self.ends_whole = True
+        self._again_at = 0.0
+        self._complained = False
+
+    def write(self, data: Data) -> None:
+        """Append; what cannot be kept is counted."""
+        left = memoryview(data)
+        if time.monotonic() < self._again_at:
+            self.lost += len(left)
+            return
+        try:
+            while left:
+                if self._fd is None:
+                    self._fd = self._open()
+                room = self._room(left)
+                if room == 0:
+                    self._rotate()
+                    continue
+                written = os.write(self._fd, left[:room])
+                self.size += written
+                self.ends_whole = left[written - 1] == _NEWLINE
+                left = left[written:]
+        except OSError as e:
+            self._again_at = time.monotonic() + RETRY_S
+            self.lost += len(left)
+            self._close_file()
+            if not self._complained:
+                self._complained = True
+                self._complain(f"a log cannot be written for now: {self.path}: {e.strerror}")
+
+    def create(self) -> None:
+        """Make the file now: those who look for logs find it, empty as it is.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        if self._fd is None:
+            self._fd = self._open()
+
+    def _open(self) -> int:
+        """Open the file to append to.
+
+        Raises:
+            OSError: it cannot be opened, or is no regular file.
+        """
+        return self._opened(self.path, None)
+
+    def _opened(self, path: str, folder: int | None) -> int:
+        # Nothing that stands there is trusted.
+        fd = os.open(path, _FLAGS, 0o644, dir_fd=folder)
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        self.size = found.st_size
+        with contextlib.suppress(OSError):
+            os.fchmod(fd, 0o644)
+            # whoever wrote it may have been killed within a line
+            self.ends_whole = not self.size or os.pread(fd, 1, self.size - 1) == b"\n"
+        return fd
+
+    def _room(self, data: memoryview) -> int:
+        """How many of these bytes belong into the file that is open; 0 when it is full."""
+        return len(data)
+
+    def _rotate(self) -> None:
+        raise NotImplementedError
+
+    def _close_file(self) -> None:
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
+            self._fd = None
+
+
+class RotatedLog(LogFile):
+    """A folder with ``current`` and at most one older file.
+
+    Args:
+        folder: its path; it is made when it is missing.
+        limit: the size at which ``current`` is put aside.
+        complain: told of the first write that failed.
+    """
+
+    def __init__(self, folder: str, limit: int, complain: Callable[[str], None]) -> None:
+        super().__init__(folder, complain)
+        self._limit = limit
+
+    def _open(self) -> int:
+        folder = self._folder()
+        try:
+            return self._opened("current", folder)
+        finally:
+            os.close(folder)
+
+    def _folder(self) -> int:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.path, 0o755)
+        folder = os.open(self.path, _FOLDER_FLAGS)
+        with contextlib.suppress(OSError):
+            mode = stat.S_IMODE(os.fstat(folder).st_mode)
+            if mode & 0o555 != 0o555:
+                os.fchmod(folder, mode | 0o555)
+        return folder
+
+    def _room(self, data: memoryview) -> int:
+        room = self._limit - self.size
+        if room >= len(data):
+            return len(data)
+        # A line stays whole where it ends near the limit.
+        early = min(self._limit // _EARLY_SHARE, _EARLY_BYTES)
+        first = max(room - early, 0)
+        end = bytes(data[first : max(room, 0)]).rfind(b"\n")
+        if end >= 0:
+            return first + end + 1
+        return 0 if self.ends_whole and room < early else max(room, 0)
+
+    def _rotate(self) -> None:
+        folder = self._folder()
+        try:
+            # The older one first: there is never more than one.
+            for name in os.listdir(folder):
+                if _ROTATED.fullmatch(name):
+                    os.unlink(name, dir_fd=folder)
+            self._close_file()
+            with contextlib.suppress(FileNotFoundError):
+                name = tai64n(time.time()) + ".s"
+                os.rename("current", name, src_dir_fd=folder, dst_dir_fd=folder)
+            self._fd = self._opened("current", folder)
+        finally:
+            os.close(folder)

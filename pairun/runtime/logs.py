@@ -1,0 +1,273 @@
+"""The logs of the container, in OpenPAI's layout, and the lines that PID 1 itself has to say.
+
+What the user's command prints goes to the container's own streams and to three rotated logs; what
+tasks print, and our own lines, to ``runtime.log``. Nothing here may cost the job: what cannot be
+kept is counted, and the count is said at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from pairun.redaction import Redactor
+from pairun.runtime.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
+from pairun.runtime.pump import PIPE_BYTES, ContainerStream, Pump, Raw, Shared, Sink
+
+STALL_S = 10.0
+"""At the end, how long we wait for a reader who takes nothing."""
+
+LONGEST_S = 60.0
+"""And for one who takes little."""
+
+BRIEFLY_S = 0.2
+_STEP_S = 0.005
+_FOR_GOOD = frozenset(
+    {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+)
+
+Streams = tuple[int, int]
+
+
+def dated(text: str, now: float) -> str:
+    """A line of ``runtime.log``: the date as date(1) prints it, who, what."""
+    date = time.strftime("%a %b %e %H:%M:%S %Z %Y", time.localtime(now))
+    return f"[{date}] [openpai-runtime] {text}\n"
+
+
+class Logs:
+    """All logs of one runtime phase.
+
+    Args:
+        folder: the Pod's log directory; init has made it.
+        redactor: what no log may hold.
+        size: what `VARIABLE` says, or None.
+    """
+
+    def __init__(self, folder: str, redactor: Redactor, size: str | None = None) -> None:
+        self._folder = folder
+        self._redactor = redactor
+        self._said: set[str] = set()
+        self._speaker = _Speaker()
+        self._files: list[LogFile] = []
+        self._pumps: list[Pump] = []
+        self._tasks: list[Pump] = []
+        self._user: list[Pump] = []
+        self._runtime: Shared | None = None
+        self._early: list[bytes] | None = []
+        self._limit = LOG_BYTES
+        self._size = size
+
+    def open(self) -> None:
+        """Open ``runtime.log``; what was said before goes there now."""
+        if self._size:
+            self._limit = parse_size(self._size) or LOG_BYTES
+        file = LogFile(os.path.join(self._folder, "runtime.log"), self._complain)
+        if self._can(file):
+            self._runtime = Shared(file, self._limit)
+            self._files.append(file)
+            for line in self._early or ():
+                self._runtime.add(line)
+        self._early = None
+        if self._size and parse_size(self._size) is None:
+            self.say(f"{VARIABLE}={self._size!r} is not a size like 256Mi; {LOG_BYTES} bytes hold")
+
+    # --- our own lines ---
+
+    def say(self, text: str, shown: str | None = None) -> None:
+        """Say a line: to ``runtime.log``, and to people on the container's standard error.
+
+        Args:
+            text: the line.
+            shown: what people see, where that is something else.
+        """
+        self._speaker.say(self._line(f"[pairun] {text}\n" if shown is None else shown))
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Write a line to ``runtime.log`` alone."""
+        line = self._line(dated(text, time.time()))
+        if self._runtime is not None:
+            self._runtime.add(line)
+        elif self._early is not None:
+            self._early.append(line)
+
+    def _line(self, text: str) -> bytes:
+        return self._redactor.redact(text.encode("utf-8", "surrogateescape"))
+
+    def _complain(self, text: str) -> None:
+        """Say a line of a pump, once; a pump waits for nobody."""
+        if text not in self._said:
+            self._said.add(text)
+            self._speaker.say(self._line(f"[pairun] {text}\n"), wait=False)
+            self.note(text)
+
+    # --- the pipes of processes ---
+
+    def task_streams(self) -> Streams | None:
+        """Standard output and error of tasks, or None for our own; they stay open."""
+        if not self._tasks:
+            shared = self._runtime
+            sinks: list[list[Sink]] = [[shared.lines()] if shared else [] for _ in (1, 2)]
+            self._tasks = self._start(sinks, None)
+        return _writers(self._tasks)
+
+    def user_streams(self) -> Streams | None:
+        """Standard output and error of the user's command, or None for our own."""
+        own = [self._rotated(name) for name in ("user-stdout", "user-stderr")]
+        both = self._rotated("user-all")
+        shared = None if both is None else Shared(both)
+        sinks: list[list[Sink]] = [
+            [*([Raw(file)] if file else []), *([shared.lines()] if shared else [])] for file in own
+        ]
+        self._files += [file for file in (*own, both) if file]
+        self._user = self._start(sinks, PIPE_BYTES)
+        return _writers(self._user)
+
+    def command_started(self) -> None:
+        """Let the user's processes alone hold their ends, so that we see theirs."""
+        for pump in self._user:
+            pump.close_writer()
+
+    # --- the end ---
+
+    def settle(self, seconds: float = BRIEFLY_S) -> None:
+        """Wait for what was printed so far to be passed on, but not for long."""
+        _wait(self._pumps, lambda: seconds, stall_s=seconds)
+
+    def complete(self, left_s: Callable[[], float | None]) -> None:
+        """Complete the files of the user's command: all that was printed so far is in them.
+
+        Args:
+            left_s: seconds that this may take, or None for no other limit than ours; asked often.
+        """
+        for pump in _wait(self._user, left_s):
+            pump.take_over()
+        for pump in self._user:
+            pump.flush()
+
+    def close(self, left_s: Callable[[], float | None]) -> None:
+        """Write all that is left, say what was lost, and close the files.
+
+        Args:
+            left_s: as for `complete`.
+        """
+        for pump in self._pumps:
+            pump.close_writer()
+        _wait(self._pumps, left_s)
+        for pump in self._pumps:
+            if not pump.ended.is_set():
+                pump.take_over()
+        for file in self._files:
+            if file.lost:
+                self.say(f"not kept: {file.lost} bytes of {file.path}")
+        for lost, name in ((sum(p.lost for p in ps), name) for name, ps in self._by_stream()):
+            if lost:
+                self.say(f"not written: {lost} bytes of {name}")
+        self._speaker.close(BRIEFLY_S)
+
+    def _by_stream(self) -> list[tuple[str, list[Pump]]]:
+        names = ("standard output", "standard error")
+        return [
+            (name, [*self._tasks[n : n + 1], *self._user[n : n + 1]])
+            for n, name in enumerate(names)
+        ]
+
+    # --- files ---
+
+    def _start(self, sinks: list[list[Sink]], pipe_bytes: int | None) -> list[Pump]:
+        """Start a pump for standard output and one for standard error; none where we cannot."""
+        started: list[Pump] = []
+        try:
+            for fd, its in zip((1, 2), sinks, strict=True):
+                stream = ContainerStream(fd, self._complain)
+                pump = Pump(stream, its, self._redactor, self._complain, pipe_bytes)
+                started.append(pump)
+                pump.start()
+        except (OSError, RuntimeError) as e:
+            # No file descriptor or thread to be had. The job needs neither.
+            for pump in started:
+                pump.close_writer()
+            self.say(f"no log is kept, and secrets are not masked, of what is started now: {e}")
+            return []
+        self._pumps += started
+        return started
+
+    def _rotated(self, name: str) -> RotatedLog | None:
+        log = RotatedLog(os.path.join(self._folder, name), self._limit, self._complain)
+        return log if self._can(log) else None
+
+    def _can(self, file: LogFile) -> bool:
+        """Whether a file can be written, now or later; says why not, once per reason."""
+        try:
+            file.create()
+        except OSError as e:
+            if e.errno in _FOR_GOOD:
+                self._complain(f"no logs are kept in {self._folder}: {e.strerror}")
+                return False
+        return True
+
+
+def _writers(pumps: list[Pump]) -> Streams | None:
+    return (pumps[0].writer, pumps[1].writer) if pumps else None
+
+
+def _wait(
+    pumps: Iterable[Pump], left_s: Callable[[], float | None], stall_s: float = STALL_S
+) -> list[Pump]:
+    """Wait until pumps have passed on what has come; returns those whose reader is too slow."""
+    marks = {pump: pump.mark() for pump in pumps}
+    began = moved = time.monotonic()
+    taken = -1
+    while busy := [p for p, mark in marks.items() if not p.is_done(mark)]:
+        now, so_far = time.monotonic(), sum(p.taken for p in busy)
+        if so_far != taken:
+            taken, moved = so_far, now
+        left = left_s()
+        limit = LONGEST_S if left is None else min(LONGEST_S, max(left, BRIEFLY_S))
+        if now - began >= limit or now - moved >= stall_s:
+            return busy
+        busy[0].ended.wait(_STEP_S)
+    return []
+
+
+class _Speaker:
+    """Writes to standard error in a thread: its reader may be slow, and signals wait for nobody."""
+
+    def __init__(self) -> None:
+        self._stream = ContainerStream(2, lambda _: None)
+        self._queue: queue.SimpleQueue[tuple[bytes, threading.Event] | None] = queue.SimpleQueue()
+        self._is_prompt = True
+        self._thread: threading.Thread | None = threading.Thread(target=self._run, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._thread = None
+
+    def say(self, line: bytes, *, wait: bool = True) -> None:
+        """Write a line; returns when it is written, or soon."""
+        if self._thread is None:
+            self._stream.write(line)
+            return
+        written = threading.Event()
+        self._queue.put((line, written))
+        if wait:
+            # Once somebody was slow we do not wait again until he has caught up.
+            self._is_prompt = written.wait(BRIEFLY_S if self._is_prompt else 0.0)
+
+    def close(self, seconds: float) -> None:
+        """Wait for what is left, up to a time."""
+        self._queue.put(None)
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            with contextlib.suppress(Exception):
+                self._stream.write(item[0])
+            item[1].set()

@@ -1,0 +1,86 @@
+"""The grace time: everything together ends before the platform would kill it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from pairun.runtime.grace import Grace
+
+SECONDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("seconds", [0.1, *SECONDS, 30, 60, 600, 86400])
+def test_the_parts_fill_the_whole(seconds: float) -> None:
+    """Command, handlers, summary and margin each have a part, and no more than there is."""
+    grace = Grace(seconds)
+    parts = [grace.command_s, grace.handlers_s, grace.summary_s, grace.margin_s]
+    assert all(part > 0 for part in parts)
+    assert sum(parts) == pytest.approx(seconds)
+    assert grace.for_command_s() is grace.for_summary_s() is grace.left_s() is None
+    grace.begin(signal.SIGTERM)
+    left = [grace.for_command_s(), grace.for_handlers_s(), grace.for_summary_s(), grace.left_s()]
+    assert all(x is not None for x in left)
+    assert sorted(x for x in left if x is not None) == left
+
+
+def test_never_longer_than_the_grace_time(volume: Any, start: Any, succeeded: Any) -> None:
+    """Whatever ignores TERM and hangs (command, its escaped child, handlers), we end in time.
+
+    Ten phases at once, with grace times of 1 to 10 seconds.
+    """
+    hang = "trap '' TERM; echo hangs; while :; do sleep 0.2; done"
+    volume.tasks(tasks=succeeded, handlers={"failed": False}, run={"handlers": hang})
+    volume.command(f'setsid bash -c "{hang.replace("hangs", "escaped")}" &\n{hang}')
+    phases = [(s, start(PAIRUN_GRACE=f"{s}s")) for s in SECONDS]
+    for _, running in phases:
+        for _ in range(2):
+            running.line(("hangs", "escaped"))
+    began = {}
+    for seconds, running in phases:
+        began[seconds] = time.monotonic()
+        running.signal(signal.SIGTERM)
+    for seconds, running in phases:
+        assert running.end() == 137
+        took = time.monotonic() - began[seconds]
+        assert took < seconds, (seconds, took)
+        # and the command had what is its own
+        assert took > Grace(seconds).command_s
+        assert running.got("[pairun] the time is over")
+
+
+def test_as_soon_as_nothing_is_left(volume: Any, start: Any, print_signals: str) -> None:
+    """What ends early is not waited for: neither the grace time nor a drain is slept through."""
+    volume.plan["grace_s"] = 600.0
+    volume.save()
+    volume.command(f"{print_signals} SIGTERM & {print_signals} SIGTERM & wait")
+    running = start()
+    running.line("ready")
+    running.line("ready")
+    began = time.monotonic()
+    running.signal(signal.SIGTERM)
+    assert running.end() == 143
+    assert time.monotonic() - began < 2.0
+
+
+def test_twice_during_handlers(volume: Any, start: Any, succeeded: Any) -> None:
+    """Further stops while handlers run end nothing early and change no code."""
+    volume.tasks(
+        tasks=succeeded,
+        handlers={"failed": False},
+        run={"handlers": "trap '' TERM; echo cleaning; sleep 0.5; echo cleaned"},
+    )
+    volume.command("trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+    running = start(PAIRUN_GRACE="20s")
+    running.line("ready")
+    running.signal(signal.SIGTERM)
+    running.line("cleaning")
+    running.signal(signal.SIGTERM)
+    running.signal(signal.SIGINT)
+    assert running.end() == 3
+    assert running.got("cleaned")
+    assert len(running.got("[pairun] told to stop by SIGTERM")) == 2
+    assert running.got("[pairun] told to stop by SIGINT")
