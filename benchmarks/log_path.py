@@ -7,18 +7,16 @@ two files: PID 1 with all that it does besides (whole lines in one of the files,
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import shutil
 import string
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 
 from benchmarks.measure import ROOT, NotMeasured, Row, smallest_ms
-from pairun.executor.plan import Plan, SecretStore, Task, dump_plan
+from benchmarks.volume import prepare, program
 
 BYTES = 250_000_000
 SECRETS = 10
@@ -26,7 +24,6 @@ TIMES_TEE = 2.0
 TIMES_TEE_WITH_SECRETS = 5.0
 TIMES_FASTER = 6.0
 
-_BUNDLE = ROOT / "build" / "bundle" / "runtime"
 _OLD_CHAIN = """
 mkfifo one all
 multilog s268435456 n2 ./user-stdout < one & multilog s268435456 n2 ./user-all < all &
@@ -41,15 +38,15 @@ def rows() -> Iterator[Row]:
     Raises:
         NotMeasured: the programs of the old chain are not here.
     """
-    program, name = _program()
+    argv, name = program()
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "data"
         _write_data(data)
         tee = smallest_ms(lambda: _shell(data, 'cat "$DATA" | tee a b | cat > /dev/null'), 3)
-        plain = smallest_ms(lambda: _through_pid1(data, program, 0), 3)
+        plain = smallest_ms(lambda: _through_pid1(data, argv, 0), 3)
         note = f"{name}, {_speed(plain)}"
         yield Row("250 MB of output", plain, TIMES_TEE * tee, "tee a b", tee, note)
-        masked = smallest_ms(lambda: _through_pid1(data, program, SECRETS), 3)
+        masked = smallest_ms(lambda: _through_pid1(data, argv, SECRETS), 3)
         note = f"{name}, {_speed(masked)}"
         what = f"the same with {SECRETS} secrets"
         yield Row(what, masked, TIMES_TEE_WITH_SECRETS * tee, "tee a b", tee, note)
@@ -59,15 +56,6 @@ def rows() -> Iterator[Row]:
         yield Row(
             "250 MB of output", plain, old / TIMES_FASTER, "tee and multilog", old, _speed(old)
         )
-
-
-def _program() -> tuple[list[str], str]:
-    """The runtime phase: the bundle where there is one that is up to date, else this Python."""
-    sources = [*(ROOT / "pairun" / "runtime").glob("*.py"), ROOT / "pairun" / "redaction.py"]
-    sources.append(ROOT / "bundle" / "_scan.c")
-    if _BUNDLE.exists() and _BUNDLE.stat().st_mtime > max(s.stat().st_mtime for s in sources):
-        return [str(_BUNDLE)], "the bundle"
-    return [sys.executable, "-m", "pairun", "runtime"], "this Python, without a bundle"
 
 
 def _write_data(path: pathlib.Path) -> None:
@@ -87,24 +75,13 @@ def _shell(data: pathlib.Path, script: str) -> None:
         subprocess.run(["bash", "-c", script], check=True, cwd=folder, env=env, stderr=-3)
 
 
-def _through_pid1(data: pathlib.Path, program: list[str], secrets: int) -> None:
+def _through_pid1(data: pathlib.Path, argv: list[str], secrets: int) -> None:
     with tempfile.TemporaryDirectory(dir=data.parent) as folder:
         volume = pathlib.Path(folder)
-        (volume / "logs" / "local").mkdir(parents=True)
-        (volume / "runtime.d").mkdir()
-        store = SecretStore(tuple(_secret(n) for n in range(secrets)))
-        plan = Plan(
-            phase="runtime",
-            steps=(Task(id="user_command", name="The command", module="user_command", args={}),),
-            modules={},
-        )
-        (volume / "runtime.d" / "plan.json").write_text(json.dumps(dump_plan(plan, store)))
-        (volume / "runtime.d" / "secrets.json").write_text(json.dumps(store.dump()))
-        (volume / "runtime.d" / "user.sh").write_text(f"exec cat {data}\n")
-        env = {**os.environ, "PAIRUN_PAI_DIR": folder}
-        env.pop("FC_POD_UID", None)
+        hidden = tuple(_secret(n) for n in range(secrets))
+        env = prepare(volume, f"exec cat {data}\n", hidden)
         script = 'set -o pipefail; "$@" 2> /dev/null | cat > /dev/null'
-        subprocess.run(["bash", "-c", script, "-", *program], check=True, cwd=ROOT, env=env)
+        subprocess.run(["bash", "-c", script, "-", *argv], check=True, cwd=ROOT, env=env)
         kept = volume / "logs" / "local" / "user-all" / "current"
         if kept.stat().st_size != data.stat().st_size:
             raise RuntimeError(f"of the output {kept.stat().st_size} bytes were kept")

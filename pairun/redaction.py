@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Protocol
-from urllib.parse import quote, quote_plus
 
 MASK = "******"
 MIN_BYTES = 4
@@ -178,6 +177,9 @@ def _forms(secret: str) -> Iterator[bytes]:
 
 
 def _encodings(secret: str) -> Iterator[bytes]:
+    # Heavy, and needed only where there are secrets.
+    from urllib.parse import quote, quote_plus
+
     raw = secret.encode("utf-8", "surrogateescape")
     yield raw
     for ascii_only in (True, False):

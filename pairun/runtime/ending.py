@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from pairun.runtime.exitspec import EXIT_SPEC_FILE, NO_MATCH
-from pairun.runtime.exitsummary import (
-    Answer,
-    Question,
-    budget_of,
-    message_paths,
-    short_message,
-    write_message,
-)
 from pairun.runtime.forwarding import TO_HANDLERS
 from pairun.runtime.grace import Grace
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.own import Letter, own_command
 from pairun.runtime.paths import log_dir, runtime_file
 from pairun.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    # A job that succeeds needs none of it, and starts sooner without.
+    from pairun.runtime.exitsummary import Answer, Question
 
 SUMMARY_S = 3.0
 """How long the summary may take where no grace time bounds it."""
@@ -63,7 +60,7 @@ class Ending:
         """
         replaced = of_command and os.path.exists(self._spec_file)
         self._unmatched = NO_MATCH if replaced else code
-        self._write(short_message(self._unmatched, code, budget_of(self._env)))
+        self._write_short(self._unmatched, code)
 
     def finish(self, code: int) -> int:
         """Write the whole summary; returns the container's exit code.
@@ -71,6 +68,8 @@ class Ending:
         Args:
             code: the exit code of what failed.
         """
+        from pairun.runtime.exitsummary import Question, budget_of
+
         self._tell_of_memory()
         question = Question(
             user_code=code,
@@ -82,7 +81,7 @@ class Ending:
         answer = self._ask(question)
         if answer is None:
             # Ours failed; what the user's command said stands.
-            self._write(short_message(code, code, budget_of(self._env)))
+            self._write_short(code, code)
             return code
         for expression in answer.stopped:
             self._say(f"an expression of the exit spec took too long and was stopped: {expression}")
@@ -90,6 +89,8 @@ class Ending:
         return answer.exit_code
 
     def _ask(self, question: Question) -> Answer | None:
+        from pairun.runtime.exitsummary import Answer
+
         asked, answer = Letter(question._asdict()), Letter()
         argv = own_command("summary", "--state-in", str(asked.fd), "--state-out", str(answer.fd))
         until = time.monotonic() + SUMMARY_S
@@ -126,6 +127,13 @@ class Ending:
             f"the kernel killed {count} process{'es' * (count > 1)} of this container for its memory"
         )
 
+    def _write_short(self, exit_code: int, user_code: int) -> None:
+        from pairun.runtime.exitsummary import budget_of, short_message
+
+        self._write(short_message(exit_code, user_code, budget_of(self._env)))
+
     def _write(self, text: str) -> None:
+        from pairun.runtime.exitsummary import message_paths, write_message
+
         for failed in write_message(message_paths(self._env, self._log_folder), text):
             self._say(failed)

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 DEFAULT_PAI_DIR = "/usr/local/pai"
 
+JOURNAL = "journal.jsonl"
+"""The journal, in the Pod's log directory."""
+
 
 def pai_dir() -> str:
     """The shared volume: `DEFAULT_PAI_DIR` unless ``PAIRUN_PAI_DIR`` names another path."""
@@ -35,4 +38,4 @@ def log_dir(root: str, env: Mapping[str, str]) -> str:
 
 def journal_file(root: str, env: Mapping[str, str]) -> str:
     """The path of the Pod's journal; the arguments are those of `log_dir`."""
-    return os.path.join(log_dir(root, env), "journal.jsonl")
+    return os.path.join(log_dir(root, env), JOURNAL)

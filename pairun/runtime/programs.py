@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 
 from pairun.errors import Problem
@@ -36,7 +35,7 @@ def find_shell(env: Mapping[str, str], shells: Sequence[str]) -> str:
     """
     path = env.get("PATH", os.defpath)
     for shell in shells:
-        if found := shutil.which(shell, path=path):
+        if found := next(filter(_may_run, _candidates(shell, path)), None):
             return found
     raise Unstartable(
         NOT_FOUND,
@@ -56,11 +55,9 @@ def find_program(env: Mapping[str, str], name: str) -> str:
         Unstartable: there is none that can be executed.
     """
     search = env.get("PATH", os.defpath)
-    paths = [name] if "/" in name else [os.path.join(d, name) for d in search.split(os.pathsep)]
-    found = [p for p in paths if os.path.lexists(p)]
-    for path in found:
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
+    found = [p for p in _candidates(name, search) if os.path.lexists(p)]
+    if usable := next(filter(_may_run, found), None):
+        return usable
     if found:
         raise not_startable(found[0], _why(found[0]))
     where = "" if "/" in name else f" in PATH ({search})"
@@ -85,6 +82,17 @@ def why_not(error: OSError) -> str:
             "it is a program of another machine, or a script without a first line that says of what"
         )
     return error.strerror or str(error)
+
+
+def _candidates(name: str, search: str) -> list[str]:
+    if "/" in name:
+        return [name]
+    # An empty entry is the working directory (POSIX, 8.3).
+    return [os.path.join(folder or ".", name) for folder in search.split(os.pathsep)]
+
+
+def _may_run(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
 def _why(path: str) -> str:

@@ -1,0 +1,126 @@
+"""What PID 1 costs a job: its start, its memory, the way of a signal, its end."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+from benchmarks.measure import ROOT, Row, smallest_ms
+from benchmarks.volume import prepare, program
+from pairun.runtime.exitspec import SCHEMA_VERSION
+
+START_MS = 40.0
+IDLE_MB = 15.0
+SIGNAL_MS = 10.0
+END_MS = 50.0
+SUMMARY_MS = 500.0
+LOG_BYTES = 10 * 1024 * 1024
+TIMES = 7
+
+
+def rows() -> Iterator[Row]:
+    """Each cost beside a process that does nothing else."""
+    argv, name = program()
+    nothing = smallest_ms(lambda: subprocess.run(["/bin/true"], check=True), TIMES)
+    moments = [_moments(argv) for _ in range(TIMES)]
+    for what, goal, take in (
+        ("start to the user's command", START_MS, lambda m: m["start"]),
+        ("TERM to the user's process", SIGNAL_MS, lambda m: m["signal"]),
+        ("its end to the container's", END_MS, lambda m: m["end"]),
+    ):
+        yield Row(what, min(map(_milliseconds(take), moments)), goal, "/bin/true", nothing, name)
+    megabytes = min(m["idle_mb"] for m in moments)
+    yield Row(
+        "idle memory of PID 1", megabytes, IDLE_MB, "MB, shown as ms", IDLE_MB,
+        f"{name}, {megabytes:.1f} MB",
+    )  # fmt: skip
+    without = smallest_ms(lambda: _failing(argv, specs=0), 3)
+    whole = smallest_ms(lambda: _failing(argv, specs=27), 3)
+    yield Row(
+        "exit summary of 10 MiB, 27 specs", whole - without, SUMMARY_MS,
+        "a failure without specs", without, name,
+    )  # fmt: skip
+
+
+def _milliseconds(take: Callable[[dict[str, float]], float]) -> Callable[[dict[str, float]], float]:
+    return lambda moments: take(moments) * 1000
+
+
+_COMMAND = r"""
+trap 'date +%s.%N >&2; exit 0' TERM
+date +%s.%N >&2
+while :; do sleep 0.005; done
+"""
+
+
+def _moments(argv: list[str]) -> dict[str, float]:
+    """Seconds from start to command, from TERM to its trap, from its end to ours; and megabytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = prepare(pathlib.Path(folder), _COMMAND)
+        began = time.time()
+        process = subprocess.Popen(
+            argv, cwd=ROOT, env=env, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        started = _stamp(process)
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found is not None
+        asked = time.time()
+        process.send_signal(signal.SIGTERM)
+        trapped = _stamp(process)
+        process.wait()
+        ended = time.time()
+        assert process.stderr is not None
+        process.stderr.close()
+    return {
+        "start": started - began,
+        "signal": trapped - asked,
+        "end": ended - trapped,
+        "idle_mb": int(found[1]) / 1024,
+    }
+
+
+def _stamp(process: subprocess.Popen[str]) -> float:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if re.fullmatch(r"\d+\.\d+\n", line):
+            return float(line)
+    raise RuntimeError("the command did not run")
+
+
+def _failing(argv: list[str], specs: int) -> None:
+    """A job that failed, with a long log and an exit spec whose words the log holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        volume = pathlib.Path(folder)
+        env = prepare(volume, "exit 3\n")
+        words = [f"error {chr(97 + n)} in step" for n in range(specs)]
+        document = {
+            "schema": SCHEMA_VERSION,
+            "specs": [
+                {
+                    "code": 200 + n,
+                    "patterns": [
+                        {"userLogRegex": {"regex": f"(?i:{w} x.*y)", "go": w, "any_of": [w]}}
+                    ],
+                }
+                for n, w in enumerate(words)
+            ],
+        }
+        (volume / "runtime.d" / "exit-spec.json").write_text(json.dumps(document))
+        log = volume / "logs" / "local" / "user-all"
+        log.mkdir()
+        lines = b"".join(
+            b"step %d loss 0.5 accuracy 0.9 and no trouble at all\n" % n for n in range(9999)
+        )
+        with (log / "current").open("wb") as f:
+            while f.tell() < LOG_BYTES:
+                f.write(lines)
+        code = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, check=False).returncode
+        if code != 255:
+            raise RuntimeError(f"the job ended with {code}")
