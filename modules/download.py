@@ -228,6 +228,8 @@ def _mistakes(entry: Mapping[str, str | Secret]) -> Iterator[str]:
         yield f"there is no '{key}': an entry has {', '.join(_KEYS)}"
     if not entry.get("url"):
         yield "'url' is missing"
+    elif said := _address_mistake(reveal(entry["url"])):
+        yield said
     if bool(entry.get("dest")) == bool(entry.get("unpack")):
         yield "give either 'dest' or 'unpack'"
     for key in ("dest", "unpack"):
@@ -242,6 +244,23 @@ def _mistakes(entry: Mapping[str, str | Secret]) -> Iterator[str]:
         yield "'mode' must be octal text, for example '0644'"
     if "unpack" in entry and "mode" in entry:
         yield "'mode' is of a file; what an archive holds has its own"
+
+
+def _address_mistake(url: str) -> str | None:
+    """What is wrong with an address; of itself it shows its scheme alone."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises for what is no number, or too large a one
+    except ValueError:
+        return "'url' has a host or a port that cannot be one"
+    if parts.scheme not in ("http", "https"):
+        is_scheme = re.fullmatch("[a-z][a-z0-9+.-]{0,15}", parts.scheme) and "://" in url
+        return "'url' must be an http or https address" + (
+            f", not {parts.scheme}" if is_scheme else ""
+        )
+    if "@" in parts.netloc:
+        return "'url' may hold no user and no password: they go into 'headers', as Authorization"
+    return None if parts.hostname else "'url' names no server"
 
 
 def _facts(item: _Item, fetched: FetchedFile) -> dict[str, Any]:

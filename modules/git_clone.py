@@ -48,7 +48,9 @@ _ALLOWED: dict[str, tuple[str, bool]] = {
     "--quiet": ("--quiet", False),
     "-q": ("--quiet", False),
 }
-_NUMBERS = ("--depth", "--jobs")
+# With the least that each may be; git keeps both as an int of C.
+_NUMBERS = {"--depth": 1, "--jobs": 0}
+_LARGEST = 2**31 - 1
 
 # What git may speak; a local path only where the repository itself is one.
 _PROTOCOLS = ("https", "http", "ssh", "git")
@@ -280,7 +282,7 @@ class GitClone(StateModule):
     lfs: bool = arg("Fetch what is kept in Git LFS; false leaves the pointers.", default=True)
     stall: Duration = arg("Give up when nothing comes for so long.", default=Duration(60))
     options: list[str] = arg(
-        "Further options of `git clone`; see the list of allowed ones.", factory=list
+        f"Further options of `git clone`, of these: {', '.join(_ALLOWED)}.", factory=list
     )
 
     def require(self) -> Iterator[str]:
@@ -292,14 +294,14 @@ class GitClone(StateModule):
             yield "'commit' must be at least 4 hexadecimal digits; a branch or tag goes to 'branch'"
         if self.branch is not None and (not self.branch or self.branch.startswith("-")):
             yield f"'branch' must be the name of a branch or tag, not {self.branch!r}"
-        if self.depth is not None and self.depth < 1:
-            yield "'depth' must be at least 1"
+        if self.depth is not None and not 1 <= self.depth <= _LARGEST:
+            yield f"'depth' must be at least 1 and at most {_LARGEST}"
         if self.stall < 1:
             yield "'stall' must be at least 1s"
         try:
             given = [name for name, _ in _parsed(self.options)]
         except ValueError as e:
-            yield str(e)
+            yield f"'options': {e}"
             return
         for name, value in (("--branch", self.branch), ("--depth", self.depth)):
             if given.count(name) + (value is not None) > 1:
@@ -677,15 +679,20 @@ def _parsed(options: Iterable[str]) -> list[tuple[str, str | None]]:
             has_value = value
         if name not in _ALLOWED or (has_value and not _ALLOWED[name][1]):
             raise ValueError(
-                f"the option {word!r} of git clone is not allowed; allowed: {_names()}"
+                f"the option {word!r} of git clone is not allowed; allowed: {', '.join(_ALLOWED)}"
             )
         name, takes_value = _ALLOWED[name]
         if takes_value and not has_value:
             value = words.pop(0) if words else ""
         if takes_value and (not value or value.startswith("-")):
             raise ValueError(f"the option {name} of git clone needs a value")
-        if name in _NUMBERS and not value.isdecimal():
-            raise ValueError(f"the option {name} of git clone needs a number, not {value!r}")
+        if name in _NUMBERS and not (
+            re.fullmatch("[0-9]{1,10}", value) and _NUMBERS[name] <= int(value) <= _LARGEST
+        ):
+            raise ValueError(
+                f"the option {name} of git clone needs a number from {_NUMBERS[name]} to "
+                f"{_LARGEST}, not {value!r}"
+            )
         out.append((name, value if takes_value else None))
     return out
 
@@ -695,10 +702,6 @@ def _split(item: str) -> list[str]:
         return shlex.split(item)
     except ValueError as e:
         raise ValueError(f"the option {item!r} of git clone cannot be read: {e}") from e
-
-
-def _names() -> str:
-    return ", ".join(_ALLOWED)
 
 
 def _words(options: Iterable[tuple[str, str | None]]) -> list[str]:

@@ -25,6 +25,7 @@ from pairun.module import (
     Transient,
     arg,
     define,
+    format_duration,
     reveal,
 )
 
@@ -103,6 +104,10 @@ def parse_reference(text: str) -> Reference:
     rest = rest[scheme.end() :] if scheme else rest
     if re.fullmatch("[0-9a-f]{64}", rest):
         raise ValueError(f"{rest!r} is an image's id, and no repository")
+    first, slash, _ = rest.partition("/")
+    if slash and "@" in first:
+        # Not a word of it: a password may stand anywhere.
+        raise ValueError("a user or password stands before the registry's name: 'auth' takes them")
     name, has_digest, digest = rest.partition("@")
     if has_digest:
         _check_digest(digest)
@@ -382,7 +387,7 @@ class ImageCheck(CheckModule):
                 return f"{reference} is there" + (f" for {self.platform}" if self.platform else "")
             if wait is None or number == self.tries or ctx.now() + wait >= end:
                 break
-            ctx.log(f"try {number} of {self.tries}: {trouble}")
+            ctx.log(f"try {number} of {self.tries}: {trouble}; next in {format_duration(wait)}")
             ctx.sleep(wait)
         ctx.log(f"whether {reference} is there is unknown: {trouble}")
         return f"unknown: {trouble}"

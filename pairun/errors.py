@@ -32,7 +32,7 @@ class Source:
         text: the decoded text, or empty when it could not be decoded.
     """
 
-    __slots__ = ("_hidden", "_lines", "file", "layer", "text")
+    __slots__ = ("_concealed", "_hidden", "_lines", "file", "layer", "text")
 
     def __init__(self, file: str, layer: str, text: str) -> None:
         self.file = file
@@ -40,6 +40,31 @@ class Source:
         self.text = text
         self._lines: list[str] | None = None
         self._hidden: set[int] | None = None
+        self._concealed: frozenset[str] = frozenset()
+
+    @property
+    def concealed(self) -> frozenset[str]:
+        """Parts of the text that nobody may be shown."""
+        return self._concealed
+
+    def conceal(self, texts: Iterable[str]) -> None:
+        """Keep parts of the text, and the lines with them, out of everything that is shown."""
+        new = {t for t in texts if t} - self._concealed
+        self._concealed |= new
+        parts = {p.strip() for t in new for p in t.split("\n")}
+        parts = {p for p in parts if len(p) >= _LEAST_CONCEALED}
+        if parts:
+            for number, line in enumerate(self.text.split("\n"), 1):
+                if any(p in line for p in parts):
+                    self.hide(number, number)
+
+    def mask(self, text: str) -> str:
+        """A text without what is concealed."""
+        if not self._concealed:
+            return text
+        from pairun.redaction import Redactor
+
+        return Redactor(self._concealed).text(text)
 
     def line(self, number: int) -> str:
         """The text of line ``number`` (from 1), or empty where there is none or it is secret."""
@@ -56,7 +81,8 @@ class Source:
     def _secret_lines(self) -> set[int]:
         # A job's secrets must not be shown even when the text does not parse, so the block is
         # found by shape: a `secrets` key in column 0 up to the next word in column 0, or, in
-        # JSON or a flow mapping, everything from the key on.
+        # JSON or a flow mapping, everything from the key on. So is a single line that holds a
+        # password or the like, or an address with a login.
         if self._hidden is None:
             self._hidden = set()
             inside = False
@@ -65,13 +91,31 @@ class Source:
                 if re.search(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""", line):
                     self._hidden.update(range(number, len(lines) + 1))
                     break
-                if re.match(r"""["']?secrets["']?\s*:""", line):
+                key = re.match(r"""["']?([\w-]+)["']?\s*:""", line)
+                if key and _means_secrets(key[1]):
                     inside = True
                 elif inside and re.match(r"[\w\"']", line):
                     inside = False
-                if inside:
+                if inside or _SECRET_LINE.search(line):
                     self._hidden.add(number)
         return self._hidden
+
+
+_LEAST_CONCEALED = 4
+_SECRET_LINE = re.compile(
+    r"""(?i)(?:pass?wo?r?d|passwd|token|secret|authori[sz]ation)["']?[ \t]*:[ \t]+"""
+    r"""(?!["']?(?:\{\{|<%|\$)|["']?[ \t]*(?:$|[#{\[&*|>]))"""
+    r"""|://[^\s/@:"'<>{}`]*:[^\s/"'<>{}`$][^\s/"'<>{}`]*@"""
+)
+
+
+def _means_secrets(word: str) -> bool:
+    """Whether a key is ``secrets``, also one that is misspelt."""
+    if word == "secrets" or word[:1] not in "sS":
+        return word == "secrets"
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, word.lower(), "secrets").ratio() >= 0.8
 
 
 class Place(NamedTuple):
@@ -190,6 +234,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     return f"known here: {', '.join(sorted(words))}" if 0 < len(words) <= 12 else None
 
 
+def masked(p: Problem) -> Problem:
+    """A problem without what the texts that it points into keep concealed."""
+    for place in (p.place, *(at for _, at in p.also)):
+        if place is not None and place.source.concealed:
+            hint = None if p.hint is None else place.source.mask(p.hint)
+            p = p._replace(message=place.source.mask(p.message), hint=hint)
+    return p
+
+
 def render(p: Problem, *, color: bool = False) -> str:
     """The text a person reads, at most five short lines per place.
 
@@ -201,6 +254,7 @@ def render(p: Problem, *, color: bool = False) -> str:
         ("\033[31m", "\033[33m", "\033[34m", "\033[1m", "\033[0m") if color else ("",) * 5
     )
     tint = red if p.severity == "error" else yellow
+    p = masked(p)
     out = [f"{tint}{p.severity}[{p.id}]{off}: {bold}{p.message}{off}"]
     if p.place:
         out += _excerpt(p.place, "", blue, tint, off)
@@ -288,6 +342,11 @@ _kinds(
         "Expressions are for small decisions; compute in a task.",
     ),
     ("PR305", "an expression failed", "The values do not fit the expression."),
+    (
+        "PR306",
+        "a tag of the job protocol in an expression layer",
+        "Under extras.pairun write {{ secrets.x }} or {{ parameters.x }}.",
+    ),
     # 4xx: layers and policy
     ("PR401", "no such task", "Patches name a task by the id that `pairun --dry-run` prints."),
     (
@@ -375,6 +434,11 @@ _kinds(
     ),
     ("PR719", "a setting without effect", "Remove it, or what takes its place."),
     (
+        "PR720",
+        "nearly a program of OpenPAI",
+        "Correct its spelling; a program of your own needs another name, or its whole path.",
+    ),
+    (
         "PR730",
         "neither of the two job formats",
         "Write a job of protocol v2; `pairun convert` makes one of a job of OpenPAI on YARN.",
@@ -459,5 +523,30 @@ _kinds(
         "PR912",
         "a file nobody reads",
         "Playbooks are init.yaml, runtime.yaml, policy.yaml; see docs/playbooks.md.",
+    ),
+    (
+        "PR916",
+        "an unknown key in the login of an image",
+        "A login has username, password and registryuri; nobody reads another key.",
+    ),
+    (
+        "PR920",
+        "exit handlers that the grace time cannot hold",
+        "Shorten their timeouts, or raise the grace time; see docs/pid1.md.",
+    ),
+    (
+        "PR921",
+        "torchrun may outlive the grace time",
+        "It kills its workers 30 s after a stop; raise the grace time, or save sooner.",
+    ),
+    (
+        "PR922",
+        "a signal that would come after the end",
+        "Shorten the wait between the steps, or raise the grace time.",
+    ),
+    (
+        "PR923",
+        "a stop that never reaches the command",
+        "Send the command the signal that it saves its work on.",
     ),
 )

@@ -354,6 +354,7 @@ class Context(abc.ABC):
         capture: bool = False,
         watch: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
+        until: Callable[[], bool] | None = None,
     ) -> Completed:
         """Run a command; its output goes to the task's unless ``capture``.
 
@@ -367,6 +368,7 @@ class Context(abc.ABC):
             capture: take its output and its errors.
             watch: with ``capture``, is given every piece of its errors as it comes.
             pass_fds: open files it inherits, under the same numbers.
+            until: asked twice a second; once it says yes, the command is ended (TERM, then KILL).
 
         Raises:
             Permanent: the program does not exist or cannot be executed.

@@ -122,5 +122,5 @@ def _compared(path: str, old: JobSide, new: JobSide) -> JobDiff:
         name=new.name or old.name,
         roles={n: diff_role(old.roles.get(n), new.roles.get(n)) for n in new.roles},
         problems=diff_problems(list(old.problems), list(new.problems)),
-        redactor=new.redactor,
+        redactor=Redactor([*old.redactor.secrets, *new.redactor.secrets]),
     )

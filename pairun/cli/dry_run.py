@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -14,9 +14,12 @@ import attrs
 import pairun
 from pairun.cli.common import print_problems
 from pairun.cli.settings import NO_SETTINGS, Settings, read_settings
-from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean
+from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean, nearest
+from pairun.executor.arguments import arguments
 from pairun.executor.context import ProbeContext, ReviewContext
+from pairun.executor.plainsecrets import logins, with_secrets
 from pairun.executor.plan import USER_COMMAND
+from pairun.job.gracewarnings import grace_warnings
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
 from pairun.job.planning import (
@@ -32,12 +35,14 @@ from pairun.job.warnings import job_warnings
 from pairun.module import Phase
 from pairun.playbook.compiling import history, place_of
 from pairun.playbook.content import Content, open_content
+from pairun.playbook.drafts import TaskDraft
 from pairun.playbook.effective import Layers
+from pairun.playbook.keywords import keywords_of
 from pairun.playbook.reading import Node, decode, load_bytes
 from pairun.playbook.specs import PHASES
 from pairun.playbook.views import Partial, Unknown
 from pairun.redaction import Redactor
-from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase
+from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase, shown_data
 from pairun.report.review_text import ReviewText, summary
 from pairun.runtime.paths import DEFAULT_PAI_DIR
 
@@ -134,7 +139,7 @@ def _review(args: argparse.Namespace) -> int:
     else:
         for review in reviews:
             if args.why:
-                _print_why(review, args.why)
+                _print_why(review, args.why, content)
             else:
                 _print_text(review, content)
         for review in reviews:
@@ -197,6 +202,7 @@ def review_loaded(
         only: the roles to look at, all when empty.
         settings: what the cluster sets, and what kind of Pod it is.
     """
+    problems.extend(settings.warnings)
     plans: list[RolePlan] = []
     tasks: dict[str, dict[Phase, list[Reviewed]]] = {}
     if job is not None:
@@ -211,11 +217,12 @@ def review_loaded(
             try:
                 plan = _plan(layers, job, role, settings, problems)
                 _warn_of_the_unfinished(plan, layers.content, problems)
+                problems.extend(grace_warnings(plan))
                 tasks[role.name] = _reviewed(plan, layers.content, settings)
                 plans.append(plan)
             except PairunError as e:
                 problems.extend(e.problems)
-    redactor = Redactor(secrets_of(job) if job else ())
+    redactor = Redactor(_concealed(layers.content, job, problems, settings))
     if job is not None:
         _hide_lines(job.node.place.source, redactor)
     return JobReview(
@@ -227,6 +234,17 @@ def review_loaded(
         redactor=redactor,
         settings=settings,
     )
+
+
+def _concealed(
+    content: Content, job: Job | None, problems: Problems, settings: Settings
+) -> Iterator[str]:
+    """What a review may not show, of whatever was read."""
+    yield from content.concealed()
+    yield from secrets_of(job) if job else ()
+    yield from settings.init_plugins.place.source.concealed if settings.init_plugins else ()
+    for p in problems:
+        yield from p.place.source.concealed if p.place else ()
 
 
 def _warn_of_the_unfinished(plan: RolePlan, content: Content, problems: Problems) -> None:
@@ -310,11 +328,16 @@ def _document(review: JobReview) -> dict[str, Any]:
     roles: dict[str, dict[str, Any]] = {}
     for plan in review.plans:
         assert review.job is not None
-        role = roles[plan.role.name] = {"user_command": user_command(review.job, plan.role)}
+        role = roles[plan.role.name] = {"user_command": _command(review.job, plan.role)}
         for phase, tasks in review.tasks[plan.role.name].items():
             role[phase] = [as_data(t, review.redactor) for t in tasks]
     problems = [problem_data(p, review.redactor) for p in review.problems]
     return {"roles": roles, "problems": problems}
+
+
+def _command(job: Job, role: Role) -> str:
+    text = user_command(job, role)
+    return Redactor(logins(text)).text(text)
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -401,13 +424,14 @@ def _platform_lines(role: Role) -> list[str]:
     ]
 
 
-def _print_why(review: JobReview, wanted: list[str]) -> None:
+def _print_why(review: JobReview, wanted: list[str], content: Content) -> None:
     text = ReviewText(sys.stdout, review.redactor)
     for path in wanted:
         printed = set()
         for plan in review.plans:
             node = _find(plan, path)
-            chain = [_who(n.plain(), p) for n, p in history(node)] if node else []
+            key = path.rpartition(".")[2]
+            chain = [_who(key, n.plain(), p) for n, p in history(node)] if node else []
             if not chain or tuple(chain) in printed:
                 continue
             printed.add(tuple(chain))
@@ -415,7 +439,7 @@ def _print_why(review: JobReview, wanted: list[str]) -> None:
             for n, each in enumerate(chain):
                 text.wrapped(("└ " if n else "") + each, "  " + "  " * n, hang="  ")
         if not printed:
-            _nobody(review, path)
+            _nobody(review, path, content)
 
 
 def _find(plan: RolePlan, path: str) -> Node | None:
@@ -429,21 +453,43 @@ def _find(plan: RolePlan, path: str) -> Node | None:
     return None
 
 
-def _nobody(review: JobReview, path: str) -> None:
-    known = {t.id for p in review.plans for d in p.effective.drafts.values() for t in d.tasks()}
-    is_task = any(path == id_ or path.startswith(f"{id_}.") for id_ in known)
+def _nobody(review: JobReview, path: str, content: Content) -> None:
+    tasks = [t for p in review.plans for d in p.effective.drafts.values() for t in d.tasks()]
+    known = {t.id: t for t in tasks}
+    own = next((t for i, t in known.items() if path == i or path.startswith(f"{i}.")), None)
     review.problems.error(
         "PR401",
         f"nobody sets '{path}'",
         None,
-        "it has its default; a path begins with an id and a keyword: barrier.args.timeout"
-        if is_task
-        else did_you_mean(path.partition(".")[0], sorted(known)),
+        did_you_mean(path.partition(".")[0], sorted(known))
+        if own is None
+        else _no_such_path(own, path.removeprefix(own.id)[1:], content),
     )
 
 
-def _who(value: Any, place: Place) -> str:
-    shown = json.dumps(value, ensure_ascii=False)
+def _no_such_path(task: TaskDraft, rest: str, content: Content) -> str:
+    """What to say of a path below a task that leads to nothing."""
+    try:
+        known = [a.name for a in arguments(content.module(task.module))]
+    except PairunError:
+        known = []
+    keywords = [k for k in keywords_of("task") if k != "args"]
+    first, second = [*rest.split(".", 2), ""][:2]
+    if rest and (first in keywords or (first == "args" and second in known)):
+        return "it has its default"
+    if first in known:
+        return f"did you mean '{task.id}.args.{rest}'?"
+    near = nearest(rest, [*keywords, *(f"args.{a}" for a in known)]) or nearest(
+        first, known
+    )
+    if near is not None:
+        return f"did you mean '{task.id}.{f'args.{near}' if near in known else near}'?"
+    return "a path begins with an id and a keyword: barrier.retries, barrier.args.timeout"
+
+
+def _who(key: str, value: Any, place: Place) -> str:
+    # also what is too short for a redactor
+    shown = json.dumps(shown_data(with_secrets(value, key), Redactor()), ensure_ascii=False)
     return f"{shown}  ← {place.source.layer} {place}"
 
 
@@ -456,7 +502,7 @@ def review_here(
     """Review a phase in its own container: real probes, no change."""
     context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
     tasks = review_phase(planned.plans[phase], planned.effective.drafts[phase], content, context)
-    text = ReviewText(sys.stdout, Redactor(secrets_of(planned.job)))
+    text = ReviewText(sys.stdout, Redactor([*content.concealed(), *secrets_of(planned.job)]))
     text.phase(phase, tasks)
     text.line(summary({phase: tasks}))
     return 0

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.cli.common import print_problems
+from pairun.cli.initlog import run_under_log
 from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.loading import plan_loader
 from pairun.executor.phase import PhaseEvents, with_grace
 from pairun.executor.plan import Late, Plan
 from pairun.executor.run import Executor, PhaseOutcome
-from pairun.executor.signals import block_stop_signals
 from pairun.job.cluster import Cluster
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
@@ -41,7 +41,7 @@ from pairun.runtime.paths import DEFAULT_PAI_DIR, journal_file, pai_dir
 RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
 
 _TOLD = ("PR718", "PR719")
-"""Warnings about this Pod itself; those about the job were told when it was reviewed."""
+"""Warnings about this Pod itself; they are told first, whatever becomes of the rest."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the phase; returns the init container's exit code."""
     saved = _saved(args)
     if not args.dry_run:
-        block_stop_signals()
+        code = run_under_log(pai_dir(), os.environ)
+        if code is not None:
+            return code
     try:
         phase = InitPhase(args.root, {**os.environ, **saved}, placed=bool(saved))
         if args.dry_run:
@@ -107,8 +109,9 @@ class InitPhase:
         self.layers = Layers(open_content(roots, env))
         self._pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
         self._redact = secrets_of(self._pod.job)
-        self._redactor = Redactor(self._redact)
+        self._conceal()
         self._cluster: Cluster | None = self._pod.cluster
+        self._warned = False
         # Told also where something else is an error later.
         found = [p for p in self._pod.problems if p.id in _TOLD]
         print_problems(found, redactor=self._redactor)
@@ -120,7 +123,7 @@ class InitPhase:
             PairunError: everything that is wrong.
         """
         problems = Problems()
-        problems.extend(self._pod.problems)
+        problems.extend(p for p in self._pod.problems if p.id not in _TOLD)
         layer = self.env.get("PAIRUN_ENGINE_LAYER")
         moved = self.pai_dir != DEFAULT_PAI_DIR
         planned = plan_role(
@@ -136,8 +139,21 @@ class InitPhase:
             rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
             problems=problems,
         )
-        problems.raise_errors()
+        if problems.errors:
+            raise PairunError(*problems)
+        # The handover plans again, and finds the same.
+        if not self._warned:
+            print_problems(problems, redactor=self._redactor)
+            self._warned = True
+        self._conceal()
         return planned
+
+    def _conceal(self) -> None:
+        """Keep what was read until now out of all that is shown."""
+        listed = self._pod.init_plugins
+        settings = listed.place.source.concealed if listed else ()
+        ours = self.layers.content.concealed()
+        self._redactor = Redactor([*self._redact, *settings, *ours])
 
     def run(self) -> int:
         """Check everything, run the tasks, hand over, run the exit handlers."""
@@ -193,7 +209,10 @@ class InitPhase:
         try:
             self._known_cluster()
             variables = {n: self._secret(v) for n, v in volume.variables().items()}
-            volume.hand_over(self.planned().plans["runtime"], self._redact, variables)
+            plan = self.planned().plans["runtime"]
+            # The cluster's secrets are not the job's: what its plan does not need stays here.
+            ours = self.layers.content.concealed()
+            volume.hand_over(plan, self._redact, variables, redact_used=ours)
         except PairunError as e:
             print_problems(e.problems, redactor=self._redactor)
             return PhaseOutcome(event="failure", exit_code=1, message="the handover failed")

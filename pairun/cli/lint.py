@@ -6,7 +6,7 @@ import argparse
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from pairun.cli.common import print_problems
@@ -15,11 +15,15 @@ from pairun.executor.imports import foreign_imports
 from pairun.executor.loading import load_module
 from pairun.job.jobfile import read_input
 from pairun.job.stored import framework_in, load_input
+from pairun.module import Phase
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import open_content
+from pairun.playbook.drafts import Draft
 from pairun.playbook.effective import Layers
+from pairun.playbook.expressions import check_expressions
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.names import root_around
+from pairun.playbook.patches import Patcher
 from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
 from pairun.playbook.policy_names import unknown_names
 from pairun.playbook.reading import Node, decode, load_bytes, read_text
@@ -110,10 +114,13 @@ class _Desk:
             _lint_playbook(path, node, layers, problems)
         elif kind == "spec":
             check_spec(node, layers.content, problems)
+            check_expressions(node, problems)
             for phase in PHASES:
                 problems.extend(check_tasks(node.get(phase), phase, layers.content))
         elif kind == "policy":
             _lint_policy(node, layers, problems)
+        elif kind == "pod" and not self.wrong.errors:
+            return _lint_pod(path, node, layers)
         elif not self.wrong.errors:
             return _lint_job(path, data, layers)
         return problems, Redactor()
@@ -131,6 +138,7 @@ class _Desk:
 
 _KEYS = {"phase": "playbook", "summary": "spec", "job_may": "policy"}
 _JOB_KEYS = ("protocolVersion", "taskRoles", "jobName")
+_POD_KEYS = ("initPlugins", "runtimePlugin", "commands")
 
 
 def _kind(path: str, node: Node) -> str:
@@ -146,6 +154,8 @@ def _kind(path: str, node: Node) -> str:
         return "policy" if name.startswith("policy.") else "playbook"
     if any(k in keys for k in _JOB_KEYS):
         return "job"
+    if any(k in keys for k in _POD_KEYS):
+        return "pod"
     for key, kind in _KEYS.items():
         if get_close_matches(key, keys, n=1, cutoff=0.75):
             return kind
@@ -155,6 +165,7 @@ def _kind(path: str, node: Node) -> str:
 def _lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> None:
     named = os.path.splitext(os.path.basename(path))[0]
     layers.check(node, problems, named if named in PHASES else None)
+    check_expressions(node, problems)
     said = node.get("phase")
     phase = next((p for p in PHASES if p == (said.value if said else named)), None)
     if phase is None:
@@ -162,9 +173,30 @@ def _lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) ->
     problems.extend(check_tasks(node.get("tasks"), phase, layers.content))
     # As it is stacked: what a patch names must be there, and what it says must fit.
     found = Problems()
-    for task in layers.effective([], problems=found).drafts[phase].tasks():
+    drafts = layers.effective([], problems=found).drafts
+    patches = node.get("patches")
+    if patches is not None and not problems.errors and layers.content.own(path) is None:
+        _patch_alone(drafts, phase, patches, layers, found)
+    for task in drafts[phase].tasks():
         check_task(task, phase, layers.content, found)
     problems.extend(p for p in found if p.place and p.place.source is node.place.source)
+
+
+def _patch_alone(
+    drafts: Mapping[Phase, Draft], phase: Phase, patches: Node, layers: Layers, problems: Problems
+) -> None:
+    """Apply the patches of a file that lies in no root to what is stacked."""
+    found = Problems()
+    elsewhere = {t.id: p for p in PHASES if p != phase for t in drafts[p].tasks()}
+    modules = layers.content.modules
+    Patcher(drafts[phase], modules, "cluster", None, found, elsewhere).apply(patches)
+    known = any(r.layer != "built-in" for r in layers.content.roots)
+    for p in found:
+        if p.id == "PR401" and not known:
+            message = f"{p.message} of this version; a file alone does not tell of other layers"
+            hint = "; ".join(filter(None, (p.hint, "--root DIR names the roots that it is for")))
+            p = p._replace(severity="warning", message=message, hint=hint)  # noqa: PLW2901
+        problems.extend([p])
 
 
 def _lint_policy(node: Node, layers: Layers, problems: Problems) -> None:
@@ -197,6 +229,31 @@ def module_problems(path: str) -> Problems:
             "only the standard library and pairun.module are there; or phases = ('init',)",
         )
     return problems
+
+
+def _lint_pod(path: str, node: Node, layers: Layers) -> tuple[Problems, Redactor]:
+    """Lint a setting of a plain Pod: as a review of both does."""
+    from pairun.cli.dry_run import review_pod
+    from pairun.cli.settings import NO_SETTINGS, read_settings
+
+    problems = Problems()
+    if path == "-":
+        problems.error(
+            "PR801",
+            "a setting of a plain Pod is not read from standard input",
+            None,
+            "write it to a file, and lint that",
+        )
+        return problems, Redactor()
+    try:
+        if node.get("initPlugins") is not None:
+            review = review_pod(None, layers, "user", read_settings(path))
+        else:
+            review = review_pod(path, layers, "user", NO_SETTINGS)
+    except PairunError as e:
+        problems.extend(e.problems)
+        return problems, Redactor()
+    return review.problems, review.redactor
 
 
 def _lint_job(path: str, data: bytes, layers: Layers) -> tuple[Problems, Redactor]:

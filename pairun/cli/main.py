@@ -168,7 +168,7 @@ def _nothing_to_do(words: list[str]) -> str:
         return "nothing to do: --dry-run or a command is missing"
     word = visible(words[0])
     if words[0] == "-" or os.path.exists(words[0]):
-        return f"what is to be done with {word}? `pairun --dry-run {word}` reviews it"
+        return f"what is to be done with {word}? --dry-run reviews a job, lint checks any file"
     near = nearest(words[0], [c for c, text in COMMANDS.items() if text is not argparse.SUPPRESS])
     hint = f"did you mean '{near}'?" if near else "`pairun --help` lists the commands"
     return f"there is no command and no file '{word}'; {hint}"

@@ -72,6 +72,8 @@ def _read(found: Found) -> InstancePast:
     except OSError as e:
         message = f"{describe(found.journal)}: {e.strerror or e}"
         raise PairunError(Problem("PR810", message)) from e
+    if found.journal == "-" and not reading.lines:
+        raise PairunError(Problem("PR810", "standard input: there is nothing in it"))
     return InstancePast(
         label=found.label,
         journal=found.journal,

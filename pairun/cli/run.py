@@ -24,13 +24,14 @@ from pairun.engines.local import (
 from pairun.errors import PairunError, Problem, Problems, did_you_mean
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
-from pairun.job.planning import plan_role
+from pairun.job.planning import plan_role, secrets_of
 from pairun.job.platform import platform_environment
 from pairun.module import parse_duration
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import read_file
 from pairun.playbook.views import Unknown
+from pairun.redaction import Redactor
 from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
 
@@ -73,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
     outcome = local.run()
     lost = outcome.lost
     try:
-        print(render_run(_report(job, outcome), Style(sys.stdout)), flush=True)
+        report = render_run(_report(job, outcome), Style(sys.stdout))
+        print(Redactor(secrets_of(job)).text(report), flush=True)
     except OSError as e:
         lost = lost or e
     if lost is not None:
@@ -127,7 +129,7 @@ def _job(args: argparse.Namespace) -> Job:
         name, _, number = text.rpartition("=")
         role = _role(job, name, wanted) if name else None
         if not re.fullmatch("0*[1-9][0-9]{0,5}", number):
-            wanted.error("PR801", f"--instances {text}: N must be a number from 1 on")
+            wanted.error("PR801", f"--instances {text}: N must be a number from 1 to 999999")
             continue
         for r in [role] if name and role else () if name else job.roles:
             counts[r.name] = int(number)

@@ -6,7 +6,7 @@ import os
 
 import attrs
 
-from pairun.errors import Problems
+from pairun.errors import Problem, Problems
 from pairun.module import Phase
 from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.specs import PHASES
@@ -22,11 +22,13 @@ class Settings:
         init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
         plain: the job is a plain Pod.
         phases: those to show.
+        warnings: what will surprise in the settings themselves.
     """
 
     init_plugins: InitPlugins | None = None
     plain: bool = False
     phases: tuple[Phase, ...] = PHASES
+    warnings: tuple[Problem, ...] = ()
 
 
 NO_SETTINGS = Settings()
@@ -49,4 +51,4 @@ def read_settings(path: str | None) -> Settings:
 
     listed = read_init_config(source, config.init_dir(), problems)
     problems.raise_errors()
-    return Settings(init_plugins=listed)
+    return Settings(init_plugins=listed, warnings=tuple(problems))

@@ -58,6 +58,11 @@ def _arguments(cls: type[Module]) -> Iterator[Argument]:
         )
 
 
+def may_be_secret(kind: Any) -> bool:
+    """Whether a value of a type, or one inside it, may be a `Secret`."""
+    return kind is Secret or any(may_be_secret(a) for a in typing.get_args(kind))
+
+
 def type_name(kind: Any) -> str:
     """A type in the words of a YAML author."""
     names = {
@@ -162,8 +167,14 @@ def build(
     if problems or pending:
         return None, problems
     made = cls(**built)
-    problems = [ArgumentProblem((), "PR605", sentence) for sentence in made.require()]
+    problems = [ArgumentProblem(_named(s, values), "PR605", s) for s in made.require()]
     return (None, problems) if problems else (made, [])
+
+
+def _named(sentence: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The path of the argument that a module's sentence begins with, where it was given."""
+    found = re.match(r"'(\w+)'", sentence)
+    return (found[1],) if found and found[1] in values else ()
 
 
 def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any]:

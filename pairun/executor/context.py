@@ -141,6 +141,7 @@ class HostContext(Context):
         capture: bool = False,
         watch: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
+        until: Callable[[], bool] | None = None,
     ) -> Completed:
         # What we have printed so far must stand before what the command prints.
         sys.stdout.flush()
@@ -153,6 +154,7 @@ class HostContext(Context):
             capture=capture,
             watch=watch,
             pass_fds=pass_fds,
+            until=until,
         )
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
@@ -265,6 +267,7 @@ class _NoChanges(Context):
         capture: bool = False,
         watch: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
+        until: Callable[[], bool] | None = None,
     ) -> Completed:
         _refuse("run a command")
 

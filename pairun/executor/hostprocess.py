@@ -19,6 +19,7 @@ from pairun.module import Completed, Failure, Permanent, Secret, TimedOut, Trans
 
 MAX_CAPTURE = 64 * 1024 * 1024
 _POLL_S = 0.05
+_ASK_S = 0.5
 _DRAIN_S = 0.5
 _END_S = 0.5
 
@@ -33,6 +34,7 @@ def run_process(
     capture: bool = False,
     watch: Callable[[bytes], None] | None = None,
     pass_fds: Sequence[int] = (),
+    until: Callable[[], bool] | None = None,
 ) -> Completed:
     """Run a command to its end.
 
@@ -45,6 +47,7 @@ def run_process(
         capture: take its output instead of letting it go where ours goes.
         watch: is given every piece of the captured errors as it comes.
         pass_fds: descriptors it inherits.
+        until: asked now and then; once it says yes, the command is ended.
 
     Raises:
         Permanent: it cannot be executed, or printed more than `MAX_CAPTURE` bytes into a capture.
@@ -66,7 +69,7 @@ def run_process(
             if pipe is not None:
                 stack.enter_context(pipe)
         try:
-            taken = _wait(process, remaining, argv[0], watch)
+            taken = _wait(process, remaining, argv[0], watch, until)
         except BaseException:
             _end(process)
             raise
@@ -89,6 +92,7 @@ def _wait(
     remaining: Callable[[], float | None],
     name: str,
     watch: Callable[[bytes], None] | None,
+    until: Callable[[], bool] | None,
 ) -> tuple[bytes, bytes]:
     """Wait for the end, collecting what is captured.
 
@@ -107,8 +111,11 @@ def _wait(
             left = remaining()
             if left is not None and left <= 0:
                 raise TimedOut(f"{name} did not end in its time")
-            tick = _POLL_S if end_fd is None else None
-            limit = min((t for t in (left, tick) if t is not None), default=None)
+            if until is not None and until():
+                _end(process)
+                break
+            ticks = (left, _POLL_S if end_fd is None else None, _ASK_S if until else None)
+            limit = min((t for t in ticks if t is not None), default=None)
             _collect(selector, taken, limit, watchers)
         if end_fd is not None:
             selector.unregister(end_fd)

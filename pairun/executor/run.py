@@ -245,7 +245,10 @@ class Executor:
     def _run_together(self, tasks: Sequence[Task], *, handler: bool = False) -> list[_Run]:
         runs = [_Run(task=t, handler=handler, started=time.monotonic()) for t in tasks]
         for run in runs:
-            limits = [run.task.deadline_s, self._share_s() if handler else None]
+            own = run.task.deadline_s
+            # What a handler may take where neither its author nor a grace time says it.
+            shared = handler and (own is None or self._end_of_handlers is not None)
+            limits = [own, self._share_s() if shared else None]
             limit = min((x for x in limits if x is not None), default=None)
             run.deadline = None if limit is None else run.started + limit
             self._begin(run)
@@ -314,6 +317,8 @@ class Executor:
             # Of the grace time, what is stopped has a quarter; the rest is the handlers'.
             run.attempt.stop(why, min(TERM_WAIT_S, self.plan.grace_s / 4))
         elif run.outcome is None:
+            if last := run.report.get("message"):
+                why += f", before a further attempt; attempt {run.attempts} of {run.of}: {last}"
             self._end(run, "failed", {"kind": "transient", "fault": "unknown", "message": why})
 
     def _hurry(self, run: _Run) -> None:
@@ -441,6 +446,7 @@ class Executor:
             )
             return False
         run.resume_at = resume_at
+        run.report = report
         self._emit(
             {
                 "type": "wait", "task": run.task.id, "seconds": round(delay, 3),

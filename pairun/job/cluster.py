@@ -159,15 +159,17 @@ def cluster_from_framework(
     Raises:
         PairunError: the Framework has no task statuses yet, or is not one.
     """
+    listed = _part(_part(framework, "spec", dict), "taskRoles", list, "spec")
+    statuses = task_statuses(framework)
     try:
         plans = {
             role["name"]: PortPlan(
                 role["task"]["pod"]["metadata"].get("annotations", {}).get(PORT_ANNOTATION, "{}")
             )
-            for role in framework["spec"]["taskRoles"]
+            for role in listed
         }
         roles = []
-        for status in task_statuses(framework):
+        for status in statuses:
             name = status["name"]
             if name not in plans:
                 continue  # the job was scaled down and has this role no more
@@ -183,8 +185,12 @@ def cluster_from_framework(
                 )
             raw = raw_names.get(name, name)
             roles.append(ClusterRole(name=raw, fc_name=name, instances=tuple(instances)))
-    except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise _unusable(f"the Framework object is not as expected: {e!r}") from e
+    except KeyError as e:
+        message = f"the Framework object is not complete: a role or a task in it has no {e}"
+        raise _unusable(message, _WHOLE) from e
+    except (TypeError, AttributeError, ValueError) as e:
+        message = "the Framework object is not as expected: a part of a role or task is of a wrong"
+        raise _unusable(f"{message} kind ({e})", _WHOLE) from e
     return Cluster(roles=tuple(roles), own_role=own_role, own_index=own_index)
 
 
@@ -194,7 +200,8 @@ def task_statuses(framework: Mapping[str, Any]) -> list[Any]:
     Raises:
         PairunError: there are none yet, or they cannot be inflated.
     """
-    attempt = (framework.get("status") or {}).get("attemptStatus") or {}
+    status = _part(framework, "status", dict, optional=True)
+    attempt = _part(status, "attemptStatus", dict, "status", optional=True)
     statuses = attempt.get("taskRoleStatuses")
     if not statuses and attempt.get("taskRoleStatusesCompressed"):
         statuses = _inflate(attempt["taskRoleStatusesCompressed"])
@@ -202,7 +209,8 @@ def task_statuses(framework: Mapping[str, Any]) -> list[Any]:
         raise _unusable("the Framework's task statuses are not a list of roles")
     if not statuses:
         raise _unusable("the Framework has no task statuses yet")
-    return statuses
+    found: list[Any] = statuses
+    return found
 
 
 def _inflate(text: str) -> Any:
@@ -218,8 +226,26 @@ def _inflate(text: str) -> Any:
         raise _unusable(f"the Framework's compressed task statuses cannot be read: {e}") from e
 
 
-def _unusable(message: str) -> PairunError:
-    return PairunError(Problem("PR704", message))
+_WHOLE = "was it saved whole? kubectl get framework NAME -o json > FILE"
+
+
+def _part(
+    owner: Mapping[str, Any], name: str, kind: type, path: str = "", *, optional: bool = False
+) -> Any:
+    """A part of the Framework, which must be of a kind; one that may be missing is empty then."""
+    found = owner.get(name)
+    if found is None and optional:
+        return kind()
+    if not isinstance(found, kind):
+        word = "a mapping" if kind is dict else "a list"
+        what = f"the Framework's '{path and path + '.'}{name}'"
+        said = f"{what} must be {word}" if found is not None else f"{what} is missing"
+        raise _unusable(said, _WHOLE)
+    return found
+
+
+def _unusable(message: str, hint: str | None = None) -> PairunError:
+    return PairunError(Problem("PR704", message, hint=hint))
 
 
 def cluster_summary(cluster: Cluster) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import shlex
+from difflib import get_close_matches
 from typing import Any
 
 from pairun.errors import Problems, Source
@@ -55,7 +56,11 @@ def read_init_config(source: Source, init_dir: str | None, problems: Problems) -
     wrong = list(violations(node, SCHEMA, IDS, whole=source.file))
     problems.extend(wrong)
     listed = node.get("initPlugins")
-    plugins = () if wrong or listed is None else (_plugin(e, init_dir) for e in listed.elements())
+    entries = () if wrong or listed is None else listed.elements()
+    plugins = [_plugin(e, init_dir) for e in entries]
+    for entry, plugin in zip(entries, plugins, strict=True):
+        if plugin.stands_for is None:
+            _warn_of_a_slip(entry.value["command"], init_dir, problems)
     place = (listed.key or listed.place) if listed is not None else node.place
     return InitPlugins(plugins=tuple(plugins), place=place)
 
@@ -134,6 +139,23 @@ def program_of(command: str) -> str | None:
     return words[0] if words else None
 
 
+def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> None:
+    """Warn of a program that is nearly one of OpenPAI's, and is none; the shell may know it."""
+    program = program_of(command.value)
+    if program is None or os.path.isabs(program) or _plain(program) in _programs():
+        return
+    if init_dir is not None and os.path.isfile(os.path.join(init_dir, program)):
+        return
+    near = get_close_matches(_plain(program), _programs(), n=1, cutoff=0.85)
+    if near:
+        problems.warning(
+            "PR720",
+            f"'{program}' is none of OpenPAI's programs, so the shell looks for it",
+            command.place,
+            f"did you mean '{_spellings()[near[0]]}'?",
+        )
+
+
 def _plain(program: str) -> str:
     """A program's name without what people write differently."""
     stem = os.path.basename(program).removesuffix(".py").removesuffix(".sh")
@@ -141,6 +163,16 @@ def _plain(program: str) -> str:
 
 
 @functools.cache
+def _table() -> dict[str, list[str]]:
+    """Task to the programs whose work it does."""
+    table: dict[str, list[str]] = read_file(_PROGRAMS, "built-in").plain()
+    return table
+
+
+@functools.cache
 def _programs() -> dict[str, str]:
-    table = read_file(_PROGRAMS, "built-in").plain()
-    return {_plain(program): task for task, names in table.items() for program in names}
+    return {_plain(program): task for task, names in _table().items() for program in names}
+
+
+def _spellings() -> dict[str, str]:
+    return {_plain(program): program for names in _table().values() for program in names}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from pairun.errors import PairunError, Problems
 from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
+from pairun.job.expressions import check_layer_tags
+from pairun.job.hiding import check_logins, hide_secrets
 from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name
 from pairun.job.nodes import elements, entries, text, whole
 from pairun.job.references import (
@@ -113,13 +115,15 @@ def read_job(
         node = Node(children, node.place, node.key)
     if secrets is not None and secrets.value is not None and isinstance(node.value, dict):
         node = Node({**node.value, "secrets": secrets}, node.place, node.key)
-    _hide_secrets(node)
+    hide_secrets(node)
     check_schema(node, problems)
     if not isinstance(node.value, dict):
         return None, problems
     prerequisites = read_prerequisites(node, problems)
     check_requirements(prerequisites, problems)
+    check_logins(node, problems)
     check_tags(node, _deployment(node), problems)
+    check_layer_tags(node.at(("extras", "pairun")), problems)
     check_references(node, prerequisites, problems)
     check_role_names(node, problems)
     check_deployments(node, problems)
@@ -169,29 +173,6 @@ def _mixture(node: Node, problems: Problems) -> Problems:
 def _is_masked(node: Node) -> bool:
     secrets = node.get("secrets")
     return secrets is not None and secrets.value == MASK
-
-
-def _hide_secrets(node: Node) -> None:
-    """Keep secrets out of every excerpt of the source, however the job is laid out."""
-    for entry in elements(node, "prerequisites"):
-        password = entry.at(("auth", "password"))
-        if password is not None and "<%" not in str(password.value):
-            password.place.source.hide(password.place.line, password.place.line)
-    secrets = node.get("secrets")
-    if secrets is None:
-        return
-    source = secrets.place.source
-    first = (secrets.key or secrets.place).line
-    keys = [c.key for _, c in node.items() if c.key and c.key.source is source]
-    later = [key.line for key in keys if key.line > first]
-    end = min(later) - 1 if later else source.text.count("\n") + 1
-    source.hide(first, max([end, first, *_lines(secrets)]))
-
-
-def _lines(node: Node) -> Iterator[int]:
-    yield node.place.line
-    for child in (*node.elements(), *(c for _, c in node.items())):
-        yield from _lines(child)
 
 
 def _deployment(node: Node) -> Node | None:

@@ -12,6 +12,7 @@ from pairun.executor.plan import Plan
 from pairun.job.cluster import Cluster, cluster_summary
 from pairun.job.context import job_context
 from pairun.job.environment import runtime_environment
+from pairun.job.expressions import expression_parameters, expression_secrets
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
 from pairun.module import Phase, Secret
@@ -22,6 +23,7 @@ from pairun.playbook.inputs import PluginUse
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
 from pairun.playbook.views import Unknown
+from pairun.redaction import Redactor
 
 _FACTS = frozenset({"environment", "summary", "own", "roles"})
 CLUSTER_UNKNOWN = Unknown("the addresses of the peers", _FACTS)
@@ -88,9 +90,11 @@ def plan_role(
     )
     facts = Facts(
         job=job_context(job, role, command=command),
-        parameters=job.parameters.plain() if job.parameters else {},
+        parameters=expression_parameters(job),
         cluster=cluster if isinstance(cluster, Unknown) else cluster_facts(cluster),
         env=env,
+        secrets=expression_secrets(job),
+        redactor=Redactor(secrets_of(job)),
         rewrite=rewrite,
     )
     phases: tuple[Phase, ...] = ("init", "runtime")
@@ -116,8 +120,8 @@ def cluster_facts(cluster: Cluster) -> dict[str, Any]:
 
 
 def secrets_of(job: Job) -> list[str]:
-    """Every text of a job that no sink may show."""
-    found: list[str] = []
+    """Every text of a job that no sink may show, also those that stand in it in plain sight."""
+    found = list(job.node.place.source.concealed)
 
     def collect_from(value: object) -> None:
         if isinstance(value, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,6 +57,8 @@ class PodInput:
 
 
 _FRAMEWORK = ("PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX")
+_OPTIONS = {"FC_TASKROLE_NAME": "--role", "FC_TASK_INDEX": "--index"}
+"""What a person gives beside a saved Framework, where an engine sets a variable."""
 
 
 def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False) -> PodInput:
@@ -111,6 +114,12 @@ def _of_framework(
     pai_dir: str, env: Mapping[str, str], problems: Problems, *, placed: bool
 ) -> PodInput:
     missing = [name for name in _FRAMEWORK if not env.get(name)]
+    if missing and placed:
+        for name in missing:
+            problems.error(
+                "PR704", f"{_OPTIONS[name]} is missing: which instance of the Framework is this?"
+            )
+        problems.raise_errors()
     if missing:
         hint = "pairun init runs where an engine starts it; on a laptop use `pairun run JOB`"
         if len(missing) == len(_FRAMEWORK):
@@ -124,11 +133,12 @@ def _of_framework(
     if job is None:
         raise PairunError(*problems.errors)
     saved = "the addresses that were saved"
+    role = _own_role(job, env["FC_TASKROLE_NAME"], placed=placed)
     return _input(
         pai_dir,
         job=job,
-        role=_own_role(job, env["FC_TASKROLE_NAME"]),
-        index=_own_index(env["FC_TASK_INDEX"]),
+        role=role,
+        index=_own_index(env["FC_TASK_INDEX"], placed=placed),
         command=env.get("USER_CMD"),
         cluster=_cluster_in(framework, env, job) if placed else None,
         engine=engine_layer("saved_framework.yaml", saved) if placed else None,
@@ -199,7 +209,7 @@ def _mounted(pai_dir: str, folder: str, file: str) -> Node | None:
     return read_file(path, "job", "js") if os.path.exists(path) else None
 
 
-def _own_role(job: Job, name: str) -> Role:
+def _own_role(job: Job, name: str, *, placed: bool) -> Role:
     # The platform gives the sanitised name; a person may give the raw one.
     for role in job.roles:
         if name in (role.name, role.fc_name):
@@ -207,16 +217,21 @@ def _own_role(job: Job, name: str) -> Role:
     raise PairunError(
         Problem(
             "PR509",
-            f"FC_TASKROLE_NAME is '{name}', which is no role of this job",
+            f"{_said('FC_TASKROLE_NAME', placed)} is '{name}', which is no role of this job",
             hint=did_you_mean(name, [r.fc_name for r in job.roles]),
         )
     )
 
 
-def _own_index(text: str) -> int:
-    if not text.isdigit():
-        raise PairunError(Problem("PR704", f"FC_TASK_INDEX is '{text}', which is not a number"))
+def _own_index(text: str, *, placed: bool = False) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text):
+        name = _said("FC_TASK_INDEX", placed)
+        raise PairunError(Problem("PR704", f"{name} is '{text}', which is not a number"))
     return int(text)
+
+
+def _said(variable: str, placed: bool) -> str:
+    return _OPTIONS[variable] if placed else variable
 
 
 # --- what a way to start changes -----------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, cast
 
 import attrs
@@ -12,18 +13,25 @@ import attrs
 from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.arguments import build
 from pairun.executor.context import HostContext
+from pairun.executor.hostfiles import mount_points
 from pairun.executor.loading import plan_loader
 from pairun.executor.plan import USER_COMMAND, ModuleFile, Plan, SecretStore, Task, dump_plan
 from pairun.job.bundle import find_bundle, find_own_authorities
 from pairun.job.envfile import read_variables
+from pairun.job.podlogs import prepare_logs
 from pairun.module import Failure, Secret
 from pairun.playbook.reading import decode, load_bytes
-from pairun.runtime.paths import DEFAULT_PAI_DIR, log_dir
+from pairun.runtime.paths import DEFAULT_PAI_DIR
 
 KEPT = frozenset(
     {"logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "config", "init.d"}
 )
 """What init neither deletes nor shadows: logs, what the platform mounts, the image's programs."""
+
+MARKER = ".pairun"
+"""The file that says of a folder that pairun made it, so that init may clean it."""
+
+_MARK = b"pairun init cleans this folder each time it runs: keep nothing here.\n"
 
 MAX_ENVIRONMENT = 256 * 1024 * 1024
 
@@ -45,24 +53,55 @@ class Volume:
         """Remove what an earlier run left, and make the folders; safe in a volume used before.
 
         Raises:
-            PairunError: the volume cannot be used.
+            PairunError: the volume cannot be used, or is a folder that is not ours to clean.
         """
         try:
             os.makedirs(self.pai_dir, exist_ok=True)
-            for name in sorted(os.listdir(self.pai_dir)):
-                if name not in KEPT:
-                    self._host.remove(os.path.join(self.pai_dir, name))
+            left = [n for n in sorted(os.listdir(self.pai_dir)) if n not in KEPT]
+            self._require_ours(left)
+            # First, so that one who is killed while it cleans may clean again.
+            if not self._has_marker():
+                self._host.remove(self._path(MARKER))
+                self._host.write_file(self._path(MARKER), _MARK)
+            for name in left:
+                if name != MARKER:
+                    self._host.remove(self._path(name))
             self._host.make_dir(self._path("runtime.d"))
             self._host.make_dir(self._path("run"))
             os.chmod(self._path("run"), 0o1777)
-            logs = log_dir(self.pai_dir, self._env)
-            self._host.make_dir(logs)
-            # The user's container may run as anybody, and writes its logs there.
-            os.chmod(logs, 0o777)
+            prepare_logs(self.pai_dir, self._env)
         except (OSError, Failure) as e:
             raise PairunError(
                 Problem("PR701", f"the work directory {self.pai_dir} cannot be used: {e}")
             ) from e
+
+    def _require_ours(self, left: Sequence[str]) -> None:
+        """Refuse to clean a folder that nothing shows to be a volume: it may be anybody's.
+
+        Args:
+            left: what would be removed.
+
+        Raises:
+            PairunError: it is not ours to clean.
+        """
+        path = os.path.abspath(self.pai_dir)
+        if os.path.islink(path):
+            raise _not_ours(f"{path} is a symbolic link", "name the folder that it leads to")
+        home = os.path.realpath(os.path.expanduser("~"))
+        real = os.path.realpath(path)
+        if path != DEFAULT_PAI_DIR and f"{home}/".startswith(f"{real.rstrip('/')}/"):
+            raise _not_ours(f"{path} is a home directory, or holds one", _OTHER)
+        if not left or path == DEFAULT_PAI_DIR or real in mount_points() or self._has_marker():
+            return
+        names = ", ".join(map(repr, left[:3])) + (" and more" if len(left) > 3 else "")
+        raise _not_ours(f"{path} is not empty ({names}), and pairun did not make it", _OTHER)
+
+    def _has_marker(self) -> bool:
+        """Whether our own file stands there; a link or a folder of that name says nothing."""
+        try:
+            return stat.S_ISREG(os.lstat(self._path(MARKER)).st_mode)
+        except FileNotFoundError:
+            return False
 
     def _path(self, *parts: str) -> str:
         return os.path.join(self.pai_dir, *parts)
@@ -106,7 +145,11 @@ class Volume:
         return found
 
     def hand_over(
-        self, plan: Plan, redact: Iterable[str], variables: Mapping[str, str | Secret] | None = None
+        self,
+        plan: Plan,
+        redact: Iterable[str],
+        variables: Mapping[str, str | Secret] | None = None,
+        redact_used: Iterable[str] = (),
     ) -> None:
         """Write what the runtime phase needs: plan, secrets, the user's command, modules.
 
@@ -114,6 +157,7 @@ class Volume:
             plan: the plan of the runtime phase.
             redact: texts that no sink may show.
             variables: further ones of the user's container; of secrets the command alone.
+            redact_used: likewise, where a secret of the plan holds them.
 
         Raises:
             Failure: a file cannot be written.
@@ -124,6 +168,10 @@ class Volume:
         plan = _with_secrets(plan, {n: v for n, v in variables.items() if isinstance(v, Secret)})
         moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
         document = dump_plan(moved, secrets)
+        values = secrets.dump()["values"].values()
+        for text in redact_used:
+            if any(text in value for value in values):
+                secrets.redact(text)
         self._write_secret("secrets.json", json.dumps(secrets.dump()))
         command = _command_of(plan)
         if command is not None:
@@ -163,6 +211,16 @@ class Volume:
                 self._host.write_file(target, f.read())
             out[name] = attrs.evolve(module, path=target)
         return out
+
+
+_OTHER = (
+    "init would remove what is in it: let PAIRUN_PAI_DIR name a new or empty folder, "
+    "or mount the volume there"
+)
+
+
+def _not_ours(why: str, hint: str) -> PairunError:
+    return PairunError(Problem("PR701", f"the work directory cannot be used: {why}", None, hint))
 
 
 def _with_secrets(plan: Plan, variables: Mapping[str, Secret]) -> Plan:

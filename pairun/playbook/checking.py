@@ -109,7 +109,17 @@ def _problems(
                 )
     else:
         name = path[-1] if path else whole
+        for index in _indices(error):
+            name += f"[{index}]"
         yield _wrong_kind(name, node, schema, error, ids)
+
+
+def _indices(error: ValidationError) -> list[int]:
+    """The numbers at the end of a path: of the elements of what has a name."""
+    found: list[int] = []
+    for part in error.absolute_path:
+        found = [*found, part] if isinstance(part, int) else []
+    return found
 
 
 def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:
@@ -142,8 +152,11 @@ def _wrong_kind(
     hint = None
     if "enum" in schema and isinstance(value, str):
         hint = did_you_mean(value, [str(v) for v in schema["enum"] if v is not None])
+    said = shown(value)
+    if error.validator in ("minItems", "minProperties"):
+        said = f"one of {len(value)}" if value else "an empty one"
     return Problem(
-        ids.kind, f"'{name}' must be {_described(schema, error)}, not {shown(value)}", place, hint
+        ids.kind, f"'{name}' must be {_described(schema, error)}, not {said}", place, hint
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,8 +10,9 @@ import attrs
 
 import pairun
 from pairun.errors import PairunError, Place, Problems
-from pairun.executor.arguments import arguments
+from pairun.executor.arguments import arguments, may_be_secret
 from pairun.executor.contract import argument_problems
+from pairun.executor.plainsecrets import with_secrets
 from pairun.executor.plan import (
     DEFAULT_DELAY_S,
     DEFAULT_GRACE_S,
@@ -23,7 +25,7 @@ from pairun.executor.plan import (
     Step,
     Task,
 )
-from pairun.module import Phase, parse_duration
+from pairun.module import Phase, Secret, parse_duration
 from pairun.playbook.checking import Ids, shown, violations
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task
@@ -33,6 +35,7 @@ from pairun.playbook.policy import Policy
 from pairun.playbook.reading import Node
 from pairun.playbook.template import Scope, condition, is_template, render
 from pairun.playbook.views import Unknown
+from pairun.redaction import MASK, Redactor
 
 _IDS = Ids("PR201", "PR204", "PR205")
 _MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_codes")
@@ -47,6 +50,8 @@ class Facts:
         parameters: the job's parameters.
         cluster: peers and ports, or `Unknown`.
         env: the environment of the phase, or `Unknown` or `Partial`.
+        secrets: the job's own secrets, which only its own layer sees.
+        redactor: masks what secrets are made of.
         rewrite: replaces the shared volume's path in every text, for a run without namespaces.
     """
 
@@ -54,6 +59,8 @@ class Facts:
     parameters: Any
     cluster: Any
     env: Mapping[Phase, Any]
+    secrets: Any = attrs.Factory(dict)
+    redactor: Redactor = attrs.Factory(Redactor)
     rewrite: tuple[str, str] | None = None
 
 
@@ -160,6 +167,7 @@ class _Compiler:
         }
         if node.place.source.layer == "job":
             names |= {n: v for n, v in self._vars.items() if self._policy.may_set(n)[0]}
+            names["secrets"] = facts.secrets
             return Scope({**names, **local}, statements=False)
         names |= {"env": facts.env[self._draft.phase], **self._vars}
         return Scope({**names, **(draft.scope if draft else {}), **local})
@@ -223,7 +231,7 @@ class _Compiler:
             module=draft.module,
             args=args,
             when=self._when(where.get("when"), draft, local),
-            environment=self._mapping(where.get("environment"), draft, local),
+            environment=with_secrets(self._mapping(where.get("environment"), draft, local)),
             failure_policy=self._plain(where.get("failure_policy"), draft.failure_policy),
             where=str(draft.place),
             **self._known(where, draft, local),
@@ -237,7 +245,27 @@ class _Compiler:
         if node is None or node.value is None:
             return ""
         value = self._value(node, draft, local)
+        if isinstance(value, Secret):
+            return self._public(node, draft, local)
         return str(node.value if isinstance(value, Late) else value)
+
+    def _public(self, node: Node, draft: TaskDraft, local: Mapping[str, Any]) -> str:
+        """A name that secrets go into, made anew of what may be shown of them."""
+        scope = self._scope(node, draft, local)
+        names = {n: self._shown(v) for n, v in scope.names.items()}
+        try:
+            made = render(node.value, node.place, Scope(names, scope.statements))
+        except PairunError:
+            return MASK  # what is masked need not fit where the secret did
+        return MASK if isinstance(made, Late) else str(made)
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, Secret):
+            text = self._facts.redactor.text(value.reveal())
+            return text if text != value.reveal() else str(value)
+        if isinstance(value, dict):
+            return {k: self._shown(v) for k, v in value.items()}
+        return [self._shown(v) for v in value] if isinstance(value, list) else value
 
     def _mapping(
         self, node: Node | None, draft: TaskDraft, local: Mapping[str, Any]
@@ -320,12 +348,15 @@ class _Compiler:
         cls = self._content.module(draft.module)
         node = draft.args
         values = {k: self._value(v, draft, local) for k, v in node.items()}
+        # What is written out stands apart as what an expression gives does.
+        takes = {a.name for a in arguments(cls) if may_be_secret(a.type)}
+        values = {k: with_secrets(v, k) if k in takes else v for k, v in values.items()}
         broken = any(v is _Broken for v in _leaves(values))
         pending = frozenset(k for k, v in values.items() if any(_unready(x) for x in _leaves(v)))
         for p in argument_problems(cls, values, pending):
             at = node.at(p.path) or node
             place = at.key or at.place if p.id in ("PR604", "PR606") else at.place
-            also = _used_at(draft, place)
+            also = _used_at(draft, place, at)
             self._problems.error(p.id, f"{draft.module}: {p.message}", place, p.hint, also)
         if broken:
             return {}
@@ -347,6 +378,7 @@ class _Compiler:
                 scope=draft.scope,
                 failure_policy=draft.handler_policy,
                 used_at=draft.used_at,
+                given=draft.given,
             )
             if handler is None:
                 continue
@@ -369,9 +401,11 @@ class _Compiler:
             return node if node is not None and node.value is not None else None
 
         retries = written("retries")
+        # One of a wrong kind was reported, and is no reason to complain of what needs it.
+        misread = "retries" not in where and draft.node.get("retries") is not None
         for name in ("delay", "retry_on"):
             node = written(name)
-            if node and (retries is None or retries.value == 0) and _same_text(node, retries):
+            if node and not misread and (retries is None or retries.value == 0) and _same_text(node, retries):
                 self._problems.error(
                     "PR207",
                     f"'{name}' has no effect without retries",
@@ -413,10 +447,17 @@ class _BrokenValue(str):
 _Broken = _BrokenValue("(not valid)")
 
 
-def _used_at(draft: TaskDraft | None, place: Place | None) -> tuple[tuple[str, Place], ...]:
+def _used_at(
+    draft: TaskDraft | None, place: Place | None, value: Node | None = None
+) -> tuple[tuple[str, Place], ...]:
     """Of a problem in a plugin's spec the job's line: the value came from its parameters."""
     if draft is None or draft.used_at is None or (place and place.source.layer == "job"):
         return ()
+    # `{{ parameters.x }}` and nothing else: what is wrong stands there.
+    whole = re.fullmatch(r"\{\{ *parameters\.(\w+) *\}\}", str(value.value) if value else "")
+    given = draft.given.get(whole[1]) if whole and draft.given else None
+    if given is not None:
+        return (("it is given here", given.place),)
     return (("the plugin is used here", draft.used_at),)
 
 

@@ -158,6 +158,11 @@ class Content:
             self._documents[path] = read_text(source)
         return self._documents[path]
 
+    def concealed(self) -> frozenset[str]:
+        """What the files that were read hold and nobody may be shown."""
+        sources = (d.place.source for d in self._documents.values())
+        return frozenset().union(*(s.concealed for s in sources))
+
     def module(self, name: str) -> type[Module]:
         """The class of a module, loaded when first asked for."""
         if name not in self._classes:

@@ -28,6 +28,7 @@ class TaskDraft:
         handler_policy: what holds for its exit handlers when they do not say.
         disabled: the place that took it out, if any.
         used_at: where the job asks for the plugin that brought the task.
+        given: the parameters that the job gives to this plugin.
     """
 
     id: str
@@ -39,6 +40,7 @@ class TaskDraft:
     handler_policy: str = "ignore"
     disabled: Place | None = None
     used_at: Place | None = None
+    given: Node | None = None
 
     @property
     def place(self) -> Place:

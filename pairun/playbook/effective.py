@@ -23,8 +23,8 @@ from pairun.playbook.specs import PHASES, add_plugins, check_spec
 
 _IDS = Ids("PR201", "PR204", "PR205")
 RESERVED = frozenset(
-    {"job", "parameters", "cluster", "env", "results", "plugin", "user_extension", "vars", "true",
-     "false", "none", "range"}
+    {"job", "parameters", "cluster", "env", "results", "secrets", "plugin", "user_extension", "vars",
+     "true", "false", "none", "range"}
 )  # fmt: skip
 """Names that expressions give a meaning to; a variable may not be called so."""
 

@@ -27,6 +27,7 @@ from yaml.events import (
 )
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source
+from pairun.executor.plainsecrets import plain_secrets
 from pairun.playbook.scalars import RESOLVE, Dialect, Scalar, Timestamp, js_text
 from pairun.playbook.texts import MAX_BYTES, decode, load_bytes
 
@@ -123,12 +124,33 @@ def read_text(source: Source, dialect: Dialect = "core") -> Node:
             (all of them).
     """
     try:
-        return _Reader(source, dialect).document()
+        document = _Reader(source, dialect).document()
+        _conceal(document)
+        return document
     except yaml.YAMLError as e:
         joined = _SURROGATES.sub(_joined, source.text)
         if joined == source.text or "Unicode character escape" not in str(e):
             raise PairunError(_not_yaml(e, source)) from e
         return read_text(Source(source.file, source.layer, joined), dialect)
+
+
+def _conceal(document: Node) -> None:
+    """Keep what the text holds of passwords and the like out of everything that is shown.
+
+    What stands in ``parameters`` is public, whatever it is called; a login in an address is not.
+    """
+    todo = [(key, child, key != "parameters") for key, child in document.items()]
+    seen: set[int] = set()
+    while todo:
+        key, node, named = todo.pop()
+        if isinstance(node.value, dict | list):
+            if id(node.value) not in seen:
+                seen.add(id(node.value))
+                todo += [(k, child, named) for k, child in node.items()]
+                todo += [(key, child, named) for child in node.elements()]
+        elif found := list(plain_secrets(key if named else "", node.value)):
+            node.place.source.conceal(found)
+            node.place.source.hide(node.place.line, node.place.line)
 
 
 _SURROGATES = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
@@ -138,6 +160,12 @@ def _joined(pair: re.Match[str]) -> str:
     """One escape for the two by which JSON writes a character beyond U+FFFF; libyaml has no pairs."""
     high, low = int(pair[1], 16), int(pair[2], 16)
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
+
+
+def _is_plain(key: Node) -> bool:
+    """Whether a key stands without quotes; in quotes `<<` merges nothing, it is a name."""
+    line = key.place.source.text.split("\n")[key.place.line - 1]
+    return line[key.place.column - 1 :].startswith("<<")
 
 
 def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
@@ -192,7 +220,7 @@ class _Reader:
                             "PR109",
                             f"{self._source.file} holds more than one document",
                             self._place(event),
-                            "remove what follows the '---'",
+                            "one document per file: what follows the '---' belongs in a file of its own",
                         )
                     )
                 continue
@@ -291,7 +319,7 @@ class _Reader:
             return
         name = key.value if type(key.value) is str else js_text(key.value)
         node.key = key.place
-        if name == "<<" and key.value == "<<":
+        if name == "<<" and _is_plain(key):
             parent.merges.append(node)
         elif name in container:
             first = container[name].key or container[name].place

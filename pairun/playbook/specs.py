@@ -92,6 +92,7 @@ def add_plugins(
                     failure_policy=use.failure_policy,
                     handler_policy=use.failure_policy,
                     used_at=use.place,
+                    given=use.parameters,
                 )
                 if task is None or _left_out(task, scope):
                     continue

@@ -77,6 +77,26 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     Raises:
         PairunError: as `render`.
     """
+    check_condition(text, place)
+    # Its truth may be known where its value is not: `unknown or true`.
+    wrapped = "{{ true if (" + text + ") else false }}"
+    value = _evaluate(wrapped, _prepare(wrapped, place, statements=False), place, scope)
+    if isinstance(value, Late):
+        return value
+    return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
+
+
+def check_text(text: str, place: Place | None) -> None:
+    """Compile the expressions of a text, without anything that they could see.
+
+    Raises:
+        PairunError: one is none.
+    """
+    _prepare(text, place, statements=True)
+
+
+def check_condition(text: str, place: Place | None) -> None:
+    """The same for the bare expression of a ``when``."""
     if is_template(text):
         raise PairunError(
             Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
@@ -84,12 +104,6 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     with _syntax(text, place):
         # By itself, so that a parenthesis too many cannot become part of what follows.
         ENVIRONMENT.compile_expression(text)
-    # Its truth may be known where its value is not: `unknown or true`.
-    wrapped = "{{ true if (" + text + ") else false }}"
-    value = _evaluate(wrapped, _prepare(wrapped, place, statements=False), place, scope)
-    if isinstance(value, Late):
-        return value
-    return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
 
 
 def resolve(late: Late, names: Mapping[str, Any]) -> Any:
@@ -147,7 +161,7 @@ def _syntax(text: str, place: Place | None) -> Iterator[None]:
         yield
     except TemplateSyntaxError as e:
         raise PairunError(
-            Problem("PR302", f"not a valid expression: {e.message}", _inside(place, text))
+            Problem("PR302", f"not a valid expression: {e.message}", _broken(place, text, e.lineno))
         ) from e
     except (RecursionError, MemoryError):
         raise PairunError(Problem("PR304", "the expression is nested too deeply", place)) from None
@@ -182,6 +196,18 @@ def _compiled(text: str, statements: bool) -> _Prepared:
         return _Prepared(lambda given: expression(**given), True, names)
     template = ENVIRONMENT.from_string(text)
     return _Prepared(template.render, False, names)
+
+
+def _broken(place: Place | None, text: str, number: int) -> Place | None:
+    """The place of what the parser refuses; a literal block shows the text's lines as they are."""
+    if place is None or place.source.line(place.line)[place.column - 1 :][:1] != "|":
+        tags = [tag for tag in ("{{", "{%") if tag in text]
+        return _inside(place, text, min(tags, key=text.index, default="{{"))
+    line = place.source.line(place.line + number)
+    found = [at for tag in ("{{", "{%") if (at := line.find(tag)) >= 0]
+    return Place(
+        place.source, place.line + number, min(found, default=len(line) - len(line.lstrip())) + 1
+    )
 
 
 def _inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:

@@ -174,6 +174,9 @@ def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff) -> str:
             if n := sum(p.severity == severity for p in found):
                 parts.append(_counted(n, severity) + f" with the {side} roots only")  # noqa: PERF401
     parts += [f"role {n} cannot be compared" for n, r in roles.items() if r.missing]
+    if all(r.missing for r in roles.values()):
+        # Of a job that is not valid, or a role that it has not, there is no role here at all.
+        return ", ".join([*parts, "nothing was compared"])
     return ", ".join(parts) or "no difference"
 
 
@@ -190,6 +193,7 @@ def document(
 ) -> dict[str, Any]:
     """The differences of one job as plain data for JSON; secrets are masked."""
     return {
+        "compared": not all(diff.missing for diff in roles.values()),
         "roles": {name: _role_data(diff, redactor) for name, diff in roles.items()},
         "problems": {
             side: [problem_data(p, redactor) for p in found]
@@ -222,7 +226,7 @@ def _task_data(change: TaskChange, redactor: Redactor) -> dict[str, Any]:
         if task is not None:
             out[side] = _side_data(task, redactor)
     if change.because:
-        out["because"] = change.because
+        out["because"] = redactor.text(change.because)
     if change.moved:
         out["moved"] = {"was_after": change.moved[0], "is_after": change.moved[1]}
     if change.old is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from pairun.errors import Problem
+from pairun.errors import Problem, masked
 from pairun.executor.plan import Late, Plan, Task
 from pairun.executor.verdict import judge
 from pairun.module import Context, Module, Secret, Verdict, format_duration
@@ -96,7 +96,9 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
                 module=task.module,
                 layer=item.origin,
                 where=str(item.place),
-                verdict=_verdict(task, content.module, context, item.node.get("when")),
+                verdict=_verdict(task, content.module, context, item.node.get("when"))
+                if task.args or all(node.value is None for _, node in item.args.items())
+                else Verdict("unknown", "something is wrong with its arguments"),
                 group=groups.get(task.id),
                 overrides=tuple(_overrides(item)),
             )
@@ -208,7 +210,7 @@ def as_data(reviewed: Reviewed, redactor: Redactor) -> dict[str, Any]:
     if reviewed.disabled:
         out["disabled"] = reviewed.disabled
     if reviewed.group:
-        out["parallel"] = reviewed.group
+        out["parallel"] = redactor.text(reviewed.group)
     if task is not None:
         out |= _task_data(task, redactor)
     if reviewed.overrides:
@@ -271,6 +273,7 @@ def shown_data(value: Any, redactor: Redactor) -> Any:
 def problem_data(p: Problem, redactor: Redactor | None = None) -> dict[str, Any]:
     """A problem as plain data for JSON."""
     mask = redactor.text if redactor else str
+    p = masked(p)
     return {
         "id": p.id,
         "severity": p.severity,

@@ -475,3 +475,19 @@ def test_the_json_is_one_document_and_has_a_schema(shell: Shell) -> None:
     assert data["jobs"].keys() == {str(good), str(bad)}
     assert data["jobs"][str(bad)]["roles"] == {}
     assert len(data["roots"]["old"][0]["digest"]) == 12
+
+
+@pytest.mark.parametrize("flags", [["/nope"], ["JOB", "--role", "nope"], ["-"], ["EMPTY"]])
+def test_what_was_not_compared_is_not_said_to_be_the_same(shell: Shell, flags: list[str]) -> None:
+    """No job, no such role: nothing was compared, in text, in JSON and by the exit code."""
+    files = {"JOB": str(shell.job()), "EMPTY": str(shell.file("empty.yaml", ""))}
+    root = shell.root({"playbooks/policy.yaml": "job_may: {}\n"})
+    words = [files.get(word, word) for word in flags]
+    said = shell.process("diff", "built-in", root, *words, stdin="")
+    assert said.code == 1
+    assert "no difference" not in said.out
+    assert "nothing was compared" in said.out
+    assert said.ids
+    said = shell.process("diff", "--json", "built-in", root, *words, stdin="")
+    data = json.loads(said.out)
+    assert [job["compared"] for job in data["jobs"].values()] == [False]

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -531,6 +532,87 @@ extras:
     - {plugin: cmd, parameters: {preCommands: [touch pre], postCommands: [touch post]}}
     - {plugin: tensorboard, parameters: {port: 6006, logdir: {a: /a}}}
 """
+
+
+def git_job(parameters: str) -> str:
+    """The job above with one plugin, git."""
+    plugin = "    - {plugin: git, parameters: {" + parameters + "}}\n"
+    return f"{JOB.partition('  storages:')[0]}  com.microsoft.pai.runtimeplugin:\n{plugin}"
+
+
+def test_a_jobs_commit_is_pinned_by_the_plugin(shell: Shell) -> None:
+    """The plugin git takes the module's branch and commit as parameters."""
+    more = 'repo_uri: "https://git.invalid/x", commit: 0a1b2c3, branch: main'
+    data = shell("--dry-run", "--json", shell.file("job.yaml", git_job(more))).data
+    values = next(t for t in data["roles"]["worker"]["init"] if t["id"] == "git")["args"]
+    found = {n: values[n] for n in ("commit", "branch")}
+    assert found == {"commit": "0a1b2c3", "branch": "main"}
+
+
+def test_an_option_of_git_that_is_refused(shell: Shell) -> None:
+    """The caret stands at the options, in the spec and in the job."""
+    job = shell.file("job.yaml", git_job('repo_uri: "https://git.invalid/x", options: [--upload]'))
+    said = shell("--dry-run", job)
+    assert said.ids == ["PR605"]
+    assert "'options': the option '--upload' of git clone is not allowed; allowed: " in said.err
+    lines = said.err.split("\n")
+    marks = [a[b.index("^") :] for a, b in pairwise(lines) if "^" in b]
+    assert [m.split("}")[0] for m in marks] == ['"{{ parameters.options ', "[--upload]"]
+
+
+def test_a_token_in_an_address_does_not_hide_the_tasks_name(shell: Shell) -> None:
+    """The name tells of the repository, and nothing of the token."""
+    uri = 'repo_uri: "https://reader:<% $secrets.token %>@git.invalid/x"'
+    text = f"{git_job(uri)}secrets: {{token: s3cretTOKENxyz}}\n"
+    said = shell("--dry-run", shell.file("job.yaml", text))
+    assert "The code of git.invalid/x is cloned" in said.out
+    assert "s3cretTOKENxyz" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("git.retrys", "did you mean 'git.retries'?"),
+        ("git.repo", "did you mean 'git.args.repo'?"),
+        ("git.args.dept", "did you mean 'git.args.depth'?"),
+        ("git.stal", "did you mean 'git.args.stall'?"),
+        ("git.args.stall", "it has its default"),
+        ("git.environment", "it has its default"),
+        ("git", "a path begins with an id and a keyword"),
+    ],
+)
+def test_a_path_that_nobody_sets(shell: Shell, path: str, hint: str) -> None:
+    """What leads to nothing gets the nearest path; what is only not set has its default."""
+    job = shell.file("job.yaml", git_job('repo_uri: "https://git.invalid/x"'))
+    said = shell("--dry-run", "--why", path, job)
+    assert f"nobody sets '{path}'" in said.err
+    assert f"help: {hint}" in said.err
+
+
+PATCHED = """\
+  pairun:
+    init: [{patch: git, retries: 1.5}]
+    runtime: [{append: null, id: f, name: F, file: {path: /tmp/x, content: "{{ nope }}"}}]
+"""
+
+
+def test_one_mistake_is_one_error(shell: Shell) -> None:
+    """A value that is wrong does not make what stands beside it wrong."""
+    job = shell.file("job.yaml", git_job('repo_uri: "https://git.invalid/x"') + PATCHED)
+    said = shell("--dry-run", job)
+    assert said.ids == ["PR204", "PR301"]
+    assert "is missing" not in said.out + said.err
+    assert "something is wrong with its arguments" in said.out
+
+
+def test_a_word_that_is_no_command(shell: Shell) -> None:
+    """What is neither a command nor a file is named, with the nearest command."""
+    said = shell.process("lnt", "x")
+    assert said.code == 2
+    assert "there is no command and no file 'lnt'; did you mean 'lint'?" in said.err
+    assert "no file 'zzzz'; `pairun --help` lists" in shell.process("zzzz").err
+    job = shell.job()
+    assert f"what is to be done with {job}? --dry-run reviews" in shell.process(job).err
 
 
 def files_below(folder: Path) -> dict[str, tuple[int, int]]:

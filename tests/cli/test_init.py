@@ -49,6 +49,7 @@ class Init:
         self.folder = folder
         self.volume = folder / "pai"
         self.volume.mkdir()
+        (self.volume / ".pairun").touch()
         (self.volume / "secrets").mkdir()
         (self.volume / "secrets/secrets.yaml").write_text(json.dumps(JOB["secrets"]))
         self.env = {
@@ -124,9 +125,9 @@ class Init:
             "import os, signal, sys\n"
             "from pairun.cli import init\n"
             f"original = init.{owner}.{name}\n"
-            "def stop(*args):\n"
+            "def stop(*args, **more):\n"
             "    os.kill(os.getpid(), signal.SIGTERM)\n"
-            "    return original(*args)\n"
+            "    return original(*args, **more)\n"
             f"init.{owner}.{name} = stop\n"
             "from pairun.cli.main import main\n"
             "sys.exit(main(['init']))\n"
@@ -235,6 +236,64 @@ def test_what_an_earlier_run_left_is_removed(init: Init) -> None:
     assert not old.exists()
     assert log.read_text() == "precious"
     assert (init.volume / "secrets/secrets.yaml").exists()
+
+
+def _refused(init: Init, *words: str) -> None:
+    """Init must refuse its folder in words, and leave what is in it."""
+    code, said = init.run()
+    assert code == 1, said
+    assert said.startswith("error[PR701]: the work directory cannot be used: "), said
+    for word in words:
+        assert word in said
+    assert "Traceback" not in said
+    assert not (init.volume / "runtime.d").exists()
+
+
+def test_a_folder_that_is_not_ours(init: Init) -> None:
+    """A folder that holds something and has no marker of ours is refused, and nothing is lost."""
+    (init.volume / ".pairun").unlink()
+    (init.volume / "thesis.tex").write_text("precious")
+    _refused(init, "'thesis.tex'", "PAIRUN_PAI_DIR", "new or empty folder")
+    assert (init.volume / "thesis.tex").read_text() == "precious"
+
+
+def test_a_marker_that_is_a_link(init: Init) -> None:
+    """Only our own file is a marker, not a link to one, nor a folder of its name."""
+    marker = init.volume / ".pairun"
+    marker.rename(init.folder / "mark")
+    marker.symlink_to(init.folder / "mark")
+    (init.volume / "thesis.tex").write_text("precious")
+    _refused(init)
+    assert (init.volume / "thesis.tex").read_text() == "precious"
+
+
+def test_a_folder_that_is_a_link(init: Init) -> None:
+    """A link in the place of the folder is not followed, whatever it leads to."""
+    link = init.folder / "link"
+    link.symlink_to(init.volume)
+    (init.volume / "thesis.tex").write_text("precious")
+    init.env["PAIRUN_PAI_DIR"] = f"{link}/"
+    _refused(init, "is a symbolic link")
+    assert (init.volume / "thesis.tex").read_text() == "precious"
+
+
+def test_a_home_directory(init: Init) -> None:
+    """A home directory is refused even when it has the marker, and so is what holds one."""
+    init.env["HOME"] = str(init.volume)
+    _refused(init, "home directory")
+    (init.volume / "alice").mkdir()
+    init.env["HOME"] = str(init.volume / "alice")
+    _refused(init, "home directory")
+
+
+def test_a_new_folder_gets_the_marker(init: Init) -> None:
+    """A folder with nothing but what the platform mounts is taken, and may be cleaned again."""
+    (init.volume / ".pairun").unlink()
+    assert init.run()[0] == 0
+    assert (init.volume / ".pairun").is_file()
+    (init.volume / "old").touch()
+    assert init.run()[0] == 0
+    assert not (init.volume / "old").exists()
 
 
 @pytest.mark.parametrize("name", ["runtime.d", "run", "plan", "framework.json"])

@@ -95,6 +95,77 @@ def test_expressions_are_left_for_the_review(shell: Shell) -> None:
     assert shell("lint", shell.file("p.yaml", text)).code == 0
 
 
+EXPRESSIONS = """\
+phase: init
+vars: {a: "{{ b. }}"}
+tasks:
+  - name: Fetch
+    cmd:
+      script: |
+        echo {{ 1 }}
+        {% for x in y %}
+        {% endfr %}
+    timeout: "{{ 1 + }}"
+    when: a ==
+    on_exit: [{name: H, event: always, when: "{{ a }}", cmd: {argv: ["{{ a | nofilter }}"]}}]
+"""
+
+
+def test_expressions_are_compiled(shell: Shell) -> None:
+    """What is no expression is an error at its place, also where only a job tells its value."""
+    said = shell("lint", shell.file("p.yaml", EXPRESSIONS))
+    assert said.code == 1
+    assert said.ids == ["PR302"] * 6
+    places = ("2:12", "9:9", "10:15", "11:11", "12:46", "12:71")
+    assert [p for p in places if f"p.yaml:{p} " not in said.err] == []
+
+
+def test_expressions_of_a_spec_are_compiled(shell: Shell) -> None:
+    """A plugin's too; the texts of its parameters' schema are data."""
+    text = (
+        "summary: S {{\nparameters: {properties: {x: {default: '{{ 1 + }}'}}}\n"
+        "init: [{name: '{{ parameters.x', cmd: {script: '{% endfr %}'}}]\n"
+    )
+    said = shell("lint", shell.file("s.yaml", text))
+    assert (said.code, said.ids) == (1, ["PR302", "PR302"])
+    assert "s.yaml:3:16 " in said.err
+    assert "s.yaml:3:49 " in said.err
+
+
+def test_settings_of_a_plain_pod(shell: Shell) -> None:
+    """Both settings are linted as what they are, and not as job files."""
+    wrong = "{commands: [a, 1], runtimePlugin: []}\n"
+    said = shell("lint", shell.file("runtime.yaml", wrong))
+    assert (said.code, said.ids) == (1, ["PR712"])
+    assert "'commands[1]' must be text, not 1" in said.err
+    slip = "{commands: [a], runtimePlugin: [{plugin: cmd, parameters: {preComands: [x]}}]}\n"
+    assert shell("lint", shell.file("runtime.yaml", slip)).ids == ["PR911"]
+    assert shell("lint", shell.file("runtime.yaml", "commands: []\n")).ids == ["PR712"]
+    listed = "initPlugins: [{name: a, command: frameworkBarier}]\n"
+    assert shell("lint", shell.file("init.yaml", listed)).ids == ["PR720"]
+    assert shell("lint", shell.file("init.yaml", "initPlugins: [{name: a}]\n")).ids == ["PR713"]
+    said = shell.process("lint", "-", stdin="commands: [a]\n")
+    assert (said.code, said.ids) == (1, ["PR801"])
+
+
+def test_patches_of_a_file_alone(shell: Shell) -> None:
+    """Whether another layer brings a task is not known of a file alone; with the roots it is."""
+    text = (
+        "phase: init\npatches:\n  - {after: barrier, id: mine, name: N, cmd: {argv: [a]}}\n"
+        "  - {patch: barrier, retries: 2}\n  - {patch: nope, retries: 2}\n"
+    )
+    alone = shell.file("alone/p.yaml", text)
+    said = shell("lint", alone)
+    assert (said.code, said.ids) == (0, ["PR401"])
+    assert "warning[PR401]: there is no task 'nope' in init of this version" in said.err
+    assert "--root DIR" in said.err
+    other = shell.root({"playbooks/policy.yaml": "job_may: {}\n"})
+    said = shell("lint", alone, "--root", other)
+    assert (said.code, said.ids) == (1, ["PR401"])
+    wrong = text.replace("retries: 2", "args: {intervall: 1s}", 1)
+    assert shell("lint", shell.file("alone/w.yaml", wrong)).ids == ["PR604", "PR401"]
+
+
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_roots_that_are_not_in_order_are_said_too(shell: Shell, flags: list[str]) -> None:
     """An error in a content root is an error of the command, in JSON as well."""

@@ -192,7 +192,7 @@ def test_secrets(pod: Pod) -> None:
     holding = {
         str(p.relative_to(pod.volume)): p.stat().st_mode & 0o777
         for p in pod.volume.rglob("*")
-        if p.is_file() and SENTINEL in p.read_text()
+        if p.is_file() and SENTINEL.encode() in p.read_bytes()
     }
     # The first is what the task itself wrote.
     assert set(holding) == {"runtime.d/env", "runtime.d/secrets.json", "runtime.d/user.sh"}
@@ -212,6 +212,15 @@ def test_the_description_of_exit_codes_is_copied(pod: Pod) -> None:
     assert code == 1
     assert "error[PR101]" in said
     assert f"{spec}:" in said
+
+
+def test_warnings_are_told(pod: Pod) -> None:
+    """A misspelt parameter of a plugin, which would have no effect, is told once; init goes on."""
+    runtime = "{commands: [echo hi], runtimePlugin: [{plugin: cmd, parameters: {preComands: [x]}}]}"
+    pod.env["RUNTIME_CONFIG"] = runtime
+    code, said = pod.run("init")
+    assert code == 0, said
+    assert said.count("warning[PR911]: the plugin 'cmd' has no parameter 'preComands'") == 1
 
 
 def test_a_bad_environment_file(pod: Pod) -> None:
@@ -308,10 +317,15 @@ def test_options_of_a_saved_framework(pod: Pod) -> None:
     path = str(framework(pod.folder))
     code, said = pod.run("init", "--framework", path, "--role", "serve", "--index", "0")
     assert code == 1
+    assert "--role is 'serve'" in said
     assert "did you mean 'server'?" in said
     code, said = pod.run("init", "--framework", path)
     assert code == 1
-    assert "the variable FC_TASK_INDEX is not set" in said
+    assert "--role is missing" in said
+    assert "--index is missing" in said
+    assert "FC_" not in said
+    code, said = pod.run("init", "--framework", path, "--role", "server", "--index", "x")
+    assert (code, "--index is 'x', which is not a number" in said) == (1, True)
 
 
 def test_a_framework_wins(pod: Pod) -> None:
@@ -371,6 +385,18 @@ def test_a_review_without_init_plugins(shell: Shell) -> None:
     assert "skipped: job.gang is false" in said.out
     assert "skipped: job.image.uri is false" in said.out
     assert "PR" not in said.err
+
+
+def test_a_program_that_is_nearly_openpais(shell: Shell, pod: Pod) -> None:
+    """A misspelt program of OpenPAI is a warning with the right name; another one's is none."""
+    text = "initPlugins: [{name: a, command: python frameworkBarier.py}, {name: b, command: fetch}]"
+    said = shell("--dry-run", "--init-config", shell.file("init.yaml", text))
+    assert (said.code, said.ids) == (0, ["PR720"])
+    assert "did you mean 'frameworkBarrier'?" in said.err
+    pod.env |= {"INIT_CONFIG": text, "RUNTIME_CONFIG": "commands: [true && echo hi]"}
+    assert "warning[PR720]" in pod.run("init", "--dry-run")[1]
+    folder = shell.file("own/frameworkBarier.py", "").parent
+    assert "PR720" not in pod.run("init", "--dry-run", PAI_INIT_DIR=str(folder))[1]
 
 
 def test_why(shell: Shell) -> None:

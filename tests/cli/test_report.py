@@ -484,3 +484,10 @@ def test_a_real_run_has_both_ends(shell: Any) -> None:
     assert instance["phases"][1]["command"]["exit_code"] == 7
     assert instance["phases"][1]["message"] == "the command ended with 7"
     assert instance["logs"] == ["pairun-run/mnist/worker-0/output.log"]
+
+
+def test_nothing_on_standard_input(shell: Any) -> None:
+    """No journal at all is an error, not a run in which nothing happened."""
+    said = shell.process("report", "-", stdin="")
+    assert (said.code, said.ids) == (1, ["PR810"])
+    assert "standard input: there is nothing in it" in said.err

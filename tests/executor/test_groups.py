@@ -54,7 +54,9 @@ def test_one_that_waits_is_cancelled(here: Any, group: Any) -> None:
         )
     )
     assert outcome.failed == "b"
-    assert here.end("a")["message"] == "another task of its group failed"
+    assert here.end("a")["message"] == (
+        "another task of its group failed, before a further attempt; attempt 1 of 2: x"
+    )
 
 
 @pytest.mark.parametrize("first", ["bad", "good"])

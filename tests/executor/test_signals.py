@@ -58,13 +58,17 @@ def test_an_ignored_failure_does_not_hide_the_signal(there: Any, task: Any, undo
 
 def test_during_a_wait_between_attempts(there: Any, task: Any, undo: Task) -> None:
     """A wait ends at once."""
-    code = "raise Transient('x', retry_after_s=60)"
+    code = "raise Transient('the disk is full', retry_after_s=60)"
     there.start(task("a", code, retries=3, on_exit=(undo,)))
     there.line("retry")
     there.signal(signal.SIGTERM)
     assert there.end() == 143
     there.line("undo | undone")
-    assert there.of("task_end", "a")[0]["attempts"] == 1
+    (end,) = there.of("task_end", "a")
+    assert end["attempts"] == 1
+    assert end["message"] == (
+        "stopped by SIGTERM, before a further attempt; attempt 1 of 4: the disk is full"
+    )
 
 
 def test_in_a_group(there: Any, task: Any, group: Any, undo: Task) -> None:

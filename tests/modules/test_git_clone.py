@@ -391,6 +391,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"options": ["--branch"]}, "needs a value"),
     ({"options": ["--branch --quiet"]}, "needs a value"),
     ({"options": ["--depth all"]}, "needs a number"),
+    ({"options": ["--depth 99999999999999999999"]}, "needs a number from 1 to 2147483647"),
+    ({"options": ["--depth=0"]}, "needs a number from 1 to 2147483647"),
+    ({"options": ["-j2147483648"]}, "needs a number from 0 to 2147483647"),
+    ({"depth": 99999999999999999999}, "'depth' must be at least 1 and at most 2147483647"),
     ({"options": ["'half"]}, "cannot be read"),
 ]
 

@@ -199,7 +199,12 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
         {"spec": MADE["spec"], "status": {"attemptStatus": {"taskRoleStatusesCompressed": "!"}}},
         "end too early",
     ),
-    ({"status": MADE["status"]}, "not as expected"),
+    ({"status": MADE["status"]}, "'spec' is missing"),
+    ({**MADE, "spec": {}}, "'spec.taskRoles' is missing"),
+    ({**MADE, "spec": {"taskRoles": {}}}, "'spec.taskRoles' must be a list"),
+    ({**MADE, "spec": {"taskRoles": [{"name": "w"}]}}, "a role or a task in it has no 'task'"),
+    ({**MADE, "status": 5}, "'status' must be a mapping"),
+    ({**MADE, "status": {"attemptStatus": []}}, "'status.attemptStatus' must be a mapping"),
 ]
 
 

@@ -155,7 +155,7 @@ WRONG: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
     ({"text": "x", "ports": {"p": ["1"]}}, ("ports", "p", 0), "PR605", "'ports.p.0' must be"),
     ({"text": "x", "token": 5}, ("token",), "PR605", "'token' must be text, not 5"),
     ({"text": "x", "maybe": [1]}, ("maybe",), "PR605", "'maybe' must be text, not a list"),
-    ({"text": "x", "on": True, "count": 0}, (), "PR605", "'on' needs a count"),
+    ({"text": "x", "on": True, "count": 0}, ("on",), "PR605", "'on' needs a count"),
 ]
 
 

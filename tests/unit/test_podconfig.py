@@ -373,7 +373,7 @@ def test_a_playbook_without_the_task(tmp_path: Path) -> None:
                 ("PR712", "'command' must be text, not 3", "3}", None),
             ],
         ),
-        ("initPlugins: [ls]", [("PR712", "'initPlugins' must be a mapping, not 'ls'", "ls]", None)]),
+        ("initPlugins: [ls]", [("PR712", "'initPlugins[0]' must be a mapping, not 'ls'", "ls]", None)]),
         ("initPlugins: [", [("PR101", None, "", None)]),
     ],
 )  # fmt: skip

@@ -237,6 +237,12 @@ def test_paths_lead_to_nodes() -> None:
     assert node_of({"a": [1, (2,)]}, document.place).plain() == {"a": [1, [2]]}
 
 
+def test_a_quoted_merge_key_is_a_name() -> None:
+    """Only a plain `<<` merges."""
+    assert read("'<<': null\n\"a\": 1\n").plain() == {"<<": None, "a": 1}
+    assert read("<<: {b: 2}\na: 1\n").plain() == {"b": 2, "a": 1}
+
+
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=20)
 trees = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | words,
@@ -258,7 +264,7 @@ def _differs_by_schema(tree: Any) -> bool:
         return any(_differs_by_schema(t) for pair in tree.items() for t in pair)
     if isinstance(tree, list):
         return any(_differs_by_schema(t) for t in tree)
-    return isinstance(tree, str) and (tree == "" or resolve_core(tree) != tree or tree == "<<")
+    return isinstance(tree, str) and (tree == "" or resolve_core(tree) != tree)
 
 
 identifiers = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)

@@ -169,13 +169,14 @@ def test_a_problem_in_a_spec_names_the_jobs_line_too(desk: Desk) -> None:
     spec = "summary: S\nparameters: {properties: {a: true}}\nruntime:\n"
     spec += "  - {name: N, cmd: {argv: '{{ parameters.a }}'}}\n"
     root = desk.root({"plugin_specs/greet.yaml": spec})
-    for parameters, id_ in (("{a: 5}", "PR605"), ("{}", "PR301")):
+    given = (("{a: 5}", "PR605", "it is given here"), ("{}", "PR301", "the plugin is used here"))
+    for parameters, id_, words in given:
         text = desk.job(plugins=f"- {{plugin: greet, parameters: {parameters}}}\n")
         (problem,) = desk.problems(text, root)
         assert problem.id == id_
         ((label, place),) = problem.also
-        assert label == "the plugin is used here"
-        assert desk.at(place).startswith("{plugin: greet")
+        assert label == words
+        assert desk.at(place).startswith("5}}" if id_ == "PR605" else "{plugin: greet")
 
 
 def test_a_misspelt_optional_parameter_is_a_warning(desk: Desk) -> None:

@@ -1,0 +1,75 @@
+"""What a job holds of secrets, kept out of everything that is shown of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pairun.errors import Problems, did_you_mean, nearest
+from pairun.job.nodes import elements
+from pairun.job.protocol import SCHEMA
+from pairun.playbook.reading import Node
+from pairun.playbook.scalars import js_text
+
+_LOGIN = ("username", "password", "registryuri")
+_SECRETS = "secrets"
+
+
+def hide_secrets(node: Node) -> None:
+    """Keep secrets and logins out of every excerpt, however the job is laid out or misspelt."""
+    for entry in elements(node, "prerequisites"):
+        if (auth := entry.get("auth")) is not None:
+            _hide_login(auth)
+    for key, child in node.items():
+        if key == _SECRETS or (
+            key not in SCHEMA["properties"] and nearest(key, (_SECRETS,)) is not None
+        ):
+            _hide_block(node, child)
+
+
+def _hide_login(auth: Node) -> None:
+    fields = list(auth.items()) or [("password", auth)]
+    for key, field in fields:
+        # a key that nobody knows is a password, unless it is nearly one of the others
+        if (nearest(key, _LOGIN) or "password") != "password":
+            continue
+        for leaf in leaves(field):
+            text = "" if leaf.value is None else js_text(leaf.value)
+            if "<%" not in text:
+                leaf.place.source.hide(leaf.place.line, leaf.place.line)
+                leaf.place.source.conceal([text])
+
+
+def _hide_block(node: Node, secrets: Node) -> None:
+    source = secrets.place.source
+    first = (secrets.key or secrets.place).line
+    keys = [c.key for _, c in node.items() if c.key and c.key.source is source]
+    later = [key.line for key in keys if key.line > first]
+    end = min(later) - 1 if later else source.text.count("\n") + 1
+    found = list(leaves(secrets))
+    source.hide(first, max([end, first, *(leaf.place.line for leaf in found)]))
+    texts = [js_text(leaf.value) for leaf in found if not isinstance(leaf.value, bool | None)]
+    for each in {source, node.place.source}:
+        each.conceal(texts)
+
+
+def leaves(node: Node) -> Iterator[Node]:
+    """The scalars of a tree."""
+    if isinstance(node.value, dict | list):
+        for child in (*node.elements(), *(c for _, c in node.items())):
+            yield from leaves(child)
+    else:
+        yield node
+
+
+def check_logins(node: Node, problems: Problems) -> None:
+    """Warn of keys in an image's login that nobody reads; OpenPAI's REST server accepts them."""
+    for entry in elements(node, "prerequisites"):
+        auth = entry.get("auth")
+        for key, field in auth.items() if auth else ():
+            if key not in _LOGIN:
+                problems.warning(
+                    "PR916",
+                    f"unknown key '{key}' in the login of an image has no effect",
+                    field.key or field.place,
+                    did_you_mean(key, _LOGIN),
+                )
