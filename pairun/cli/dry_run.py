@@ -479,9 +479,7 @@ def _no_such_path(task: TaskDraft, rest: str, content: Content) -> str:
         return "it has its default"
     if first in known:
         return f"did you mean '{task.id}.args.{rest}'?"
-    near = nearest(rest, [*keywords, *(f"args.{a}" for a in known)]) or nearest(
-        first, known
-    )
+    near = nearest(rest, [*keywords, *(f"args.{a}" for a in known)]) or nearest(first, known)
     if near is not None:
         return f"did you mean '{task.id}.{f'args.{near}' if near in known else near}'?"
     return "a path begins with an id and a keyword: barrier.retries, barrier.args.timeout"

@@ -405,7 +405,12 @@ class _Compiler:
         misread = "retries" not in where and draft.node.get("retries") is not None
         for name in ("delay", "retry_on"):
             node = written(name)
-            if node and not misread and (retries is None or retries.value == 0) and _same_text(node, retries):
+            if (
+                node
+                and not misread
+                and (retries is None or retries.value == 0)
+                and _same_text(node, retries)
+            ):
                 self._problems.error(
                     "PR207",
                     f"'{name}' has no effect without retries",

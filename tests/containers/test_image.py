@@ -1,0 +1,257 @@
+"""The image by itself: its default command, its users, what is in it, and an operator's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pairun.errors import Source
+from pairun.job.framework import make_framework, with_statuses
+from pairun.job.jobfile import read_job
+from pairun.playbook.reading import read_text
+
+ROOT = pathlib.Path(__file__).parents[2]
+COMMANDS = json.dumps({"commands": ["echo hi"]})
+NOBODY = 65534
+MAX_MB = 350
+"""The image without its base; most of it is git, which brings perl, and Python."""
+
+
+class _Done(Protocol):
+    code: int
+    out: str
+    err: str
+    said: str
+
+
+class _Podman(Protocol):
+    def image(self, name: str) -> str: ...
+    def ok(self, *argv: str | pathlib.Path) -> str: ...
+    def run(self, *argv: str | pathlib.Path, stdin: str | None = None) -> _Done: ...
+
+
+class _Pod(Protocol):
+    podman: _Podman
+    image: str
+    uid: str
+    env: dict[str, str]
+    volume: pathlib.Path
+    config: pathlib.Path
+    data: pathlib.Path
+    logs: pathlib.Path
+
+    def init(self, *args: str, options: tuple[str, ...] = (), **env: str) -> _Done: ...
+    def start(self, image: str, options: tuple[str, ...] = (), **env: str) -> None: ...
+    def end(self) -> _Done: ...
+
+
+# --- what is in it ----------------------------------------------------------------------------------
+
+
+def test_version(podman: _Podman, image: str) -> None:
+    """`--version` names what a scanner or an advisory asks for, the bundle's parts too."""
+    said = podman.ok("run", "--rm", image, "--version")
+    assert said.startswith("pairun ")
+    assert "built-in playbooks " in said
+    inside = next(line for line in said.splitlines() if line.startswith("  "))
+    for name in ("python3.11", "openssl", "musl", "zlib", "attrs", "jinja2"):
+        assert f"{name} " in inside
+
+
+def test_labels_and_entry(podman: _Podman, image: str) -> None:
+    """The image says what it is, and without arguments it is the init phase."""
+    (found,) = json.loads(podman.ok("image", "inspect", image))
+    config: dict[str, Any] = found["Config"]
+    assert config["Entrypoint"] == ["pairun"]
+    assert config["Cmd"] == ["init"]
+    labels = {n.removeprefix("org.opencontainers.image."): v for n, v in config["Labels"].items()}
+    assert labels["title"] == "pairun"
+    assert (labels["version"], labels["revision"]) == ("1.2.3", "abc")
+    assert labels["licenses"] == "MIT"
+    assert not [v for v in config["Env"] if "PIP" in v or "CACHE" in v or "DEBIAN" in v]
+
+
+def test_size(podman: _Podman, image: str) -> None:
+    """It adds no more than it needs to its base: no compiler, no pip, no documentation."""
+    sizes = [
+        int(json.loads(podman.ok("image", "inspect", each))[0]["Size"])
+        for each in (image, podman.image("debian"))
+    ]
+    assert sizes[0] - sizes[1] < MAX_MB * 1_000_000
+    looked = podman.ok(
+        "run", "--rm", "--entrypoint=sh", image, "-c",
+        "which gcc pip pip3; ls /usr/share/doc /usr/share/man /opt/build /src; find / -xdev -perm -0002 "
+        "! -type l ! -path '/proc/*' ! -perm -1000; find /opt -nouser; echo end",
+    )  # fmt: skip
+    assert looked == "end\n"
+
+
+def test_review(podman: _Podman, image: str) -> None:
+    """`docker run -i IMAGE --dry-run -` reviews a job of standard input, as any user, offline."""
+    job = (ROOT / "examples" / "hello.yaml").read_text()
+    options = ("--network=none", "--read-only", "--user=65534", "--cap-drop=all")
+    done = podman.run("run", "--rm", "-i", *options, image, "--dry-run", "-", stdin=job)
+    assert done.code == 0, done.said
+    assert "user_command" in done.out
+    assert "no cluster layer" in done.out.splitlines()[0] + done.out
+
+
+# --- the init container -------------------------------------------------------------------------------
+
+
+def test_the_default_command(pod: _Pod) -> None:
+    """Without arguments it prepares the volume; what it prints is shown and stands in init.log."""
+    done = pod.init(RUNTIME_CONFIG=COMMANDS)
+    assert done.code == 0, done.said
+    assert (pod.volume / "runtime.d" / "plan.json").exists()
+    assert (pod.volume / "runtime").stat().st_mode & 0o111
+    assert "init phase: success" in done.out
+    assert (pod.logs / "init.log").read_text() == done.out
+    assert pod.logs.stat().st_mode & 0o777 == 0o777
+
+
+def test_a_failure(pod: _Pod) -> None:
+    """The exit status is init's own, and what was wrong is shown and kept."""
+    done = pod.init(RUNTIME_CONFIG="commands: 7")
+    assert done.code == 1
+    assert "error[PR712]" in done.said
+    assert "error[PR712]" in (pod.logs / "init.log").read_text()
+
+
+def test_again_in_the_same_volume(pod: _Pod) -> None:
+    """A restarted Pod starts clean: logs are put aside, init.log goes on, what is mounted stays."""
+    first = pod.init(RUNTIME_CONFIG=COMMANDS)
+    pod.start(pod.podman.image("busybox"))
+    assert pod.end().code == 0
+    (pod.volume / "stale").write_text("old")
+    (pod.volume / "run" / "release").touch()
+    secrets, mounted = pod.data / "secrets", pod.data / "mounted"
+    for folder in (secrets, mounted):
+        folder.mkdir()
+        (folder / "here").write_text("kept")
+    options = (
+        "-v", f"{secrets}:/usr/local/pai/user-extension-secrets:ro",
+        "-v", f"{mounted}:/usr/local/pai/plugins/deep:ro",
+    )  # fmt: skip
+    second = pod.init(RUNTIME_CONFIG=COMMANDS, options=options)
+    assert second.code == 0, second.said
+    assert second.err == ""
+    assert (pod.logs / "init.log").read_text() == first.out + second.out
+    assert (pod.logs / "prelog_1" / "user-stdout" / "current").read_text() == "hi\n"
+    assert (pod.logs / "prelog_1" / "runtime.log").exists()
+    assert sorted(p.name for p in pod.logs.iterdir()) == ["init.log", "journal.jsonl", "prelog_1"]
+    assert not (pod.volume / "stale").exists()
+    assert not (pod.volume / "run" / "release").exists()
+    assert (secrets / "here").read_text() == (mounted / "here").read_text() == "kept"
+
+
+def test_stopped(pod: _Pod) -> None:
+    """A stop of the init container reaches its tasks; it never ends with 0."""
+    (pod.config / "init.yaml").write_text(
+        "phase: init\npatches:\n  - before: barrier\n    id: wait\n    name: Wait\n"
+        "    cmd: {script: 'echo waiting; kill -TERM 1; sleep 1000'}\n"
+    )
+    done = pod.init(RUNTIME_CONFIG=COMMANDS, options=("--user=0",))
+    assert done.code == 143, done.said
+    assert "waiting" in (pod.logs / "init.log").read_text()
+
+
+def test_not_root(pod: _Pod) -> None:
+    """Init as another user works where that user may write to the volume (fsGroup)."""
+    _as_kubelet_does(pod.volume)
+    for _ in range(2):
+        done = pod.init(RUNTIME_CONFIG=COMMANDS, options=_AS_NOBODY)
+        assert done.code == 0, done.said
+    assert (pod.volume / "runtime").stat().st_uid == NOBODY
+    pod.start(pod.podman.image("nonroot"))
+    ended = pod.end()
+    assert ended.code == 0, ended.said
+    assert (pod.logs / "user-stdout" / "current").read_text() == "hi\n"
+
+
+def test_not_root_after_a_root(pod: _Pod) -> None:
+    """What is root's on the volume is more than such an init can clean, and it says so."""
+    _as_kubelet_does(pod.volume)
+    (pod.volume / "code").mkdir()
+    (pod.volume / "code" / "of-root").touch()
+    done = pod.init(RUNTIME_CONFIG=COMMANDS, options=_AS_NOBODY)
+    assert done.code == 1
+    assert "error[PR701]" in done.said
+    assert "permission denied" in done.said
+
+
+def test_not_root_and_not_writable(pod: _Pod) -> None:
+    """A volume that its user may not write to is named, before anything was run."""
+    done = pod.init(RUNTIME_CONFIG=COMMANDS, options=_AS_NOBODY)
+    assert done.code == 1
+    assert "error[PR701]: the work directory /usr/local/pai cannot be used" in done.said
+
+
+_AS_NOBODY = (f"--user={NOBODY}:{NOBODY}", "--cap-drop=all", "--read-only")
+
+
+def _as_kubelet_does(volume: pathlib.Path) -> None:
+    """Give the volume the group of the Pod's fsGroup."""
+    os.chown(volume, 0, NOBODY)
+    volume.chmod(0o2777)
+
+
+# --- a Framework ------------------------------------------------------------------------------------
+
+
+def test_a_saved_framework(pod: _Pod) -> None:
+    """A job of OpenPAI with its Framework: peers, ports and the command are those of the job."""
+    port = "echo $PAI_PORT_LIST_worker_0_web"
+    job = {
+        "protocolVersion": 2, "name": "small", "type": "job",
+        "prerequisites": [{"type": "dockerimage", "name": "i", "uri": "example.com/a/b:1"}],
+        "taskRoles": {"worker": {
+            "instances": 2, "dockerImage": "i",
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0, "ports": {"web": 1}},
+            "commands": ["echo $PAI_TASK_ROLE_INSTANCES $PAI_HOST_IP_worker_1", port],
+        }},
+    }  # fmt: skip
+    read, problems = read_job(read_text(Source("job", "job", json.dumps(job)), "js"))
+    assert read is not None, list(problems)
+    pods = [{"podUID": pod.uid, "podHostIP": "10.0.0.1"}, {"podUID": "b", "podHostIP": "10.0.0.2"}]
+    framework = with_statuses(make_framework(read), {"worker": pods})
+    (pod.config / "framework.json").write_text(json.dumps(framework))
+    (pod.config / "init.yaml").write_text("phase: init\npatches: [{disable: image_check}]\n")
+    done = pod.init("init", "--framework", "/usr/local/pai-config/framework.json",
+                    "--role", "worker", "--index", "0")  # fmt: skip
+    assert done.code == 0, done.said
+    pod.start(pod.podman.image("busybox"))
+    ended = pod.end()
+    assert ended.code == 0, ended.said
+    *_, peers, number = ended.out.splitlines()
+    assert peers == "worker:0,worker:1 10.0.0.2"
+    assert 15000 <= int(number) < 40000
+
+
+# --- an operator's own image ------------------------------------------------------------------------
+
+
+def test_an_operators_image(podman: _Podman, cluster_image: str) -> None:
+    """Its root is named, its module has a page, its default is in the review with its place."""
+    assert "/opt/cluster" in podman.ok("run", "--rm", cluster_image, "--version")
+    assert "free_space" in podman.ok("run", "--rm", cluster_image, "doc", "free_space")
+    job = (ROOT / "examples" / "hello.yaml").read_text()
+    why = ("--why", "image_check.retries")
+    done = podman.run("run", "--rm", "-i", cluster_image, "--dry-run", *why, "-", stdin=job)
+    assert done.code == 0, done.said
+    assert "/opt/cluster/playbooks/init.yaml:6:14" in done.out
+    done = podman.run("run", "--rm", "-i", cluster_image, "--dry-run", "-", stdin=job)
+    assert "free_space" in done.out
+    assert "5 retries from 5s" in done.out
+
+
+def test_an_operators_module_runs(make_pod: Callable[[], _Pod], cluster_image: str) -> None:
+    """The module runs where the operator's playbook says."""
+    pod = make_pod()
+    pod.image = cluster_image
+    done = pod.init(RUNTIME_CONFIG=COMMANDS)
+    assert done.code == 0, done.said
+    assert "free_space: The node has space" in done.out
