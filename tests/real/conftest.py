@@ -48,11 +48,11 @@ def _served(lab: Lab, up: tuple[str, ...], down: tuple[str, ...]) -> Iterator[Ma
 
 @pytest.fixture(scope="session")
 def git_server(lab: Lab) -> Iterator[Mapping[str, str]]:
-    """git over HTTP: LAB_GIT_URL, LAB_GIT_AUTH_URL, LAB_GIT_LIMITED_URL, LAB_GIT_REPOS, …"""
+    """Git over HTTP: LAB_GIT_URL, LAB_GIT_AUTH_URL, LAB_GIT_LIMITED_URL, LAB_GIT_REPOS and so on."""
     yield from _served(lab, ("git", "up"), ("git", "down"))
 
 
 @pytest.fixture(scope="session")
 def registries(lab: Lab) -> Iterator[Mapping[str, str]]:
-    """Registries: LAB_REGISTRY, LAB_REGISTRY_BASIC, _TLS, _TLS_CA, _TOKEN, _LIMITED, LAB_USER, …"""
+    """Registries: LAB_REGISTRY, LAB_REGISTRY_BASIC, _TLS, _TLS_CA, _TOKEN, _LIMITED, LAB_USER and so on."""
     yield from _served(lab, ("registry", "up", "all"), ("registry", "down"))
