@@ -261,3 +261,21 @@ def test_held_and_stopped(pod: _Pod) -> None:
     ended = pod.end()
     assert ended.code == 3, ended.said
     assert ended.seconds < 10
+
+
+def test_a_child_killed_for_its_memory(pod: _Pod) -> None:
+    """The kernel's kill of a child is told, and an exit spec can give it a code of its own."""
+    spec = [
+        {
+            "containerExitCode": 221,
+            "patterns": [{"platformLogRegex": "killed [0-9]+ process(es)? .* for its memory"}],
+        }
+    ]
+    (pod.config / "runtime-exit-spec.yaml").write_text(json.dumps(spec))
+    greedy = '( x=$(head -c 300000000 /dev/zero | tr "\\0" x) ) || true; exit 7'
+    assert pod.init(RUNTIME_CONFIG=json.dumps({"commands": [greedy]})).code == 0
+    pod.start(pod.podman.image("debian"), ("--memory=96m", "--memory-swap=96m"))
+    ended = pod.end()
+    assert ended.code == 221, ended.said
+    assert "originUserExitCode: 7" in pod.message.read_text()
+    assert "the kernel killed 1 process of this container" in pod.message.read_text()
