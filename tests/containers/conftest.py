@@ -76,17 +76,19 @@ class Podman:
 
     Args:
         lab: runs a command of the laboratory.
+        folder: where podman runs; its monitor leaves a file there when memory runs out.
     """
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, folder: pathlib.Path) -> None:
         self._lab = lab
+        self._folder = folder
         found = re.findall(r"^export ([A-Z0-9_]+)=(.*)$", lab("podman", "env"), re.MULTILINE)
         self._env = {**os.environ, **{n: "".join(shlex.split(v)) for n, v in found}}
 
     def start(self, *argv: str | pathlib.Path) -> subprocess.Popen[str]:
         """Start a command of podman."""
         return subprocess.Popen(
-            ["podman", *map(str, argv)], env=self._env, text=True,
+            ["podman", *map(str, argv)], env=self._env, cwd=self._folder, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
@@ -96,8 +98,8 @@ class Podman:
         """Run a command of podman to its end."""
         began = time.monotonic()
         done = subprocess.run(
-            ["podman", *map(str, argv)], env=self._env, capture_output=True, text=True,
-            input=stdin or "", timeout=timeout_s,
+            ["podman", *map(str, argv)], env=self._env, cwd=self._folder, capture_output=True,
+            text=True, input=stdin or "", timeout=timeout_s,
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
@@ -113,9 +115,9 @@ class Podman:
 
 
 @pytest.fixture(scope="session")
-def podman(lab: Lab) -> Podman:
+def podman(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Podman:
     """Runs podman."""
-    return Podman(lab)
+    return Podman(lab, tmp_path_factory.mktemp("podman"))
 
 
 @pytest.fixture(scope="session")
