@@ -18,9 +18,13 @@ AS_NOBODY = [
     "--clear-groups",
 ]
 
+SOURCE = pathlib.Path(__file__).parents[2]
+
 PLACES = {
     "a read-only root": "mount -o remount,ro,bind / 2>/dev/null || mount --bind -o ro / /",
-    "no /tmp": "mount -t tmpfs -o ro,size=4k none /tmp",
+    # The checkout may lie below /tmp, and must not be hidden with it.
+    "no /tmp": f"mkdir /mnt/source; mount --bind {SOURCE} /mnt/source; mount -t tmpfs none /tmp; "
+    f"mkdir -p {SOURCE}; mount --bind /mnt/source {SOURCE}; mount -o remount,ro /tmp",
     "no /proc": "mount -t tmpfs -o ro,size=4k none /proc",
     "hidden processes": "mount -t proc -o remount,hidepid=2 proc /proc",
 }
@@ -39,10 +43,9 @@ def bare(volume: Any, in_namespace: Any) -> Any:
         # The volume lies below /tmp and would be hidden with it; and a test's directories are closed.
         lines = ["set -e", f"mount --bind {volume.root} /mnt", place]
         prefix = AS_NOBODY if nobody and os.getuid() == 0 else []
-        source = pathlib.Path(__file__).parents[2]
         run = ["exec", *prefix, sys.executable, "-P", "/mnt/driver.py"]
         lines.append(" ".join(run))
-        return in_namespace("sh", "-c", "\n".join(lines), **{"PYTHONPATH": str(source), **env})
+        return in_namespace("sh", "-c", "\n".join(lines), **{"PYTHONPATH": str(SOURCE), **env})
 
     return begin
 
