@@ -435,9 +435,8 @@ def test_a_stuck_standard_error_keeps_no_signal(
     volume: Any, folder: pathlib.Path, launch: Launch
 ) -> None:
     """Our own lines wait for nobody: a stop comes through while standard error is full."""
-    volume.command(
-        "trap 'exit 8' TERM; seq 1 1000000 >&2 & echo ready; while :; do sleep 0.1; done"
-    )
+    # the shell has nothing in the foreground of whose end it would print something, and be stuck
+    volume.command("trap 'exit 8' TERM; seq 1 1000000 >&2 & echo ready; wait")
     reader, writer = os.pipe()
     with open(reader, "rb"), open(writer, "wb") as stream:
         phase = launch(stderr=stream, PAIRUN_GRACE="4s")
