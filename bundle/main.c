@@ -5,6 +5,7 @@
  * Python module is frozen into this program (frozen.c, made by freeze.py). */
 #include <Python.h>
 
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -81,8 +82,22 @@ static int run(void)
     return (int)code;
 }
 
+/* A stop that comes while Python starts must wait for the one who takes signals: the kernel drops
+ * what PID 1 has no handler for (pid_namespaces(7)). Interrupting a command of people stays possible. */
+static void hold_stops(void)
+{
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGHUP);
+    sigprocmask(SIG_BLOCK, &stops, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc < 2)
+        hold_stops();
     /* What process lists show; the file's name would be "exe" where it started itself again. */
     prctl(PR_SET_NAME, "pairun", 0UL, 0UL, 0UL);
     PyImport_FrozenModules = bundle_modules;

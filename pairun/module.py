@@ -131,10 +131,6 @@ class Permanent(Failure):
     kind = "permanent"
 
 
-class NotFound(Permanent):
-    """The API server has no such object."""
-
-
 class Skip(Exception):
     """There is nothing to do here, for a reason that people should read."""
 
@@ -335,38 +331,6 @@ class Context(abc.ABC):
             TimedOut: the time was up.
             Permanent: the server's certificate is not valid, the address cannot be asked, or the
                 body is larger than ``max_bytes``.
-        """
-
-    @abc.abstractmethod
-    def ask_api(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float = 10.0,
-        max_bytes: int = 64 * 1024 * 1024,
-    ) -> Any:
-        """Read an object or a list from the cluster's API server, with this Pod's own rights.
-
-        The service account's token is read anew each time, and once more where it is refused. A
-        server that holds the object in its memory need not ask etcd (``resourceVersion=0``), except
-        before it says that there is none.
-
-        Args:
-            path: as ``/api/v1/namespaces/NAMESPACE/pods/NAME``.
-            query: as ``{"labelSelector": "app=x"}``.
-            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
-            max_bytes: the largest answer.
-
-        Returns:
-            The decoded JSON.
-
-        Raises:
-            NotFound: there is no such object.
-            Permanent: no rights, a token that is refused, no way to a server from here; the hint
-                says how to grant what is missing.
-            Transient: no answer, 408, 429 or 5xx, or no JSON.
-            TimedOut: the time was up.
         """
 
     @abc.abstractmethod

@@ -16,7 +16,6 @@ from pairun.executor.loading import plan_loader
 from pairun.executor.phase import PhaseEvents, with_grace
 from pairun.executor.plan import Late, Plan
 from pairun.executor.run import Executor, PhaseOutcome
-from pairun.job.apiserver import NoFramework
 from pairun.job.cluster import Cluster
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
@@ -77,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         return phase.run()
     except PairunError as e:
         print_problems(e.problems)
-        return e.exit_code if isinstance(e, NoFramework) else 1
+        return 1
 
 
 def _saved(args: argparse.Namespace) -> dict[str, str]:

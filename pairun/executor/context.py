@@ -125,20 +125,6 @@ class HostContext(Context):
             env=self.env,
         )
 
-    def ask_api(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float = 10.0,
-        max_bytes: int = 64 * 1024 * 1024,
-    ) -> Any:
-        from pairun.executor import apiserver
-
-        left = self.remaining_s()
-        limit = timeout_s if left is None else min(timeout_s, left)
-        return apiserver.ask(self.env, path, query or {}, limit_s=limit, max_bytes=max_bytes)
-
     def remaining_s(self) -> float | None:
         return None if self._deadline is None else self._deadline - time.monotonic()
 
@@ -400,16 +386,6 @@ class ReviewContext(_NoChanges):
         # Without what may stand before an @, after the path or in it.
         host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
         raise UnknownUntilRun(f"depends on what {host} answers")
-
-    def ask_api(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float = 10.0,
-        max_bytes: int = 64 * 1024 * 1024,
-    ) -> Any:
-        raise UnknownUntilRun("depends on what the cluster's API server answers")
 
     def remaining_s(self) -> float | None:
         return None

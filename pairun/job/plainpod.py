@@ -14,7 +14,6 @@ from pairun.job.jobfile import read_job
 from pairun.job.model import RUNTIME_PLUGIN, Job
 from pairun.job.podconfig import read_setting
 from pairun.job.protocol import IDENTIFIER_PATTERN
-from pairun.job.roster import Roster
 from pairun.playbook.checking import violations
 from pairun.playbook.reading import Node, node_of
 
@@ -121,23 +120,15 @@ def pod_name(env: Mapping[str, str]) -> str:
     return re.sub("[^A-Za-z0-9_-]", "-", name)[:255]
 
 
-def plain_cluster(job: Job, env: Mapping[str, str], roster: Roster | None = None) -> Cluster:
-    """The cluster of one Pod, or of all those in a roster: instances of the one role.
+def plain_cluster(job: Job, env: Mapping[str, str]) -> Cluster:
+    """The cluster of one Pod.
 
     Args:
         job: what `read_plain_job` made.
         env: ``PAIRUN_HOST_IP`` or ``POD_IP`` is its address, that of the host's name by default.
-        roster: its peers and itself; where it is not among them, it is alone.
     """
     ports = job.extras.get(_PORTS) if job.extras else None
     numbers = {label: tuple(list_.plain()) for label, list_ in (ports.items() if ports else ())}
-    if roster is not None and roster.own is not None:
-        peers = tuple(
-            Instance(index=pod.index, pod_uid=pod.uid, host_ip=pod.ip, ports=numbers)
-            for pod in roster.pods
-        )
-        role = ClusterRole(name=ROLE, fc_name=ROLE, instances=peers)
-        return Cluster(roles=(role,), own_role=ROLE, own_index=roster.own)
     instance = Instance(
         index=0,
         pod_uid=env.get("POD_UID") or env.get("FC_POD_UID") or None,

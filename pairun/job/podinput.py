@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
-from pairun.job.apiserver import FRAMEWORK_VARIABLES, fetch_framework
 from pairun.job.cluster import Cluster, cluster_from_framework
 from pairun.job.exitspec import ExitSpec, read_exit_spec
 from pairun.job.framework import job_from_framework
@@ -23,7 +22,6 @@ from pairun.job.plainpod import (
     without_server_warnings,
 )
 from pairun.job.podconfig import PodConfig, read_secrets
-from pairun.job.roster import ROSTER, SELECTOR_VARIABLE, read_roster
 from pairun.job.stored import framework_in, load_input
 from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.reading import Node, decode, load_bytes, read_file, read_text
@@ -68,10 +66,8 @@ def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False
 
     Args:
         pai_dir: the shared volume, with the mounted secrets inside.
-        env: ``PAIRUN_FRAMEWORK_FILE`` names a Framework object; without it the one is read from
-            the cluster that ``FC_FRAMEWORK_NAMESPACE`` and ``FC_FRAMEWORK_NAME`` name.
-            ``FC_TASKROLE_NAME`` and ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is
-            the rendered command.
+        env: ``PAIRUN_FRAMEWORK_FILE`` names a Framework object; ``FC_TASKROLE_NAME`` and
+            ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is the rendered command.
             Without a Framework, a plain Pod's settings (see `PodConfig`).
         placed: the Framework is a saved one; the addresses in it are taken as they are.
 
@@ -104,14 +100,12 @@ def _plain(pai_dir: str, env: Mapping[str, str], config: PodConfig, runtime: Sou
     problems.extend(without_server_warnings(list(found)))
     if job is None:
         raise PairunError(*problems.errors)
-    alone = engine_layer("plain_pod.yaml", "a plain Pod")
-    peers = engine_layer("pod_peers.yaml", "peers") if env.get(SELECTOR_VARIABLE) else None
     return _input(
         pai_dir,
         job=job,
         role=job.roles[0],
-        cluster=None if peers else plain_cluster(job, env),
-        engine=with_layer(alone, peers),
+        cluster=plain_cluster(job, env),
+        engine=engine_layer("plain_pod.yaml", "a plain Pod"),
         problems=problems,
     )
 
@@ -119,9 +113,7 @@ def _plain(pai_dir: str, env: Mapping[str, str], config: PodConfig, runtime: Sou
 def _of_framework(
     pai_dir: str, env: Mapping[str, str], problems: Problems, *, placed: bool
 ) -> PodInput:
-    in_cluster = all(env.get(name) for name in FRAMEWORK_VARIABLES)
-    known = {"PAIRUN_FRAMEWORK_FILE"} if in_cluster else set()
-    missing = [name for name in _FRAMEWORK if not env.get(name) and name not in known]
+    missing = [name for name in _FRAMEWORK if not env.get(name)]
     if missing and placed:
         for name in missing:
             problems.error(
@@ -135,8 +127,7 @@ def _of_framework(
         for name in missing:
             problems.error("PR704", f"the variable {name} is not set", None, hint)
         problems.raise_errors()
-    file = env.get("PAIRUN_FRAMEWORK_FILE")
-    framework = read_framework(file) if file else fetch_framework(env, pai_dir)
+    framework = read_framework(env["PAIRUN_FRAMEWORK_FILE"])
     job, found = job_from_framework(framework, _mounted(pai_dir, "secrets", "secrets.yaml"))
     problems.extend(found)
     if job is None:
@@ -194,15 +185,12 @@ def read_framework(path: str) -> dict[str, Any]:
 
 
 def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
-    """Peers and ports, from the Framework or the roster of Pods that the barrier left.
+    """Peers and ports, from the Framework that the barrier left on the volume.
 
     Raises:
         PairunError: it is not there, or not complete.
     """
-    framework, roster = (os.path.join(pai_dir, n) for n in ("framework.json", ROSTER))
-    if env.get(SELECTOR_VARIABLE) and not os.path.exists(framework) and os.path.exists(roster):
-        return plain_cluster(job, env, read_roster(roster))
-    return _cluster_in(read_framework(framework), env, job)
+    return _cluster_in(read_framework(os.path.join(pai_dir, "framework.json")), env, job)
 
 
 def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) -> Cluster:

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import ssl
 import stat
 import subprocess
@@ -262,3 +263,29 @@ def test_certificates_that_init_left(
     hide = 'mount -t tmpfs none /etc/ssl; mount -t tmpfs none /etc/pki 2>/dev/null; exec "$0"'
     printed = run(volume, start, code, "unshare", "--mount", "sh", "-c", hide)
     assert printed == ["without True", "with b'hello'"]
+
+
+def test_a_stop_at_the_first_moment(volume: _Volume) -> None:
+    """As PID 1 it is told to stop while it still starts, and does not forget it."""
+    volume.prepare("sleep 30")
+    program = str(volume.path / "runtime")
+    env = {"PATH": "/usr/bin:/bin", "PAIRUN_PAI_DIR": str(volume.path)}
+    namespace = ["unshare", "--pid", "--fork", "--kill-child"]
+    for _ in range(5):
+        with subprocess.Popen(
+            [*namespace, program], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            while not (pid := children.read_text().strip()) or not _holds_stops(pid, program):
+                assert process.poll() is None
+            os.kill(int(pid), signal.SIGTERM)
+            assert process.wait(timeout=20) == 143
+
+
+def _holds_stops(pid: str, program: str) -> bool:
+    """Whether a process has blocked SIGTERM, which is the first thing that the program does."""
+    if os.readlink(f"/proc/{pid}/exe") != program:
+        return False
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"^SigBlk:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
