@@ -63,7 +63,7 @@ def test_as_soon_as_nothing_is_left(volume: Any, start: Any, print_signals: str)
     began = time.monotonic()
     running.signal(signal.SIGTERM)
     assert running.end() == 143
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 2.9
 
 
 def test_twice_during_handlers(volume: Any, start: Any, succeeded: Any) -> None:

@@ -189,7 +189,7 @@ def test_orphan_storm(under: Under, init: str) -> None:
     running.line("over")
     began = time.monotonic()
     assert running.end() == 3
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 2.9
 
 
 def test_escaped(under: Under, init: str) -> None:

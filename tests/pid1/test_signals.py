@@ -181,7 +181,7 @@ def test_a_step_comes_before_the_end(volume: Any, start: Any, print_signals: str
     began = time.monotonic()
     running.signal(signal.SIGTERM)
     assert running.end() == 4
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 3.0
 
 
 def test_steps_reach_what_outlives_the_shell(volume: Any, start: Any, print_signals: str) -> None:
