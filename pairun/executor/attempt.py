@@ -213,7 +213,15 @@ _LEAVING: list[int] = []
 
 
 def _reap_leaving() -> None:
-    _LEAVING[:] = [pid for pid in _LEAVING if os.waitpid(pid, os.WNOHANG)[0] == 0]
+    _LEAVING[:] = filter(_still_leaves, _LEAVING)
+
+
+def _still_leaves(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        # Somebody else in this process has waited for it: it is gone all the same.
+        return False
 
 
 def _pipe(on_failure: contextlib.ExitStack) -> tuple[int, int]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pathlib
 import resource
+import subprocess
 from typing import Any
 
 import pytest
 
+from pairun.executor import attempt
 from pairun.executor.plan import Late
 from pairun.module import Secret
 
@@ -248,3 +250,12 @@ def test_a_module_that_closes_everything(here: Any) -> None:
     here.run(here.task(code="import os, time; os.closerange(1, 100); time.sleep(0.5); os._exit(0)"))
     assert here.end()["kind"] == "internal"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 0.25
+
+
+def test_a_child_that_somebody_else_waited_for(here: Any) -> None:
+    """A library that waits for every child of this process takes nothing from us but the waiting."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    attempt._LEAVING.append(gone.pid)
+    assert here.run(here.task(), here.task("b")).event == "success"
+    assert gone.pid not in attempt._LEAVING
