@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,25 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, and CI is set: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def lab() -> Callable[..., str]:
+    """Run a command of the laboratory beside the checkout, and return what it prints.
+
+    A machine without it skips the test; where CI is set that fails.
+    """
+    program = SHARED / "lab" / "lab"
+    if not program.exists():
+        pytest.skip(f"needs the laboratory of real servers at {program.parent}")
+    if os.geteuid() != 0:
+        pytest.skip("the laboratory of real servers needs root")
+
+    def run(*argv: str) -> str:
+        done = subprocess.run([str(program), *argv], capture_output=True, text=True, check=False)
+        if done.returncode and "lab install" in done.stderr:
+            pytest.skip(f"lab {shlex.join(argv)}: {done.stderr.strip()}")
+        assert done.returncode == 0, f"lab {shlex.join(argv)}: {done.stderr}"
+        return done.stdout
+
+    return run

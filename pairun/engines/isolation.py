@@ -11,7 +11,7 @@ from typing import Literal
 
 import attrs
 
-from pairun.engines.kernel import end_with_parent
+from pairun.runtime.system import end_with_parent
 
 PROBE_S = 20.0
 

@@ -12,13 +12,7 @@ import sys
 BUNDLED = "_pairun" in sys.builtin_module_names
 """Whether this is the one-file program; it starts itself again by its own path."""
 
-MS_RDONLY = 0x1
-MS_NOSUID = 0x2
-MS_NODEV = 0x4
-MS_NOEXEC = 0x8
-MS_REMOUNT = 0x20
 MS_BIND = 0x1000
-MNT_DETACH = 0x2
 UMOUNT_NOFOLLOW = 0x8
 
 _PR_SET_PDEATHSIG = 1
@@ -54,7 +48,7 @@ def unmount(target: str, flags: int = UMOUNT_NOFOLLOW) -> None:
 
     Args:
         target: where.
-        flags: ``MNT_DETACH``, ``UMOUNT_NOFOLLOW``.
+        flags: ``UMOUNT_NOFOLLOW``.
 
     Raises:
         OSError: the kernel refuses.

@@ -24,8 +24,6 @@ from pairun.playbook.reading import read_text
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
-SHARED = pathlib.Path(os.environ.get("PAIRUN_SHARED") or ROOT.parent / "shared")
-LAB = SHARED / "lab" / "lab"
 UID = "11111111-2222-3333-4444-555555555555"
 WAIT_S = 60.0
 BUILD_S = 3600.0
@@ -50,24 +48,6 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("bundle") / "runtime"
     build(path)
     return path
-
-
-@pytest.fixture(scope="session")
-def lab() -> Callable[..., str]:
-    """Run a command of the laboratory and return what it prints."""
-    if not LAB.exists():
-        pytest.skip(f"needs the laboratory of container images at {LAB.parent}")
-    if os.geteuid() != 0:
-        pytest.skip("the laboratory of container images needs root")
-
-    def run(*argv: str) -> str:
-        done = subprocess.run([str(LAB), *argv], capture_output=True, text=True)
-        if done.returncode and "lab install" in done.stderr:
-            pytest.skip(f"lab {shlex.join(argv)}: {done.stderr.strip()}")
-        assert done.returncode == 0, f"lab {shlex.join(argv)}: {done.stderr}"
-        return done.stdout
-
-    return run
 
 
 @pytest.fixture(scope="session")

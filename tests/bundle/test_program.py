@@ -40,7 +40,7 @@ MOUNT = """\
 import os
 from pairun.runtime import system
 os.mkdir(TARGET)
-system.mount("none", TARGET, "tmpfs", system.MS_NOSUID, "size=64k,mode=0700")
+system.mount("none", TARGET, "tmpfs", 0, "size=64k,mode=0700")
 print("mounted", os.path.ismount(TARGET), os.statvfs(TARGET).f_blocks * 4)
 system.unmount(TARGET)
 print("unmounted", not os.path.ismount(TARGET))

@@ -17,8 +17,6 @@ import attrs
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-SHARED = pathlib.Path(os.environ.get("PAIRUN_SHARED") or ROOT.parent / "shared")
-LAB = SHARED / "lab" / "lab"
 AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 IMAGE = "localhost/pairun:containers"
 CLUSTER_IMAGE = "localhost/pairun:cluster"
@@ -29,24 +27,6 @@ CONFIG = "/usr/local/pai-config"
 MESSAGE = "/tmp/pai-termination-log"
 
 Lab = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def lab() -> Lab:
-    """Run a command of the laboratory and return what it prints."""
-    if not LAB.exists():
-        pytest.skip(f"needs the laboratory of container images at {LAB.parent}")
-    if os.geteuid() != 0:
-        pytest.skip("the laboratory of container images needs root")
-
-    def run(*argv: str) -> str:
-        done = subprocess.run([str(LAB), *argv], capture_output=True, text=True)
-        if done.returncode and "lab install" in done.stderr:
-            pytest.skip(f"lab {shlex.join(argv)}: {done.stderr.strip()}")
-        assert done.returncode == 0, f"lab {shlex.join(argv)}: {done.stderr}"
-        return done.stdout
-
-    return run
 
 
 @attrs.frozen

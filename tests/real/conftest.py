@@ -1,41 +1,14 @@
-"""Real servers: the laboratory beside the checkout starts them, once per test run.
-
-A machine without it skips these tests; with CI set a skip is a failure (tests/conftest.py).
-"""
+"""Real servers: the laboratory beside the checkout starts them, once per test run."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
-SHARED = Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[3] / "shared")
-LAB = SHARED / "lab" / "lab"
-
 Lab = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def lab() -> Lab:
-    """Run a command of the laboratory and return what it prints."""
-    if not LAB.exists():
-        pytest.skip(f"needs the laboratory of real servers at {LAB.parent}")
-    if os.geteuid() != 0:
-        pytest.skip("the laboratory of real servers needs root")
-
-    def run(*argv: str) -> str:
-        done = subprocess.run([str(LAB), *argv], capture_output=True, text=True, check=False)
-        if done.returncode and "lab install" in done.stderr:
-            pytest.skip(f"lab {shlex.join(argv)}: {done.stderr.strip()}")
-        assert done.returncode == 0, f"lab {shlex.join(argv)}: {done.stderr}"
-        return done.stdout
-
-    return run
 
 
 def _served(lab: Lab, up: tuple[str, ...], down: tuple[str, ...]) -> Iterator[Mapping[str, str]]:
