@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from pairun.errors import PairunError, Place, Problem, Source
-from pairun.playbook.reading import MAX_BYTES, read_text
+from pairun.playbook.reading import MAX_BYTES, load_bytes, read_text
 
 API_VERSION = "frameworkcontroller.microsoft.com/v1"
 MAX_FRAMEWORK_BYTES = 64 * 1024 * 1024
@@ -68,13 +67,7 @@ def load_input(path: str) -> bytes:
     Raises:
         PairunError: it cannot be opened or read.
     """
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read(MAX_FRAMEWORK_BYTES + 1)
-        with open(path, "rb") as f:
-            return f.read(MAX_FRAMEWORK_BYTES + 1)
-    except OSError as e:
-        raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
+    return load_bytes(path, MAX_FRAMEWORK_BYTES)
 
 
 def framework_in(data: bytes, file: str) -> dict[str, Any] | None:

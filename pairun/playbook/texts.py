@@ -7,8 +7,12 @@ from pairun.errors import PairunError, Place, Problem, Source
 MAX_BYTES = 4 * 1024 * 1024
 
 
-def load_bytes(path: str) -> bytes:
+def load_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a file (``-``: standard input), bounded.
+
+    Args:
+        path: the file.
+        limit: bytes that it may have; one more is returned of a larger one, so that it shows.
 
     Raises:
         PairunError: it cannot be opened or read.
@@ -17,9 +21,9 @@ def load_bytes(path: str) -> bytes:
         if path == "-":
             import sys
 
-            return sys.stdin.buffer.read(MAX_BYTES + 1)
+            return sys.stdin.buffer.read(limit + 1)
         with open(path, "rb") as f:
-            return f.read(MAX_BYTES + 1)
+            return f.read(limit + 1)
     except OSError as e:
         raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
 
