@@ -26,6 +26,8 @@ USER_COMMAND = "user_command"
 Event = Literal["success", "failure", "signal"]
 EVENTS: tuple[Event, ...] = ("success", "failure", "signal")
 FailurePolicy = Literal["fail", "ignore"]
+RunOn = Literal["all", "first_of_role", "first_of_job"]
+RUN_ON: tuple[RunOn, ...] = ("all", "first_of_role", "first_of_job")
 
 DEFAULT_RETRY_ON: tuple[FailureKind, ...] = ("transient", "timeout", "conflict")
 DEFAULT_DELAY_S = 1.0
@@ -68,6 +70,7 @@ class Task:
         timeout_s: of one attempt.
         deadline_s: of the task with all attempts and waits.
         failure_policy: whether a failure fails the phase.
+        run_on: the instances that run it; the others take over what became of it.
         exit_codes: kind of failure to exit code of the phase.
         on_exit: the handlers this task registers.
         events: for a handler: the outcomes it runs for.
@@ -86,6 +89,7 @@ class Task:
     timeout_s: float | None = None
     deadline_s: float | None = None
     failure_policy: FailurePolicy = "fail"
+    run_on: RunOn = "all"
     exit_codes: Mapping[str, int] = attrs.Factory(dict)
     on_exit: tuple[Task, ...] = ()
     events: tuple[Event, ...] = ()

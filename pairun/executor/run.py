@@ -6,6 +6,7 @@ is resolved by a function that it is given.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import select
@@ -21,6 +22,15 @@ from pairun.executor.arguments import build
 from pairun.executor.attempt import TERM_WAIT_S, Attempt, Progress, Report, internal, trace_of
 from pairun.executor.journal import Emit
 from pairun.executor.output import OutputLines
+from pairun.executor.peers import (
+    TELL_S,
+    VERDICT_S,
+    Awaiting,
+    Peers,
+    Telling,
+    adopted,
+    verdict_of,
+)
 from pairun.executor.plan import Event, Group, Late, Plan, Task
 from pairun.executor.signals import STOP_SIGNALS, Signals
 from pairun.module import FailureKind, Module, Secret, format_duration
@@ -103,6 +113,8 @@ class _Run:
     kill_after_s: float = TERM_WAIT_S
     resume_at: float | None = None
     cancelled: bool = False
+    awaiting: str | None = None
+    told: tuple[Outcome, Report] | None = None
     ended: float = 0.0
     outcome: Outcome | None = None
     report: Report = attrs.Factory(dict)
@@ -135,6 +147,7 @@ class Executor:
         redactor: what no event may hold.
         env: the environment of the tasks; exports of tasks are merged into it.
         pai_dir: the shared volume.
+        peers: the other instances of the job, or None where each runs everything itself.
     """
 
     def __init__(
@@ -147,6 +160,7 @@ class Executor:
         redactor: Redactor,
         env: dict[str, str],
         pai_dir: str,
+        peers: Callable[[], Peers | None] = lambda: None,
     ) -> None:
         self.plan = plan
         self.env = env
@@ -160,6 +174,7 @@ class Executor:
         self._emit = emit
         self._redactor = redactor
         self._pai_dir = pai_dir
+        self._peers = peers
         self._signals = Signals()
         self._end_of_grace: float | None = None
         self._handlers_left = 0
@@ -313,6 +328,8 @@ class Executor:
 
     def _cancel(self, run: _Run, why: str) -> None:
         run.cancelled = True
+        if run.told is not None and self.signal is None:
+            return  # it has ended, and others are being told
         if run.attempt is not None:
             # Of the grace time, what is stopped has a quarter; the rest is the handlers'.
             run.attempt.stop(why, min(TERM_WAIT_S, self.plan.grace_s / 4))
@@ -346,8 +363,11 @@ class Executor:
             return
         report = self._prepare(run)
         if report is not None:
-            self._end(run, report["outcome"], report)
-            return
+            self._conclude(run, report["outcome"], report)
+        elif not self._await(run):
+            self._attempt_first(run)
+
+    def _attempt_first(self, run: _Run) -> None:
         # What a first attempt half did must be undone too, so its handlers count from here.
         self.registered += run.task.on_exit
         self._attempt(run)
@@ -391,16 +411,17 @@ class Executor:
                 "handler": run.handler,
             }
         )  # fmt: skip
-        limit = run.limit(time.monotonic())
         try:
-            run.attempt = Attempt(run.module, run.env, self._pai_dir, limit)
+            self._start(run, run.module, run.limit(time.monotonic()))
         except OSError as e:
             message = f"no process could be started for it: {e.strerror}"
             report = {"outcome": "failed", "kind": "transient", "fault": "platform"}
             self._settle(run, {**report, "message": message}, 0.0, [])
-        else:
-            run.attempt.on_progress = functools.partial(self._progress, run)
-            run.lines = OutputLines(run.attempt.output_fd, run.task.id, self._redactor, self._emit)
+
+    def _start(self, run: _Run, module: Module, limit: float | None) -> None:
+        run.attempt = Attempt(module, run.env, self._pai_dir, limit)
+        run.attempt.on_progress = functools.partial(self._progress, run)
+        run.lines = OutputLines(run.attempt.output_fd, run.task.id, self._redactor, self._emit)
 
     def _progress(self, run: _Run, progress: Progress) -> None:
         record = {"type": "progress", "task": run.task.id, "attempt": run.attempts}
@@ -413,7 +434,12 @@ class Executor:
         if run.lines.open:
             # Something in the background still holds the pipe; it is read on, never broken.
             self.lingering.append(run.lines)
-        self._settle(run, report, time.monotonic() - attempt.started, run.lines.tail())
+        if run.told is not None:
+            self._end(run, *run.told)
+        elif run.awaiting is not None:
+            self._heard(run, run.awaiting, report)
+        else:
+            self._settle(run, report, time.monotonic() - attempt.started, run.lines.tail())
 
     def _settle(self, run: _Run, report: Report, seconds: float, output: list[str]) -> None:
         """Record the end of an attempt, and go on from there."""
@@ -426,7 +452,7 @@ class Executor:
             record["output"] = output
         self._emit(record)
         if report["outcome"] != "failed" or not self._try_again(run, report):
-            self._end(run, report["outcome"], report)
+            self._conclude(run, report["outcome"], report)
 
     def _try_again(self, run: _Run, report: Report) -> bool:
         kind: FailureKind = report["kind"]
@@ -455,6 +481,57 @@ class Executor:
             }
         )  # fmt: skip
         return True
+
+    # --- tasks that one instance runs for others ---
+
+    def _await(self, run: _Run) -> bool:
+        """Begin to wait for another instance's verdict, where that one runs the task."""
+        task = run.task
+        peers = self._peers() if task.run_on != "all" else None
+        who = peers.first(task.run_on) if peers else None
+        if peers is None or who is None:
+            return False
+        limit_s = VERDICT_S if task.deadline_s is None else task.deadline_s
+        awaiting = Awaiting(peers, peers.topic(task.run_on, task.id), limit_s)
+        try:
+            self._start(run, awaiting, time.monotonic() + limit_s + TELL_S)
+        except OSError:
+            return False
+        run.awaiting = who
+        self._say(run, f"{who} runs it for the others; waiting at most {format_duration(limit_s)}")
+        return True
+
+    def _heard(self, run: _Run, who: str, report: Report) -> None:
+        """Take over a verdict; run the task here where there is none."""
+        run.awaiting = None
+        if run.cancelled:
+            self._end(run, "failed", report)
+        elif report["outcome"] != "failed":
+            taken = adopted(report["values"])
+            self._end(run, taken["outcome"], taken)
+        else:
+            self._say(run, f"no word from {who} ({report['message']}): it runs here, too")
+            if run.task.deadline_s is not None:
+                run.deadline = time.monotonic() + run.task.deadline_s
+            self._attempt_first(run)
+
+    def _say(self, run: _Run, line: str) -> None:
+        self._emit({"type": "output", "task": run.task.id, "line": self._redactor.text(line)})
+
+    def _conclude(self, run: _Run, outcome: Outcome, report: Report) -> None:
+        """End a task; tell the instances that wait for it first."""
+        task = run.task
+        if task.run_on != "all" and not run.handler and self.signal is None:
+            peers = self._peers()
+            if peers is not None and peers.first(task.run_on) is None:
+                said = "none" if run.cancelled else outcome
+                verdict = verdict_of(said, report, peers.name, self._redactor)
+                telling = Telling(peers, peers.topic(task.run_on, task.id), verdict)
+                with contextlib.suppress(OSError):
+                    self._start(run, telling, time.monotonic() + TELL_S)
+                    run.told = (outcome, report)
+                    return
+        self._end(run, outcome, report)
 
     def _end(self, run: _Run, outcome: Outcome, report: Report) -> None:
         task = run.task

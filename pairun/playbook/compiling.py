@@ -233,6 +233,7 @@ class _Compiler:
             when=self._when(where.get("when"), draft, local),
             environment=with_secrets(self._mapping(where.get("environment"), draft, local)),
             failure_policy=self._plain(where.get("failure_policy"), draft.failure_policy),
+            run_on=self._plain(where.get("run_on"), "all"),
             where=str(draft.place),
             **self._known(where, draft, local),
         )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import attrs
 
-from pairun.executor.plan import EVENTS
+from pairun.executor.plan import EVENTS, RUN_ON
 from pairun.module import FAILURE_KINDS
 
 Where = Literal["playbook", "task", "handler", "group", "operation"]
@@ -104,6 +104,9 @@ KEYWORDS: dict[str, Keyword] = {
         _keyword("failure_policy", "task handler", {"enum": ["fail", "ignore"]},
                  "Whether a failure fails the phase.", "fail; of an exit handler: ignore",
                  "failure_policy: ignore"),
+        _keyword("run_on", "task", {"enum": list(RUN_ON)},
+                 "Which instances of the job run the task; the others take over what became of it.",
+                 "all", "run_on: first_of_role"),
         _keyword("on_exit", "task", {"type": "array", "items": {"type": "object"}, "minItems": 1},
                  "Exit handlers that the task registers; they run in reverse order.", "none",
                  "on_exit: [{name: Say goodbye, event: always, cmd: {argv: [echo, bye]}}]"),
@@ -173,6 +176,7 @@ FOREIGN: dict[str, str] = {
     "attempts": "retries (attempts after the first)",
     "tags": "nothing: there are no tags",
     "hosts": "nothing: a playbook runs where it stands",
+    "run_once": "run_on: first_of_job",
     "delegate_to": "nothing: a playbook runs where it stands",
     "args": "the module's own key, or args in a patch",
     "command": "cmd",

@@ -114,6 +114,7 @@ def _keywords(task: Task) -> Iterator[tuple[str, Any]]:
     for name, seconds in (("timeout", task.timeout_s), ("deadline", task.deadline_s)):
         yield name, None if seconds is None else format_duration(seconds)
     yield "failure_policy", task.failure_policy
+    yield "run_on", task.run_on
 
 
 def _handlers(task: Task, node: Node, draft: TaskDraft) -> Iterator[tuple[Task, Node]]:

@@ -242,6 +242,8 @@ def _task_data(task: Task, redactor: Redactor) -> dict[str, Any]:
         if seconds is not None:
             out[name] = format_duration(seconds)
     out["failure_policy"] = task.failure_policy
+    if task.run_on != "all":
+        out["run_on"] = task.run_on
     if task.exit_codes:
         out["exit_codes"] = dict(task.exit_codes)
     if task.on_exit:

@@ -156,6 +156,8 @@ def _keywords(task: Task) -> Iterator[str]:
         yield f"deadline {format_duration(task.deadline_s)}"
     if task.failure_policy == "ignore":
         yield "a failure is ignored"
+    if task.run_on != "all":
+        yield f"the {task.run_on.replace('_', ' ')} runs it for the others"
     for kind, code in task.exit_codes.items():
         yield f"{kind} exits with {code}"
 

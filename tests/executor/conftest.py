@@ -19,6 +19,7 @@ import pytest
 
 from pairun.executor.journal import read_journal
 from pairun.executor.loading import plan_loader
+from pairun.executor.peers import Peers
 from pairun.executor.phase import PhaseEvents
 from pairun.executor.plan import Group, Late, ModuleFile, Plan, SecretStore, Step, Task, dump_plan
 from pairun.executor.run import Executor, PhaseOutcome
@@ -69,6 +70,7 @@ class Here:
         budget_s: float | None = None,
         phase: Any = "init",
         grace_s: float = 30.0,
+        peers: Peers | None = None,
     ) -> PhaseOutcome:
         """Run the steps and their exit handlers."""
         plan = Plan(phase=phase, steps=steps, modules=self.modules, grace_s=grace_s)
@@ -90,6 +92,7 @@ class Here:
                 redactor=redactor,
                 env=dict(self.env),
                 pai_dir=str(self.folder),
+                peers=lambda: peers,
             )
             # what pytest captures is no descriptor, and an attempt prints into descriptors
             plain = open(1, "w", encoding="utf-8", closefd=False)

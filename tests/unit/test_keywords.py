@@ -72,6 +72,8 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("tasks: []", "PR201", "tasks", "no keyword 'tasks' here"),
     ("patch: other", "PR201", "patch", "no keyword 'patch' here"),
     ("patches: []", "PR201", "patches", "no keyword 'patches' here"),
+    ("run_on: first", "PR204", "first", "one of all, first_of_role, first_of_job"),
+    ("run_once: true", "PR209", "run_once", "run_on: first_of_job"),
     ("disable: other", "PR201", "disable", "no keyword 'disable' here"),
     ("before: other", "PR201", "before", "no keyword 'before' here"),
     ("after: other", "PR201", "after", "no keyword 'after' here"),

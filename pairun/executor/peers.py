@@ -1,0 +1,121 @@
+"""Tasks that one instance runs for others (``run_on``): who runs them, how the others hear of it.
+
+Where the verdict does not come, an instance runs the task itself: what one Pod cannot tell must
+not hold up ten thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pairun.executor.plan import RunOn
+from pairun.module import CheckModule, Context, Result, Transient
+from pairun.redaction import Redactor
+
+VERDICT_S = 600.0
+"""How long a verdict is waited for where the task has no deadline."""
+
+TELL_S = 5.0
+"""How long an instance tries to tell its verdict."""
+
+Verdict = Mapping[str, Any]
+"""What a task came to: ``outcome``, ``message``, ``values``, ``by``; of a failure also its kind."""
+
+
+class Peers(Protocol):
+    """The other instances of the job, as far as tasks need them."""
+
+    name: str
+    """Of this instance, for people: its role and number."""
+
+    def first(self, run_on: RunOn) -> str | None:
+        """Who runs a task for others: the name of another instance, or None when it is this one."""
+
+    def topic(self, run_on: RunOn, task: str) -> str:
+        """The name under which the verdict of a task is told."""
+
+    def take(self, topic: str, timeout_s: float) -> Verdict:
+        """Wait for a verdict.
+
+        Raises:
+            Failure: it did not come in time, or cannot come.
+        """
+
+    def give(self, topic: str, verdict: Verdict, timeout_s: float) -> None:
+        """Tell a verdict, in place of an earlier one.
+
+        Raises:
+            Failure: it cannot be told.
+        """
+
+
+class Awaiting(CheckModule):
+    """Wait for the verdict of the instance that runs a task.
+
+    Args:
+        peers: where it is told.
+        topic: under which name.
+        limit_s: how long it may take.
+    """
+
+    def __init__(self, peers: Peers, topic: str, limit_s: float) -> None:
+        self._peers, self._topic, self._limit_s = peers, topic, limit_s
+
+    def check(self, ctx: Context) -> Result:
+        """Wait."""
+        verdict = self._peers.take(self._topic, self._limit_s)
+        if verdict.get("outcome") not in ("ok", "changed", "skipped", "ignored", "failed"):
+            raise Transient("the instance that runs it gave up")
+        return Result(values=verdict)
+
+
+class Telling(CheckModule):
+    """Tell the verdict on a task.
+
+    Args:
+        peers: who hear it.
+        topic: under which name.
+        verdict: what to tell.
+    """
+
+    def __init__(self, peers: Peers, topic: str, verdict: Verdict) -> None:
+        self._peers, self._topic, self._verdict = peers, topic, verdict
+
+    def check(self, ctx: Context) -> None:
+        """Tell it."""
+        self._peers.give(self._topic, self._verdict, TELL_S)
+
+
+def verdict_of(outcome: str, report: Mapping[str, Any], by: str, redactor: Redactor) -> Verdict:
+    """What others may know of a task's end: no secret, no exported variable."""
+    kept = ("kind", "fault", "message", "hint", "values")
+    said = {name: _masked(report[name], redactor) for name in kept if report.get(name) is not None}
+    return {"outcome": outcome, "by": by, **said}
+
+
+def adopted(verdict: Verdict) -> dict[str, Any]:
+    """The report of a task that another instance ran."""
+    did = verdict["outcome"]
+    failed = did in ("failed", "ignored")
+    outcome = "failed" if failed else "skipped" if did == "skipped" else "ok"
+    words = verdict.get("message") or {"changed": "done", "ok": "nothing to do"}.get(did, did)
+    report: dict[str, Any] = {
+        "outcome": outcome,
+        "message": f"{verdict.get('by', 'another instance')}: {words}",
+    }
+    if failed:
+        report |= {
+            "kind": verdict.get("kind", "internal"),
+            "fault": verdict.get("fault", "unknown"),
+        }
+        report["hint"] = verdict.get("hint")
+    return {**report, "values": verdict.get("values", {})}
+
+
+def _masked(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, str):
+        return redactor.text(value)
+    if isinstance(value, Mapping):
+        return {k: _masked(v, redactor) for k, v in value.items()}
+    return [_masked(v, redactor) for v in value] if isinstance(value, list | tuple) else value
