@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import email.utils
 import json
 import os
 import random
@@ -651,6 +650,9 @@ def _retry_after(answer: Fetched, now: float) -> float | None:
     text = (answer.header("retry-after") or "").strip()
     if re.fullmatch("[0-9]{1,9}", text):
         return float(text)
+    # Imported where it is used: it takes as long as all else here.
+    import email.utils
+
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError):

@@ -13,11 +13,13 @@ import os
 import re
 import stat as stat_bits
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from pairun.module import Failure, Fault, FileStat, Permanent, Transient
 
 _MAX_DEPTH = 400
 _MAX_NAME = 255
+_PIECE = 256 * 1024
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # What may heal by itself, whose it is, and what to do; everything else stays as it is.
@@ -153,9 +155,9 @@ def refuse_links(volume: str, path: str) -> None:
     Raises:
         Permanent: a directory between the two is a link.
     """
-    volume, path = os.path.abspath(volume), os.path.abspath(path)
-    if not path.startswith(volume.rstrip("/") + "/"):
+    if not is_below(volume, path):
         return
+    volume, path = os.path.abspath(volume), os.path.abspath(path)
     directory = os.path.dirname(path)
     while len(directory) > len(volume):
         if os.path.islink(directory):
@@ -166,28 +168,61 @@ def refuse_links(volume: str, path: str) -> None:
         directory = os.path.dirname(directory)
 
 
-def write(path: str, data: bytes, mode: int) -> None:
+def is_below(folder: str, path: str) -> bool:
+    """Whether a path leads below a folder, by their names alone."""
+    return os.path.abspath(path).startswith(os.path.abspath(folder).rstrip("/") + "/")
+
+
+def write(path: str, data: bytes, mode: int, *, durable: bool = True) -> None:
     """Replace a file atomically; a link at ``path`` is replaced, what it points to is left alone.
+
+    Args:
+        path: the file.
+        data: its new content.
+        mode: its permissions.
+        durable: it is on the disk before this returns, also where the machine then crashes.
 
     Raises:
         Failure: the directory is missing, read-only, full, not ours, …
     """
+    with _replacing(path, mode, durable=durable) as file:
+        file.write(data)
+
+
+def copy(source: str, path: str, mode: int, *, durable: bool = True) -> None:
+    """Replace a file as `write` does, by what another one holds, a piece at a time.
+
+    Raises:
+        OSError: the source cannot be read.
+        Failure: as `write`.
+    """
+    with open(source, "rb", buffering=0) as read, _replacing(path, mode, durable=durable) as file:
+        piece = bytearray(_PIECE)
+        while size := read.readinto(piece):
+            file.write(memoryview(piece)[:size])
+
+
+@contextlib.contextmanager
+def _replacing(path: str, mode: int, *, durable: bool) -> Iterator[BinaryIO]:
+    """A new file that takes the place of the one at a path at the end."""
     directory = os.path.dirname(path) or "."
     temporary = os.path.join(directory, f".pairun-{os.urandom(8).hex()}")
     with _in_words(f"write {path}"):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with open(fd, "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fchmod(fd, mode)
-                os.fsync(fd)
+                if durable:
+                    os.fsync(fd)
             os.rename(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        _sync_directory(directory)
+        if durable:
+            _sync_directory(directory)
 
 
 def _sync_directory(path: str) -> None:

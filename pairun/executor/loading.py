@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from pairun.errors import PairunError, Problem
 from pairun.executor.contract import mistakes
@@ -39,7 +39,21 @@ def load_module(name: str, path: str, sha256: str | None = None) -> type[Module]
         raise PairunError(
             Problem("PR703", f"the file of module {name} changed since the plan was made: {path}")
         )
-    return _module_class(path, _execute(name, path, data))
+    return _class_in(name, path, data)
+
+
+_LOADED: dict[str, tuple[str, bytes, type[Module]]] = {}
+"""By module name the file that was loaded last, its text and its class: who plans runs it too."""
+
+
+def _class_in(name: str, path: str, data: bytes) -> type[Module]:
+    """The class of a file with this text, which is executed unless it was the last of its name."""
+    # Out of the table meanwhile: where this one cannot be used, sys.modules has the other no more.
+    known = _LOADED.pop(name, None)
+    if known is None or known[:2] != (path, data):
+        known = (path, data, _module_class(path, _execute(name, path, data)))
+    _LOADED[name] = known
+    return known[2]
 
 
 def _digest(data: bytes) -> str:
@@ -60,7 +74,7 @@ def _execute(name: str, path: str, data: bytes) -> ModuleType:
     try:
         # Standard output may be a document (--json): what a module prints here is none of it.
         with contextlib.redirect_stdout(sys.stderr):
-            exec(compile(data, path, "exec"), loaded.__dict__)  # noqa: S102 - that is what a module is
+            exec(_code(qualified, path, data), loaded.__dict__)  # noqa: S102 - that is what a module is
     except (Exception, SystemExit) as e:
         del sys.modules[qualified]
         raise PairunError(
@@ -71,6 +85,15 @@ def _execute(name: str, path: str, data: bytes) -> ModuleType:
             )
         ) from e
     return loaded
+
+
+def _code(qualified: str, path: str, data: bytes) -> CodeType:
+    """A module's text compiled; of a built-in one what is kept of an earlier time, as of pairun."""
+    if os.path.dirname(path) == os.path.join(built_in_folder(), "modules"):
+        code = importlib.machinery.SourceFileLoader(qualified, path).get_code(qualified)
+        assert code is not None  # there is a text
+        return code
+    return compile(data, path, "exec")
 
 
 def _line(error: BaseException, path: str) -> int:

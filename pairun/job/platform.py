@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 from pairun.job.model import Job, Role
 from pairun.job.templates import user_command
 
@@ -120,4 +118,7 @@ def _controller_variables(
 
 
 def _uid(*parts: str) -> str:
+    # Imported where it is used: no Pod needs it.
+    import uuid
+
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(parts)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pathlib
+import sys
 
 import pytest
 
@@ -92,6 +93,27 @@ def test_each_is_read_once(tmp_path: pathlib.Path) -> None:
     first = load("probe")
     pathlib.Path(path).unlink()
     assert load("probe") is first
+
+
+def test_who_plans_a_module_runs_it(tmp_path: pathlib.Path) -> None:
+    """A file is executed once for the plan and the run; one that changed meanwhile, again."""
+    telling = GOOD + "\nwith open(__file__ + '.ran', 'a') as f:\n    f.write('x')\n"
+    planned = load_module("probe", write(tmp_path, telling))
+    assert load_module("probe", write(tmp_path, telling)) is planned
+    assert (tmp_path / "probe.py.ran").read_text() == "x"
+    assert load_module("probe", write(tmp_path, GOOD)) is not planned
+    load_module("probe", write(tmp_path, telling))
+    assert (tmp_path / "probe.py.ran").read_text() == "xx"
+
+
+def test_one_that_cannot_be_used_takes_no_place(tmp_path: pathlib.Path) -> None:
+    """After a file that fails, the one before it is executed anew: its names are looked up so."""
+    good = load_module("probe", write(tmp_path, GOOD))
+    with pytest.raises(PairunError):
+        load_module("probe", write(tmp_path, "1/0"))
+    again = load_module("probe", write(tmp_path, GOOD))
+    assert again is not good
+    assert sys.modules[again.__module__].__dict__["Probe"] is again
 
 
 def test_a_module_the_plan_does_not_have(tmp_path: pathlib.Path) -> None:
