@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import os
-from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import quote
 
 from pairun.module import (
     CheckModule,
     Context,
     Duration,
+    Failure,
     Permanent,
     Result,
     TimedOut,
+    Transient,
     arg,
     define,
     format_duration,
 )
 
+_Object = dict[str, Any]
+
 _SHOWN = 10
 # What the barrier leaves of the attempt's time, to say who is missing before it is stopped.
 _RESERVE_S = 1.0
-_VARIABLES = (
-    "PAIRUN_GANG_DIR",
-    "PAIRUN_HOST_IP",
-    "FC_TASKROLE_NAME",
-    "FC_TASK_INDEX",
-    "FC_POD_UID",
-)
+# How long one question to the API server may take, and those about who is missing together.
+_ANSWER_S = 30.0
+_REASONS_S = 10.0
+_REASONS_IN_LARGE_GANGS = 3
+_LARGE_GANG = 100
+# Looks per second of a whole gang at one API server, and the shortest time between those of one.
+_LOOKS_PER_S = {"framework": 150.0, "pods": 25.0}
+_SHORTEST_S = 1.0
+_MAX_BYTES = 256 * 1024 * 1024
+_MAX_STATUS_BYTES = 64 * 1024 * 1024
+_METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/frameworks/{}"
+_PODS = "/api/v1/namespaces/{}/pods"
+_JOB_LABEL, _ROLE_LABEL = "pairun/job", "pairun/role"
+_INDEX_LABELS = ("pairun/index", "batch.kubernetes.io/job-completion-index")
+_PORT_ANNOTATION = "rest-server/port-scheduling-spec"
+
+_INSTANCE = ("FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_POD_UID")
+_OBJECT = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")
+_NEEDED = {
+    "local": ("PAIRUN_GANG_DIR", "PAIRUN_HOST_IP", *_INSTANCE),
+    "framework": (*_OBJECT, *_INSTANCE),
+    "pods": ("PAIRUN_FRAMEWORK_FILE", *_OBJECT, *_INSTANCE),
+}
+# Variables that FrameworkController's barrier reads, with the least and the most it accepts.
+_SETTINGS = {
+    "BARRIER_CHECK_INTERVAL_SEC": (5, 1200),
+    "BARRIER_CHECK_TIMEOUT_SEC": (60, 1200),
+}
 
 
 class _Member(NamedTuple):
@@ -41,7 +73,49 @@ class _Member(NamedTuple):
         return f"{self.role}-{self.number}"
 
 
-_Addresses = dict[_Member, dict[str, str]]
+class _Look(NamedTuple):
+    """What one look found.
+
+    Attributes:
+        framework: the Framework with every address that is known.
+        members: who is waited for.
+        missing: those of them who are not there.
+        foreign: why the whole does not count, however complete it is; empty where it does.
+    """
+
+    framework: _Object
+    members: list[_Member]
+    missing: list[_Member]
+    foreign: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nobody is waited for any more."""
+        return not self.missing and not self.foreign
+
+    def __str__(self) -> str:
+        here = len(self.members) - len(self.missing)
+        return f"{here} of {len(self.members)} tasks have addresses"
+
+
+class _Backend(Protocol):
+    """Who knows the addresses."""
+
+    def look(self) -> _Look:
+        """What is known now.
+
+        Raises:
+            Transient: nothing, and that may change.
+            TimedOut: likewise.
+            Permanent: nothing, and that will not change.
+        """
+
+    def why(self, missing: list[_Member]) -> Iterator[tuple[_Member, str]]:
+        """Why tasks are missing, as far as this Pod may know.
+
+        Raises:
+            Failure: it may not, or not now.
+        """
 
 
 @define
@@ -49,138 +123,652 @@ class Barrier(CheckModule):
     """Wait until every task of the job has an address; write them to ``framework.json``.
 
     With the local backend every task announces itself in a directory that all share. With the
-    framework backend the controller knows every Pod.
+    framework backend the controller knows every Pod, with the pods backend the Pods themselves are
+    asked for; both ask the cluster's API server, and also leave ``injector.sh`` and, in the Pod's
+    log directory, ``barrier.log``.
+
+    ``BARRIER_CHECK_INTERVAL_SEC`` and ``BARRIER_CHECK_TIMEOUT_SEC``, where they are set, count
+    in place of ``interval`` and ``timeout``.
     """
 
     phases = ("init",)
     privileges = (
-        "may write to the shared volume and, with the local backend, to the gang's directory"
+        "may write to the shared volume and, with the local backend, to the gang's directory; the "
+        "others need to get frameworks or list pods, and to get pods to say who is missing why"
     )
     example = "barrier: {backend: local, interval: 1s, timeout: 5m}"
 
-    backend: Literal["local", "framework"] = arg("Who knows the addresses.")
-    interval: Duration = arg("How often to look.", default=Duration(10.0))
+    backend: Literal["local", "framework", "pods"] = arg("Who knows the addresses.")
+    gang: bool = arg("Wait for all tasks; if not, only for this one (local: always all).",
+                     default=True)  # fmt: skip
+    interval: Duration = arg("How often to look at most; small gangs are looked at more often.",
+                             default=Duration(10.0))  # fmt: skip
     timeout: Duration = arg("How long to wait for the last task.", default=Duration(600.0))
+    ready: Literal["address", "init", "port"] = arg(
+        "With pods, what the others must have: an address, ended init containers, an open port.",
+        default="address",
+    )
+    port: str = arg("With `ready: port`, the label of the TCP port that must answer.", default="")
+
+    def require(self) -> Iterator[str]:
+        """A port to ask goes with asking for ports, among Pods."""
+        if (self.ready == "port") != bool(self.port):
+            yield "`ready: port` and `port` go together"
+        if self.ready != "address" and self.backend != "pods":
+            yield f"`ready: {self.ready}` needs `backend: pods`"
 
     def check(self, ctx: Context) -> Result:
-        """Announce this task, wait for the others, record them all."""
-        if self.backend == "framework":
-            raise Permanent(
-                "the framework backend is not part of this version",
-                fault="platform",
-                hint="use `backend: local`, or disable the barrier",
-            )
-        missing = [name for name in _VARIABLES if not ctx.env.get(name)]
+        """Wait for the others, record them all."""
+        missing = [name for name in _NEEDED[self.backend] if not ctx.env.get(name)]
         if missing:
             raise Permanent(
                 f"the barrier needs {', '.join(missing)} in its environment",
                 fault="platform",
                 hint="the engine that starts the tasks sets them",
             )
-        gang = ctx.env["PAIRUN_GANG_DIR"]
-        framework = _framework(ctx, gang)
-        members = _members(framework)
-        _announce(ctx, gang, members)
-        found = self._wait(ctx, gang, members)
-        _record(ctx, framework, found)
-        return Result(message=f"all {len(members)} tasks have addresses")
+        found = self._obtain(ctx)
+        _write_framework(ctx, found.framework)
+        if self.backend != "local":
+            _write_injector(ctx, found.framework)
+        message = f"all {len(found.members)} tasks have addresses"
+        return Result(message=message if self.gang else "this task has its address")
 
-    def _wait(self, ctx: Context, gang: str, members: list[_Member]) -> _Addresses:
-        limit = float(self.timeout)
+    def _obtain(self, ctx: Context) -> _Look:
+        """The Framework with every address."""
+        if self.backend == "local":
+            local = _Local(ctx)
+            return _Wait(ctx, local, self.interval, self.timeout, ctx.log).result()
+        given = {name: _setting(ctx, name) for name in _SETTINGS}
+        timeout = given["BARRIER_CHECK_TIMEOUT_SEC"] or self.timeout
+        backend: _Backend
+        if self.backend == "framework":
+            backend = _Framework(ctx, self.gang)
+        else:
+            backend = _Pods(ctx, self.gang, self.ready, self.port)
+        log = _Log(ctx)
+        wait = _Wait(ctx, backend, self.interval, timeout, log.say)
+        if interval := given["BARRIER_CHECK_INTERVAL_SEC"]:
+            wait.interval = interval
+        else:
+            wait.looks_per_s = _LOOKS_PER_S[self.backend]
+        try:
+            return wait.result()
+        except Failure as e:
+            log.keep(e.message)
+            raise
+
+
+class _Wait:
+    """Looks until all is well or the time is up.
+
+    Args:
+        ctx: the world.
+        backend: where to look.
+        interval: seconds between two looks; with ``looks_per_s``, the most.
+        timeout: seconds in all.
+        say: takes lines for people.
+    """
+
+    def __init__(
+        self, ctx: Context, backend: _Backend, interval: float, timeout: float, say: Any
+    ) -> None:
+        self._ctx, self._backend, self._say = ctx, backend, say
+        self.interval, self._limit = interval, timeout
+        # How many looks of a whole gang one server should get; 0 where nobody is asked.
+        self.looks_per_s = 0.0
         if (left := ctx.remaining_s()) is not None:
-            limit = max(0.0, min(limit, left - _RESERVE_S))
-        start, told = ctx.now(), -1
+            self._limit = max(0.0, min(timeout, left - _RESERVE_S))
+        self._trouble: Failure | None = None
+        self._troubles = 0
+        self._look: _Look | None = None
+        self._said = ""
+
+    def result(self) -> _Look:
+        """The last look, which found everybody.
+
+        Raises:
+            TimedOut: some were missing to the end; who, and why.
+            Transient: to the end there was no answer that counts.
+            Permanent: waiting on would not help.
+        """
+        start, turn = self._ctx.now(), 0
         while True:
-            found = _announced(ctx, gang, members)
-            if len(found) != told:
-                told = len(found)
-                ctx.log(f"{told} of {len(members)} tasks have addresses")
-            if len(found) == len(members):
-                return found
-            waited = ctx.now() - start
-            if waited >= limit:
-                raise TimedOut(
-                    f"after {format_duration(limit)} {len(found)} of {len(members)} tasks have "
-                    f"addresses; missing: {_some(m for m in members if m not in found)}",
-                    fault="platform",
-                    hint="see why those tasks do not start: resources, image, node",
-                )
-            ctx.sleep(min(self.interval, limit - waited))
+            look = self._once()
+            if look is not None and look.complete:
+                return look
+            left = self._limit - (self._ctx.now() - start)
+            if left <= 0:
+                raise self._late()
+            turn += 1
+            self._ctx.sleep(min(self._pause(turn), left))
+
+    def _once(self) -> _Look | None:
+        try:
+            self._look = self._backend.look()
+        except (Transient, TimedOut) as e:
+            self._trouble, self._troubles = e, self._troubles + 1
+            self._tell(f"{e.message}; trying again")
+            return None
+        self._trouble, self._troubles = None, 0
+        self._tell(
+            str(self._look) + (f", but {foreign}" if (foreign := self._look.foreign) else "")
+        )
+        return self._look
+
+    def _tell(self, line: str) -> None:
+        if line != self._said:
+            self._said = line
+            self._say(line)
+
+    def _pause(self, turn: int) -> float:
+        """Seconds until the next look; the tasks of a gang do not look all at once."""
+        if self._trouble is not None:
+            asked = self._trouble.retry_after_s or 0.0
+            backing_off = float(2 ** min(self._troubles - 1, 6))
+            return max(asked, min(10.0, backing_off)) * self._jitter(turn)
+        if not self.looks_per_s or self._look is None:
+            return self.interval
+        fair = len(self._look.members) / self.looks_per_s
+        return min(self.interval, max(_SHORTEST_S, fair) * self._jitter(turn))
+
+    def _jitter(self, turn: int) -> float:
+        """From 0.75 to 1.25, another for every task and turn."""
+        who = f"{self._ctx.env.get('FC_POD_UID')}/{turn}"
+        return 0.75 + zlib.crc32(who.encode()) / 2**33
+
+    def _late(self) -> Failure:
+        limit, look = format_duration(self._limit), self._look
+        if self._trouble is not None or look is None:
+            last = self._trouble.message if self._trouble else "none came"
+            return Transient(
+                f"after {limit} there is no answer that counts; the last: {last}",
+                fault="platform",
+                hint="see whether the API server is up, and reachable from this node",
+            )
+        hint = "see why those tasks do not start: resources, image, node"
+        reasons: dict[_Member, str] = {}
+        asked = _SHOWN if len(look.members) <= _LARGE_GANG else _REASONS_IN_LARGE_GANGS
+        try:
+            reasons.update(self._backend.why(look.missing[:asked]))
+        except Failure as e:
+            hint = f"why they are missing is not known: {e.message}"
+            hint += f"; {e.hint}" if e.hint else ""
+        missing = f"; missing: {_some(look.missing, reasons)}" if look.missing else ""
+        foreign = f", but {look.foreign}" if look.foreign else ""
+        return TimedOut(f"after {limit} {look}{foreign}{missing}", fault="platform", hint=hint)
 
 
-def _framework(ctx: Context, gang: str) -> dict[str, Any]:
+def _setting(ctx: Context, name: str) -> float | None:
+    """Seconds that a variable gives, or None.
+
+    Raises:
+        Permanent: they are none, or more or fewer than FrameworkController's barrier accepts.
+    """
+    text, (low, high) = ctx.env.get(name, ""), _SETTINGS[name]
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) < 10 and low <= int(text) <= high:
+        return float(text)
+    raise Permanent(
+        f"{name} is '{text[:40]}', not a number of seconds from {low} to {high}",
+        fault="platform",
+        hint="correct the variable, or unset it",
+    )
+
+
+class _Log:
+    """What is said, also in ``barrier.log``."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._folder = os.path.join(ctx.pai_dir, "logs", ctx.env["FC_POD_UID"])
+        self._lines: list[str] = []
+        self._works = True
+
+    def say(self, line: str) -> None:
+        """Say one line, and keep it."""
+        self._ctx.log(line)
+        self.keep(line)
+
+    def keep(self, line: str) -> None:
+        """Add one line to the file; the barrier goes on where that cannot be done."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._ctx.now()))
+        self._lines.append(f"{stamp} {line}\n")
+        if not self._works:
+            return
+        try:
+            self._ctx.make_dir(self._folder)
+            path = os.path.join(self._folder, "barrier.log")
+            self._ctx.write_file(path, "".join(self._lines).encode())
+        except Failure as e:
+            self._works = False
+            self._ctx.log(f"no barrier.log is kept: {e.message}")
+
+
+# --- the members, and what is known of them -------------------------------------------------------
+
+
+def _members(framework: Mapping[str, Any]) -> list[_Member]:
+    """Every task that the job wants now.
+
+    Raises:
+        Permanent: it is no Framework.
+    """
+    try:
+        roles = framework["spec"]["taskRoles"]
+        return [_Member(role["name"], i) for role in roles for i in range(role["taskNumber"])]
+    except (KeyError, TypeError) as e:
+        raise Permanent(f"what describes the job is no Framework: {e}", fault="platform") from e
+
+
+def _own(ctx: Context, members: list[_Member]) -> _Member:
+    """This task.
+
+    Raises:
+        Permanent: the job does not want it.
+    """
+    name = f"{ctx.env['FC_TASKROLE_NAME']}-{ctx.env['FC_TASK_INDEX']}"
+    for member in members:
+        if str(member) == name:
+            return member
+    raise Permanent(
+        f"the task {name} is not part of its own job",
+        fault="platform",
+        hint="the job may have been scaled down",
+    )
+
+
+def _attempts(framework: Mapping[str, Any]) -> Iterator[tuple[_Member, _Object]]:
+    """Every task with what the status says of its attempt, those that are to go left out."""
+    for role in _role_statuses(framework):
+        for position, task in enumerate(role.get("taskStatuses") or ()):
+            attempt = task.get("attemptStatus")
+            if attempt and not task.get("deletionPending"):
+                yield _Member(role.get("name", ""), task.get("index", position)), attempt
+
+
+def _role_statuses(framework: Mapping[str, Any]) -> list[_Object]:
+    status = (framework.get("status") or {}).get("attemptStatus") or {}
+    return status.get("taskRoleStatuses") or []
+
+
+def _filled(
+    framework: Mapping[str, Any], addresses: Mapping[_Member, Mapping[str, Any]]
+) -> _Object:
+    """The Framework with addresses, as FrameworkController would have it."""
+    roles: dict[str, list[_Object]] = {r["name"]: [] for r in framework["spec"]["taskRoles"]}
+    for member, address in sorted(addresses.items()):
+        roles[member.role].append({"index": member.number, "attemptStatus": dict(address)})
+    statuses = [{"name": role, "taskStatuses": tasks} for role, tasks in roles.items()]
+    return _with_statuses(framework, statuses)
+
+
+def _with_statuses(framework: Mapping[str, Any], statuses: list[_Object]) -> _Object:
+    status = framework.get("status") or {}
+    attempt = {**(status.get("attemptStatus") or {}), "taskRoleStatuses": statuses}
+    return {**framework, "status": {**status, "attemptStatus": attempt}}
+
+
+def _file_framework(ctx: Context, path: str) -> _Object:
     """The Framework that the engine put there."""
-    path = os.path.join(gang, "framework.json")
-    data = ctx.read_file(path, 256 * 1024 * 1024)
+    data = ctx.read_file(path, _MAX_BYTES)
     if data is None:
         raise Permanent(f"there is no {path}", fault="platform")
+    return _parsed(data, path)
+
+
+def _parsed(data: bytes, what: str) -> _Object:
     try:
-        framework = json.loads(data)
-        _members(framework)
-    except (ValueError, KeyError, TypeError) as e:
-        raise Permanent(f"{path} is no Framework: {e}", fault="platform") from e
-    return framework  # type: ignore[no-any-return]
-
-
-def _members(framework: dict[str, Any]) -> list[_Member]:
-    roles = framework["spec"]["taskRoles"]
-    return [_Member(role["name"], i) for role in roles for i in range(role["taskNumber"])]
-
-
-def _announce(ctx: Context, gang: str, members: list[_Member]) -> None:
-    """Tell the others this task's address, replacing what an earlier run of it told."""
-    name = f"{ctx.env['FC_TASKROLE_NAME']}-{ctx.env['FC_TASK_INDEX']}"
-    if name not in map(str, members):
-        raise Permanent(f"the task {name} is not part of its own job", fault="platform")
-    ip = ctx.env["PAIRUN_HOST_IP"]
-    said = {"podUID": ctx.env["FC_POD_UID"], "podIP": ip, "podHostIP": ip}
-    directory = os.path.join(gang, "announce")
-    ctx.make_dir(directory)
-    _write(ctx, os.path.join(directory, f"{name}.json"), said)
-
-
-def _announced(ctx: Context, gang: str, members: list[_Member]) -> _Addresses:
-    """The members that have told their address."""
-    directory = os.path.join(gang, "announce")
-    there = set(ctx.list_dir(directory) or ())
-    found: _Addresses = {}
-    for member in members:
-        if f"{member}.json" not in there:
-            continue
-        try:
-            said = json.loads(ctx.read_file(os.path.join(directory, f"{member}.json")) or b"")
-            address = {key: said[key] for key in ("podUID", "podIP", "podHostIP")}
-        except (ValueError, KeyError, TypeError):
-            continue
-        if address["podIP"]:
-            found[member] = address
+        found = json.loads(data)
+    except (ValueError, RecursionError) as e:
+        raise Permanent(f"{what} is no JSON: {e}", fault="platform") from e
+    if not isinstance(found, dict):
+        raise Permanent(f"{what} is no object of Kubernetes", fault="platform")
     return found
 
 
-def _record(ctx: Context, framework: dict[str, Any], found: _Addresses) -> None:
-    """Write the Framework with every task's address, as the controller would have it."""
-    name = framework.get("metadata", {}).get("name", "job")
-    roles: dict[str, list[dict[str, Any]]] = {r["name"]: [] for r in framework["spec"]["taskRoles"]}
-    for member, address in found.items():
-        own = {**address, "podName": f"{name}-{member}"}
-        roles[member.role].append({"index": member.number, "attemptStatus": own})
-    statuses = [{"name": role, "taskStatuses": tasks} for role, tasks in roles.items()]
-    status: dict[str, Any] = framework.get("status") or {}
-    attempt: dict[str, Any] = status.get("attemptStatus") or {}
-    filled = {
-        **framework,
-        "status": {**status, "attemptStatus": {**attempt, "taskRoleStatuses": statuses}},
-    }
-    _write(ctx, os.path.join(ctx.pai_dir, "framework.json"), filled)
+def _write(ctx: Context, name: str, data: bytes, mode: int = 0o644) -> None:
+    path = os.path.join(ctx.pai_dir, name)
+    if ctx.stat(path) is None or ctx.read_file(path, _MAX_BYTES) != data:
+        ctx.write_file(path, data, mode)
 
 
-def _write(ctx: Context, path: str, value: dict[str, Any]) -> None:
-    data = json.dumps(value, indent=1).encode() + b"\n"
-    if ctx.stat(path) is None or ctx.read_file(path, 256 * 1024 * 1024) != data:
-        ctx.write_file(path, data)
+def _write_framework(ctx: Context, framework: _Object) -> None:
+    _write(ctx, "framework.json", json.dumps(framework, indent=1).encode() + b"\n")
 
 
-def _some(members: Iterable[_Member]) -> str:
-    names = [str(m) for m in members]
+def _write_injector(ctx: Context, framework: _Object) -> None:
+    """The script of FrameworkController's barrier; ``FB_<ROLE>_PORT`` is its caller's to set."""
+    wanted = set(_members(framework))
+    ips: dict[str, list[str]] = {role["name"]: [] for role in _role_statuses(framework)}
+    for member, attempt in _attempts(framework):
+        if member in wanted and attempt.get("podIP"):
+            ips[member.role].append(attempt["podIP"])
+    lines = ["#!/bin/bash", ""]
+    for suffix, port in (("IPS", ""), ("ADDRESSES", ":${{FB_{}_PORT}}")):
+        for role in dict.fromkeys(member.role for member in wanted if member.role in ips):
+            name = f"FB_{role.upper()}_{suffix}"
+            values = ",".join(ip + port.format(role.upper()) for ip in ips[role])
+            lines += [f"export {name}={values}", f"echo {name}=${{{name}}}"]
+    _write(ctx, "injector.sh", "\n".join(lines).encode() + b"\n", 0o755)
+
+
+def _some(members: Iterable[_Member], reasons: Mapping[_Member, str]) -> str:
+    names = [f"{m} ({reasons[m]})" if m in reasons else str(m) for m in members]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+# --- a directory that all share -------------------------------------------------------------------
+
+
+class _Local:
+    """Every task announces itself in a directory, replacing what an earlier run of it told."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        gang = ctx.env["PAIRUN_GANG_DIR"]
+        self._framework = _file_framework(ctx, os.path.join(gang, "framework.json"))
+        self._members = _members(self._framework)
+        self._directory = os.path.join(gang, "announce")
+        own = _own(ctx, self._members)
+        ip = ctx.env["PAIRUN_HOST_IP"]
+        said = {"podUID": ctx.env["FC_POD_UID"], "podIP": ip, "podHostIP": ip}
+        ctx.make_dir(self._directory)
+        _write(ctx, self._file(own), json.dumps(said, indent=1).encode() + b"\n")
+
+    def _file(self, member: _Member) -> str:
+        return os.path.join(self._directory, f"{member}.json")
+
+    def look(self) -> _Look:
+        """Those that have told their address."""
+        name = (self._framework.get("metadata") or {}).get("name", "job")
+        there = set(self._ctx.list_dir(self._directory) or ())
+        found = {}
+        for member in self._members:
+            if f"{member}.json" not in there:
+                continue
+            try:
+                said = json.loads(self._ctx.read_file(self._file(member)) or b"")
+                address = {key: said[key] for key in ("podUID", "podIP", "podHostIP")}
+            except (ValueError, KeyError, TypeError):
+                continue
+            if address["podIP"]:
+                found[member] = {**address, "podName": f"{name}-{member}"}
+        missing = [m for m in self._members if m not in found]
+        return _Look(_filled(self._framework, found), self._members, missing)
+
+    def why(self, missing: list[_Member]) -> Iterator[tuple[_Member, str]]:
+        """Nobody knows."""
+        _ = missing
+        yield from ()
+
+
+# --- FrameworkController ---------------------------------------------------------------------------
+
+
+class _Framework:
+    """The Framework object, whose status the controller keeps.
+
+    Args:
+        ctx: the world.
+        gang: whether all tasks count, or this one alone.
+    """
+
+    def __init__(self, ctx: Context, gang: bool) -> None:
+        self._ctx, self._gang = ctx, gang
+        self._namespace, self._name = (ctx.env[name] for name in _OBJECT)
+        self._path = _FRAMEWORKS.format(quote(self._namespace), quote(self._name))
+        self._last: _Look | None = None
+
+    def look(self) -> _Look:
+        """The Framework; while its metadata says that nothing changed, only these are read."""
+        if self._last is not None:
+            head = self._get(accept=_METADATA_ONLY)
+            if _meta(head, "resourceVersion") == _meta(self._last.framework, "resourceVersion"):
+                return self._last
+        framework = _inflated(self._get())
+        members = _members(framework)
+        own = _own(self._ctx, members)
+        attempts = dict(_attempts(framework))
+        if self._gang:
+            missing = [m for m in members if not attempts.get(m, {}).get("podIP")]
+        else:
+            members, said = [own], attempts.get(own, {})
+            has_ip = said.get("podHostIP") or self._ctx.env.get("PAIRUN_HOST_IP")
+            missing = [] if said.get("podUID") and has_ip else [own]
+        foreign = self._foreign(framework, attempts.get(own, {}))
+        self._last = _Look(framework, members, missing, foreign)
+        return self._last
+
+    def _get(self, accept: str | None = None) -> _Object:
+        data = self._ctx.ask_api(
+            self._path, accept=accept, timeout_s=_ANSWER_S, max_bytes=_MAX_BYTES
+        )
+        which = f"the Framework {self._name} in the namespace {self._namespace}"
+        if data is None:
+            gone = "was deleted while this task waited" if self._last else "does not exist"
+            raise Permanent(f"{which} {gone}", fault="user", hint="submit the job again")
+        framework = _parsed(data, which)
+        if _meta(framework, "deletionTimestamp"):
+            raise Permanent(f"{which} is being deleted", fault="user", hint="submit the job again")
+        uid = self._ctx.env.get("FC_FRAMEWORK_UID")
+        if uid and _meta(framework, "uid") != uid:
+            raise Permanent(
+                f"{which} is not the one that this Pod belongs to, but a later one of that name",
+                fault="user",
+            )
+        return framework
+
+    def _foreign(self, framework: _Object, own: _Object) -> str:
+        """Why the status is no news for this Pod; it may be older or newer."""
+        said = ((framework.get("status") or {}).get("attemptStatus") or {}).get("id")
+        mine = self._ctx.env.get("FC_FRAMEWORK_ATTEMPT_ID")
+        if mine and said is not None and str(said) != mine:
+            return f"they are those of the job's attempt {said}, and this Pod belongs to {mine}"
+        pod = own.get("podUID")
+        if pod and pod != self._ctx.env["FC_POD_UID"]:
+            return "in place of this Pod they have another one"
+        return ""
+
+    def why(self, missing: list[_Member]) -> Iterator[tuple[_Member, str]]:
+        """What the Pods say, one by one: those that are missing are few, or many are like them."""
+        assert self._last is not None
+        known = dict(_attempts(self._last.framework))
+        end = self._ctx.now() + _REASONS_S
+        for member in missing:
+            attempt = known.get(member, {})
+            if not attempt.get("podUID"):
+                yield member, "no Pod yet"
+                continue
+            name = attempt.get("podName") or f"{self._name}-{member}"
+            path = f"{_PODS.format(quote(self._namespace))}/{quote(name)}"
+            left = max(0.5, end - self._ctx.now())
+            data = self._ctx.ask_api(path, timeout_s=left, max_bytes=_MAX_BYTES)
+            yield member, "its Pod is gone" if data is None else _why(_parsed(data, name))
+
+
+def _meta(found: Mapping[str, Any], key: str) -> Any:
+    return (found.get("metadata") or {}).get(key)
+
+
+def _inflated(framework: _Object) -> _Object:
+    """The Framework with its task statuses as they are, where the controller compressed them.
+
+    Raises:
+        Transient: they cannot be inflated.
+    """
+    attempt = (framework.get("status") or {}).get("attemptStatus") or {}
+    text = attempt.get("taskRoleStatusesCompressed")
+    if attempt.get("taskRoleStatuses") or not text:
+        return framework
+    try:
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        data = inflater.decompress(base64.b64decode(text), _MAX_STATUS_BYTES)
+        filled = _with_statuses(framework, json.loads(data))
+    except (binascii.Error, zlib.error, ValueError, TypeError, RecursionError) as e:
+        raise Transient(
+            f"the Framework's compressed task statuses cannot be read: {e}", fault="platform"
+        ) from e
+    del filled["status"]["attemptStatus"]["taskRoleStatusesCompressed"]
+    return filled
+
+
+# --- Pods -----------------------------------------------------------------------------------------
+
+
+class _Pods:
+    """The job's Pods, found by their labels; what is expected stands in the Framework's file.
+
+    Args:
+        ctx: the world.
+        gang: whether all tasks count, or this one alone.
+        ready: what the others must have.
+        port: the label of the port that must answer.
+    """
+
+    def __init__(self, ctx: Context, gang: bool, ready: str, port: str) -> None:
+        self._ctx, self._gang, self._ready, self._port = ctx, gang, ready, port
+        self._namespace, self._name = (ctx.env[name] for name in _OBJECT)
+        self._framework = _file_framework(ctx, ctx.env["PAIRUN_FRAMEWORK_FILE"])
+        self._members = _members(self._framework)
+        self._own = _own(ctx, self._members)
+        self._found: dict[_Member, _Object] = {}
+        self._heard: set[str] = set()
+        self._silent = 0
+
+    def look(self) -> _Look:
+        """Those whose Pod is as it must be."""
+        data = self._ctx.ask_api(
+            _PODS.format(quote(self._namespace)),
+            # Any version will do, so the server answers from memory.
+            query={"labelSelector": f"{_JOB_LABEL}={self._name}", "resourceVersion": "0"},
+            timeout_s=_ANSWER_S,
+            max_bytes=_MAX_BYTES,
+        )
+        items = _parsed(data or b"{}", "the list of Pods").get("items") or []
+        self._found = _newest(items, set(self._members))
+        addresses = {m: _address(pod) for m, pod in self._found.items() if _address(pod)["podIP"]}
+        members = self._members if self._gang else [self._own]
+        self._silent = 0
+        missing = [m for m in members if m not in addresses or not self._is_ready(m)]
+        own = addresses.get(self._own)
+        other = own is not None and own["podUID"] != self._ctx.env["FC_POD_UID"]
+        foreign = "in place of this Pod they have another one" if other else ""
+        return _Look(_filled(self._framework, addresses), members, missing, foreign)
+
+    def _is_ready(self, member: _Member) -> bool:
+        pod = self._found[member]
+        status = pod.get("status") or {}
+        if status.get("phase") == "Failed":
+            return False
+        # This one waits here, in its own init container.
+        if self._ready == "address" or member == self._own:
+            return True
+        if self._ready == "init":
+            ended = [(s.get("state") or {}).get("terminated") for s in _statuses(pod, init=True)]
+            return bool(ended) and all(e and e.get("exitCode") == 0 for e in ended)
+        return self._answers(member, pod)
+
+    def _answers(self, member: _Member, pod: _Object) -> bool:
+        """Whether a Pod's port accepts connections; once is enough, and some that do not, too."""
+        uid = _meta(pod, "uid")
+        if uid in self._heard or self._silent >= _SHOWN:
+            return uid in self._heard
+        number = _first_port(self._framework, member, uid, self._port)
+        if not self._ctx.connects(_address(pod)["podIP"], number):
+            self._silent += 1
+            return False
+        self._heard.add(uid)
+        return True
+
+    def why(self, missing: list[_Member]) -> Iterator[tuple[_Member, str]]:
+        """The last list has it."""
+        for member in missing:
+            pod = self._found.get(member)
+            why = "no Pod yet" if pod is None else _why(pod)
+            if pod is not None and self._ready == "port" and _address(pod)["podIP"]:
+                why = f"its port {self._port} does not answer"
+            yield member, why
+
+
+def _newest(items: Iterable[_Object], wanted: set[_Member]) -> dict[_Member, _Object]:
+    """The Pod of every task: none that is to go; of two one that lives, or the one made last."""
+    found: dict[_Member, _Object] = {}
+    for pod in items:
+        labels = {**(_meta(pod, "annotations") or {}), **(_meta(pod, "labels") or {})}
+        index = next((labels[name] for name in _INDEX_LABELS if name in labels), "")
+        if _meta(pod, "deletionTimestamp") or not (index.isascii() and index.isdigit()):
+            continue
+        member = _Member(labels.get(_ROLE_LABEL, ""), int(index))
+        before = found.get(member)
+        if member in wanted and (before is None or _rank(before) < _rank(pod)):
+            found[member] = pod
+    return found
+
+
+def _rank(pod: _Object) -> tuple[bool, str, str]:
+    failed = (pod.get("status") or {}).get("phase") == "Failed"
+    return (not failed, _meta(pod, "creationTimestamp") or "", _meta(pod, "uid") or "")
+
+
+def _address(pod: _Object) -> _Object:
+    """What a Framework's status says of a Pod; others reach it at its own address."""
+    ip = (pod.get("status") or {}).get("podIP") or None
+    return {"podUID": _meta(pod, "uid"), "podName": _meta(pod, "name"), "podIP": ip,
+            "podHostIP": ip}  # fmt: skip
+
+
+def _first_port(framework: _Object, member: _Member, pod_uid: str, label: str) -> int:
+    """The number of a Pod's first port of a label; every part of pairun computes the same.
+
+    Raises:
+        Permanent: the role has no such label.
+    """
+    try:
+        (role,) = (r for r in framework["spec"]["taskRoles"] if r["name"] == member.role)
+        spec = json.loads(role["task"]["pod"]["metadata"]["annotations"][_PORT_ANNOTATION])
+        _ = spec["ports"][label]
+        first, end = int(spec["schedulePortStart"]), int(spec["schedulePortEnd"])
+    except (KeyError, TypeError, ValueError) as e:
+        raise Permanent(f"the role {member.role} has no port '{label}' to ask", fault="user") from e
+    digest = hashlib.md5(f"[{pod_uid}][{label}][0]".encode(), usedforsecurity=False).hexdigest()
+    parts = (digest[:12], digest[12:24], digest[24:])
+    return sum(int(part, 16) for part in parts) % (end - first) + first
+
+
+def _statuses(pod: _Object, *, init: bool) -> list[_Object]:
+    status = pod.get("status") or {}
+    return status.get("initContainerStatuses" if init else "containerStatuses") or []
+
+
+def _why(pod: _Object) -> str:
+    """Why a Pod is not there yet, in a few words (Kubernetes documentation, "Pod Lifecycle")."""
+    status = pod.get("status") or {}
+    if _meta(pod, "deletionTimestamp"):
+        return "its Pod is being deleted"
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"unscheduled: {_line(condition.get('message') or condition.get('reason'))}"
+    for container in _statuses(pod, init=True) + _statuses(pod, init=False):
+        state = container.get("state") or {}
+        ended, waiting = state.get("terminated") or {}, state.get("waiting") or {}
+        if ended.get("exitCode"):
+            return f"{container.get('name')} failed with {ended['exitCode']}"
+        reason = waiting.get("reason")
+        if reason in ("ContainerCreating", "PodInitializing"):
+            return "its containers are being made: image, volumes, network"
+        if reason:
+            said = waiting.get("message")
+            return f"{container.get('name')}: {reason}" + (f", {_line(said)}" if said else "")
+    if status.get("phase") == "Failed":
+        return f"failed: {_line(status.get('message') or status.get('reason'))}"
+    if _meta(pod, "name") and not (pod.get("spec") or {}).get("nodeName"):
+        return "not scheduled yet"
+    return (
+        "it has no address yet" if not status.get("podIP") else "it has only just got its address"
+    )
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text or "no reason given").split())[:160]

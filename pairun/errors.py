@@ -484,6 +484,89 @@ _kinds(
         "a regular expression in an exit spec that cannot be used",
         "Correct it; Go's syntax counts.",
     ),
+    (
+        "PR770",
+        "no API server that this Pod can ask",
+        "See docs/barrier.md: the Pod's address, token and authority of the API server.",
+    ),
+    ("PR771", "no such Framework", "It was deleted; submit the job again."),
+    (
+        "PR772",
+        "the API server refuses this Pod",
+        "Grant the right that is named, or give the Pod a token that counts.",
+    ),
+    (
+        "PR773",
+        "the API server did not answer in time",
+        "See whether it is up, and reachable from the node.",
+    ),
+    ("PR774", "a setting of the barrier that cannot be used", "Correct the variable, or unset it."),
+    (
+        "PR775",
+        "the members of a job did not meet in time",
+        "Look at the Pods that are named: what do they wait for? See docs/rendezvous.md.",
+    ),
+    (
+        "PR776",
+        "the job's leader refuses this member",
+        "It belongs to another attempt, or asks for what cannot be; see docs/rendezvous.md.",
+    ),
+    (
+        "PR777",
+        "the port of the rendezvous is taken",
+        "Another process of the node has it; see docs/rendezvous.md for how it is chosen.",
+    ),
+    (
+        "PR778",
+        "the job has no key",
+        "Make the job's objects with `pairun manifest`, which adds a Secret with a key.",
+    ),
+    (
+        "PR780",
+        "an engine that cannot run the job as it is",
+        "Choose another engine, or change the job; see docs/kubernetes.md.",
+    ),
+    (
+        "PR781",
+        "a newer Kubernetes is needed",
+        "Choose another engine, or leave out of the job what needs it.",
+    ),
+    ("PR782", "missing for a manifest", "Give what is named."),
+    (
+        "PR783",
+        "a name or a size that Kubernetes refuses",
+        "Choose a shorter or plainer name, or make the job smaller.",
+    ),
+    (
+        "PR784",
+        "something comes out differently in the cluster",
+        "Choose another engine, or change the job; see docs/kubernetes.md.",
+    ),
+    (
+        "PR785",
+        "the Kubernetes client is not installed",
+        "Install it beside pairun: pip install 'pairun[kubernetes]'.",
+    ),
+    (
+        "PR786",
+        "a kubeconfig that cannot be used",
+        "Give the right file and context; `kubectl config view` shows what is in them.",
+    ),
+    (
+        "PR787",
+        "an API server that cannot be reached",
+        "See the server's address in the kubeconfig, and whether the cluster is up.",
+    ),
+    (
+        "PR788",
+        "the API server refuses",
+        "Log in again, ask for the right that is named, or correct what it names.",
+    ),
+    (
+        "PR789",
+        "no such job in the cluster, or one already",
+        "See the name, the namespace and the context.",
+    ),
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),
     ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),

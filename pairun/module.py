@@ -334,6 +334,42 @@ class Context(abc.ABC):
         """
 
     @abc.abstractmethod
+    def ask_api(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        accept: str | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> bytes | None:
+        """Ask the cluster's API server for an object or a list, once, as this Pod.
+
+        The connection is kept for the attempt's next question. The token is read again when the
+        server refuses it.
+
+        Args:
+            path: of the resource, quoted.
+            query: what follows the question mark.
+            accept: the form that is wanted; JSON by default.
+            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+            max_bytes: the largest body.
+
+        Returns:
+            The body, or None where the object does not exist.
+
+        Raises:
+            Transient: there was no answer, or one that may be another the next time: 429, 5xx.
+            TimedOut: the time was up.
+            Permanent: this Pod's token is refused or lacks a right, the server's certificate is
+                not valid, there is no API server to ask, or the body is larger than ``max_bytes``.
+        """
+
+    @abc.abstractmethod
+    def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
+        """Whether something accepts a TCP connection there, within seconds."""
+
+    @abc.abstractmethod
     def remaining_s(self) -> float | None:
         """Seconds until this attempt is stopped, or None when nothing bounds it."""
 

@@ -7,10 +7,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from pairun.executor import hostfiles
-from pairun.executor.hostports import port_taken
+from pairun.executor.hostports import accepts, port_taken
 from pairun.executor.hostprocess import run_process
 from pairun.module import (
     Completed,
@@ -24,6 +24,9 @@ from pairun.module import (
     Unpacked,
     reveal,
 )
+
+if TYPE_CHECKING:
+    from pairun.executor.apiserver import ApiServer
 
 PROGRESS_S = 5.0
 """The shortest time between two reports of progress."""
@@ -61,6 +64,7 @@ class HostContext(Context):
         self._progress: dict[str, Any] | None = None
         self._progress_at = time.monotonic()
         self._digests: dict[hostfiles.Identity, str] = {}
+        self._api: ApiServer | None = None
 
     def stat(self, path: str) -> FileStat | None:
         return hostfiles.stat(path)
@@ -125,6 +129,34 @@ class HostContext(Context):
             env=self.env,
         )
 
+    def ask_api(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        accept: str | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> bytes | None:
+        if self._api is None:
+            from pairun.executor.apiserver import ApiServer
+
+            self._api = ApiServer.in_pod(self.env)
+        return self._api.ask(
+            path,
+            query=query,
+            accept=accept,
+            timeout_s=self._bounded(timeout_s),
+            max_bytes=max_bytes,
+        )
+
+    def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
+        return accepts(host, port, self._bounded(timeout_s))
+
+    def _bounded(self, seconds: float) -> float:
+        left = self.remaining_s()
+        return seconds if left is None else max(0.001, min(seconds, left))
+
     def remaining_s(self) -> float | None:
         return None if self._deadline is None else self._deadline - time.monotonic()
 
@@ -159,7 +191,9 @@ class HostContext(Context):
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         hostfiles.refuse_links(self.pai_dir, path)
-        hostfiles.write(path, data, mode)
+        # What a crash of the machine takes from the volume is made anew, as the Pod starts anew.
+        durable = not hostfiles.is_below(self.pai_dir, path)
+        hostfiles.write(path, data, mode, durable=durable)
 
     def fetch_file(
         self,
@@ -386,6 +420,20 @@ class ReviewContext(_NoChanges):
         # Without what may stand before an @, after the path or in it.
         host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
         raise UnknownUntilRun(f"depends on what {host} answers")
+
+    def ask_api(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        accept: str | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> bytes | None:
+        raise UnknownUntilRun("depends on what the cluster's API server answers")
+
+    def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
+        raise UnknownUntilRun(f"depends on whether port {port} of {host} answers")
 
     def remaining_s(self) -> float | None:
         return None

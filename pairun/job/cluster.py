@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problem
+from pairun.rendezvous.ports import hashed_port
 
 PORT_ANNOTATION = "rest-server/port-scheduling-spec"
 DEFAULT_PORT_RANGE = (15000, 40000)
@@ -127,14 +127,6 @@ class PortPlan:
             )
             for label, count in self._counts.items()
         }
-
-
-def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
-    """The number of a Pod's ``k``-th port of a label, in the half-open range given."""
-    text = f"[{pod_uid}][{label}][{k}]"
-    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-    parts = (digest[:12], digest[12:24], digest[24:])
-    return sum(int(part, 16) for part in parts) % (end - first) + first
 
 
 def cluster_from_framework(

@@ -56,7 +56,12 @@ class PodInput:
     problems: Problems
 
 
-_FRAMEWORK = ("PAIRUN_FRAMEWORK_FILE", "FC_TASKROLE_NAME", "FC_TASK_INDEX")
+_FILE = "PAIRUN_FRAMEWORK_FILE"
+_OBJECT = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")
+_INSTANCE = ("FC_TASKROLE_NAME", "FC_TASK_INDEX")
+_LEFT = "framework.json"
+"""What the barrier leaves on the volume."""
+
 _OPTIONS = {"FC_TASKROLE_NAME": "--role", "FC_TASK_INDEX": "--index"}
 """What a person gives beside a saved Framework, where an engine sets a variable."""
 
@@ -66,7 +71,8 @@ def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False
 
     Args:
         pai_dir: the shared volume, with the mounted secrets inside.
-        env: ``PAIRUN_FRAMEWORK_FILE`` names a Framework object; ``FC_TASKROLE_NAME`` and
+        env: ``PAIRUN_FRAMEWORK_FILE`` names a Framework object, or ``FC_FRAMEWORK_NAMESPACE`` and
+            ``FC_FRAMEWORK_NAME`` say which one the API server has; ``FC_TASKROLE_NAME`` and
             ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is the rendered command.
             Without a Framework, a plain Pod's settings (see `PodConfig`).
         placed: the Framework is a saved one; the addresses in it are taken as they are.
@@ -113,21 +119,8 @@ def _plain(pai_dir: str, env: Mapping[str, str], config: PodConfig, runtime: Sou
 def _of_framework(
     pai_dir: str, env: Mapping[str, str], problems: Problems, *, placed: bool
 ) -> PodInput:
-    missing = [name for name in _FRAMEWORK if not env.get(name)]
-    if missing and placed:
-        for name in missing:
-            problems.error(
-                "PR704", f"{_OPTIONS[name]} is missing: which instance of the Framework is this?"
-            )
-        problems.raise_errors()
-    if missing:
-        hint = "pairun init runs where an engine starts it; on a laptop use `pairun run JOB`"
-        if len(missing) == len(_FRAMEWORK):
-            hint += "; a plain Pod sets RUNTIME_CONFIG instead"
-        for name in missing:
-            problems.error("PR704", f"the variable {name} is not set", None, hint)
-        problems.raise_errors()
-    framework = read_framework(env["PAIRUN_FRAMEWORK_FILE"])
+    _require(env, problems, placed=placed)
+    framework = read_framework(env[_FILE]) if env.get(_FILE) else _from_cluster(env)
     job, found = job_from_framework(framework, _mounted(pai_dir, "secrets", "secrets.yaml"))
     problems.extend(found)
     if job is None:
@@ -144,6 +137,40 @@ def _of_framework(
         engine=engine_layer("saved_framework.yaml", saved) if placed else None,
         problems=problems,
     )
+
+
+def _require(env: Mapping[str, str], problems: Problems, *, placed: bool) -> None:
+    """Every variable that a Framework's Pod must have.
+
+    Raises:
+        PairunError: those that are not set.
+    """
+    in_cluster = not env.get(_FILE) and any(env.get(name) for name in _OBJECT)
+    missing = [n for n in (*(_OBJECT if in_cluster else (_FILE,)), *_INSTANCE) if not env.get(n)]
+    hint = "pairun init runs where an engine starts it; on a laptop use `pairun run JOB`"
+    if len(missing) == 1 + len(_INSTANCE):
+        hint += "; a plain Pod sets RUNTIME_CONFIG instead"
+    for name in missing:
+        if placed:
+            problems.error(
+                "PR704", f"{_OPTIONS[name]} is missing: which instance of the Framework is this?"
+            )
+        elif in_cluster:
+            problems.error("PR774", f"the variable {name} is not set", None, _CONTROLLER)
+        else:
+            problems.error("PR704", f"the variable {name} is not set", None, hint)
+    problems.raise_errors()
+
+
+def _from_cluster(env: Mapping[str, str]) -> dict[str, Any]:
+    # http.client and ssl are heavy, and where a file has the job nobody is asked.
+    from pairun.job.apiserver import read_head
+
+    namespace, name = (env[variable] for variable in _OBJECT)
+    return read_head(namespace, name, env)
+
+
+_CONTROLLER = "FrameworkController sets it in every container of a Framework's Pod"
 
 
 def _input(
@@ -190,7 +217,12 @@ def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
     Raises:
         PairunError: it is not there, or not complete.
     """
-    return _cluster_in(read_framework(os.path.join(pai_dir, "framework.json")), env, job)
+    return _cluster_in(read_framework(os.path.join(pai_dir, _LEFT)), env, job)
+
+
+def has_cluster(pai_dir: str) -> bool:
+    """Whether the barrier has left what `read_cluster` reads."""
+    return os.path.exists(os.path.join(pai_dir, _LEFT))
 
 
 def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) -> Cluster:

@@ -84,7 +84,7 @@ def test_a_value_is_shown_as_it_was_and_is_with_who_set_each(shell: Shell) -> No
     flat = " ".join(said.out.split())
     assert (
         f'args.timeout: "10m" → "20m" ← cluster {root}/playbooks/init.yaml:4:21, '
-        "was built-in playbooks/init.yaml:9:59"
+        "was built-in playbooks/init.yaml:14:16"
     ) in flat
     assert said.out.endswith("1 value changed\n")
     assert shell.process("diff", "built-in", root, job).code == 0

@@ -29,3 +29,13 @@ def git_server(lab: Lab) -> Iterator[Mapping[str, str]]:
 def registries(lab: Lab) -> Iterator[Mapping[str, str]]:
     """Registries: LAB_REGISTRY, LAB_REGISTRY_BASIC, _TLS, _TLS_CA, _TOKEN, _LIMITED, LAB_USER and so on."""
     yield from _served(lab, ("registry", "up", "all"), ("registry", "down"))
+
+
+@pytest.fixture(scope="session")
+def api_server(lab: Lab) -> Iterator[Mapping[str, str]]:
+    """A Kubernetes API server: LAB_API_URL, LAB_API_CA, LAB_ADMIN_TOKEN, LAB_LIMITED_TOKEN and so on.
+
+    One that somebody else has started, as for a whole node, stays up.
+    """
+    down = ("help",) if "apiserver" in lab("status") else ("api", "down")
+    yield from _served(lab, ("api", "up"), down)

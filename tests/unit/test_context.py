@@ -140,6 +140,32 @@ def test_what_the_system_says_is_a_failure_in_words(
     assert [p.name for p in tmp_path.iterdir()] == ["pai"]
 
 
+def test_only_what_outlives_the_pod_is_made_durable(
+    ctx: HostContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file beside the volume is on the disk before the task ends; the volume goes with the Pod."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    ctx.write_file(str(tmp_path / "pai" / "f"), b"x")
+    assert not synced
+    ctx.write_file(str(tmp_path / "f"), b"x")
+    assert synced
+
+
+def test_a_copy(tmp_path: Path) -> None:
+    """It has every byte and the mode that was asked for, in the place of what was there."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    data = os.urandom(600_000)
+    source.write_bytes(data)
+    target.symlink_to(source)
+    hostfiles.copy(str(source), str(target), 0o755)
+    assert not target.is_symlink()
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (data, 0o755)
+    with pytest.raises(OSError, match="none"):
+        hostfiles.copy(str(tmp_path / "none"), str(target), 0o755)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["source", "target"]
+
+
 def test_paths_that_cannot_be_are_failures(ctx: HostContext, tmp_path: Path) -> None:
     """A missing directory, a NUL, a directory in the way: never a bare OSError."""
     (tmp_path / "d").mkdir()

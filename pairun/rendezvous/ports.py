@@ -1,0 +1,21 @@
+"""The numbers of ports that follow from a Pod's identity, so that nobody has to be asked."""
+
+from __future__ import annotations
+
+import hashlib
+
+LABEL = "pairun"
+"""The port label that is reserved for the rendezvous."""
+
+
+def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
+    """The number of a Pod's ``k``-th port of a label, in the half-open range given."""
+    text = f"[{pod_uid}][{label}][{k}]"
+    digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    parts = (digest[:12], digest[12:24], digest[24:])
+    return sum(int(part, 16) for part in parts) % (end - first) + first
+
+
+def rendezvous_port(pod_uid: str, first: int, end: int) -> int:
+    """The port on which a Pod's rendezvous listens, in the half-open range given."""
+    return hashed_port(pod_uid, LABEL, 0, first, end)
