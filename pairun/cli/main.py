@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import importlib
 import sys
 
@@ -13,6 +15,11 @@ COMMANDS = {
     "run": "run every instance of a job on this machine",
     "init": "the init phase of a Pod (its init container's command)",
     "runtime": "the runtime phase of a Pod (PID 1 of the user's container)",
+    "manifest": "what a job needs in a Kubernetes cluster, as YAML for kubectl apply",
+    "submit": "make a job in a Kubernetes cluster, and follow it",
+    "status": "how far a job in a cluster is",
+    "logs": "what the instances of a job in a cluster print",
+    "delete": "end a job in a cluster, and remove all that belongs to it",
     "lint": "check job files, playbooks and plugin specs",
     "convert": "a job of OpenPAI on YARN, or a Framework, as a job file of protocol v2",
     "report": "what happened in a run, and where its time went",
@@ -42,6 +49,12 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     # `pairun --dry-run JOB` is what people type most, and is no sub-command.
     command = argv[0] if argv and argv[0] in COMMANDS else ""
+    if command != "runtime":
+        # A start makes many objects and drops few: to look through them all, again and again, is a
+        # tenth of it. Nor at the end: what there is then goes with the process. Only PID 1 lives
+        # long.
+        gc.set_threshold(100_000)
+        atexit.register(gc.freeze)
     if None in (sys.stdin, sys.stdout, sys.stderr):
         from pairun.cli.common import open_streams
 

@@ -49,6 +49,8 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         style = "|"
     elif type(resolve_js(value)) is not str or type(resolve_core(value)) is not str:
         style = "'"
+    elif value in ("y", "Y", "n", "N"):
+        style = "'"  # to YAML 1.1, which kubectl reads, but not to PyYAML, they are no texts
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 

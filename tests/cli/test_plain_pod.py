@@ -104,7 +104,8 @@ def test_both_phases(pod: Pod) -> None:
 
 def test_the_example(pod: Pod) -> None:
     """The manifest of examples/ parses, mounts what it names, and its settings run as they are."""
-    manifest = yaml.safe_load((ROOT / "examples/plain-pod.yaml").read_text())
+    documents = yaml.safe_load_all((ROOT / "examples/plain-pod.yaml").read_text())
+    *others, manifest = documents
     assert (manifest["apiVersion"], manifest["kind"]) == ("v1", "Pod")
     spec = manifest["spec"]
     (init,), (app,) = spec["initContainers"], spec["containers"]
@@ -114,13 +115,13 @@ def test_the_example(pod: Pod) -> None:
         assert "/usr/local/pai" in {m["mountPath"] for m in container["volumeMounts"]}
     assert app["command"] == ["/usr/local/pai/runtime"]
     env = {e["name"]: e["value"] for e in init["env"] if "value" in e}
-    # No sshd and no storage of a team on the machine of a test.
-    layer = pod.folder / "layer.yaml"
-    layer.write_text("runtime: [{disable: ssh}, {disable: teamwise_storage}]")
-    said = pod.both(**env, PAIRUN_ENGINE_LAYER=str(layer))
+    named = {(o["kind"], o["metadata"]["name"]) for o in others}
+    assert named == {("Secret", "job-secrets"), ("ConfigMap", "job-exit-spec")}
+    said = pod.both(**env)
     assert "skipped  barrier" in said
     assert "changed  job_environment" in said
     assert "\ntotal " in said  # ls
+    assert "before the command\n" in said
     assert "\nhi\n" in said
 
 
@@ -409,11 +410,11 @@ def test_why(shell: Shell) -> None:
         "--why",
         "job_environment.name",
         "--why",
-        "barrier.when",
+        "barrier.args.gang",
     )
     assert said.code == 0
     assert "cluster init.yaml:2:9" in " ".join(said.out.split())
-    assert '"gang"  ← built-in' in said.out
+    assert '"{{ gang }}"  ← built-in' in said.out
 
 
 def test_a_job_with_the_clusters_init_plugins(

@@ -28,10 +28,11 @@ LIBRARIES = {
     **{part: {"attrs"} for part in FLOOR},
     "redaction": {"attrs", "_pairun_scan"},  # linked into the bundle
     "runtime": {"_pairun"},  # linked into the bundle
+    "rendezvous": set(),
     "playbook": {"attrs", "yaml", "jinja2", "jsonschema", "referencing"},
     "job": {"attrs", "jsonschema", "yaml"},
     "report": {"attrs"},
-    "engines": {"attrs", "yaml", "requests", "kubernetes"},
+    "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
     "cli": {"attrs", "yaml", "jsonschema", "requests"},
 }
 HEAVY = ("jinja2", "jsonschema", "yaml", "requests", "kubernetes", "referencing", "rich")
@@ -115,6 +116,26 @@ def test_a_module_imports_the_standard_library_and_its_contract(path: Path) -> N
         assert name == "pairun.module" or name.partition(".")[0] in STANDARD, name
 
 
+EXAMPLE = PACKAGE.parent / "examples" / "hello.yaml"
+
+
+def test_only_the_client_of_clusters_knows_the_kubernetes_client() -> None:
+    """It is named in one file, and imported there when a command asks a cluster."""
+    files = {
+        p.relative_to(PACKAGE).as_posix()
+        for p in FILES
+        if 'import_module("kubernetes' in p.read_text()
+    }
+    named = {
+        p.relative_to(PACKAGE).as_posix()
+        for p in FILES
+        for n in imports(p)
+        if n.startswith("kubernetes")
+    }
+    assert files == {"engines/kubernetes/client.py"}
+    assert not named
+
+
 def loaded_by(*argv: str) -> set[str]:
     """The heavy libraries that are in memory when a command ends."""
     code = (
@@ -136,6 +157,14 @@ def loaded_by(*argv: str) -> set[str]:
         (["init", "--help"], {"yaml", "jinja2"}),
         (["runtime", "--help"], set()),
         (["schema", "policy"], {"yaml"}),
+        (["status", "--help"], {"yaml"}),
+        (["logs", "--help"], {"yaml"}),
+        (["delete", "--help"], {"yaml"}),
+        (["submit", "--help"], {"yaml", "jinja2", "jsonschema", "referencing"}),
+        (
+            ["manifest", str(EXAMPLE), "--engine", "jobset", "--image", "registry.example/pairun"],
+            {"yaml", "jinja2", "jsonschema", "referencing"},
+        ),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )

@@ -1,0 +1,37 @@
+"""What the commands for jobs in a cluster share: which cluster, and how they speak."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+
+from pairun.engines.kubernetes.client import Access
+from pairun.report.terminal import visible
+
+
+def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> None:
+    """Declare the options that say which cluster.
+
+    Args:
+        parser: of the command.
+        namespace: whether ``--namespace`` is still to be declared.
+    """
+    parser.add_argument("--kubeconfig", metavar="FILE",
+                        help="the kubeconfig (default: KUBECONFIG, else ~/.kube/config)")  # fmt: skip
+    parser.add_argument("--context", metavar="CONTEXT",
+                        help="a context of the kubeconfig (default: its current one)")  # fmt: skip
+    if namespace:
+        parser.add_argument("--namespace", "-n", metavar="NAMESPACE",
+                            help="where the job is (default: the context's namespace)")  # fmt: skip
+
+
+def access_of(args: argparse.Namespace) -> Access:
+    """The cluster that the options name."""
+    return Access(args.kubeconfig, args.context, args.namespace)
+
+
+def say(line: str) -> None:
+    """Print one line on standard error; that nobody listens stops nothing."""
+    with contextlib.suppress(OSError):
+        print(f"[pairun] {visible(line)}", file=sys.stderr, flush=True)

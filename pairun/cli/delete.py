@@ -1,0 +1,45 @@
+"""``pairun delete``: end a job in a cluster, and remove all that belongs to it."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+from pairun.cli.cluster import access_of, add_access, say
+from pairun.cli.common import print_problems
+from pairun.engines.kubernetes.client import connect
+from pairun.engines.kubernetes.submitting import remove, wait_until_gone
+
+LISTED = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("name", metavar="NAME", help="the job's name in the cluster")
+    add_access(parser)
+    parser.add_argument("--wait", action="store_true",
+                        help="until its Pods have ended, for their grace time at the most")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Delete the job; 0 when it is, 1 where Pods are left after their grace time."""
+    cluster = connect(access_of(args))
+    removed = remove(cluster, args.name)
+    print(f"deleted {_listed(removed.what)}", flush=True)
+    print_problems(removed.kept)
+    if not args.wait or not removed.pods:
+        return 0
+    pods = "1 Pod" if removed.pods == 1 else f"{removed.pods} Pods"
+    say(f"waiting for {pods} to end; the grace time is {removed.grace_s} s")
+    if left := wait_until_gone(cluster, removed):
+        say(f"{left} Pods are still there; a node that does not answer keeps them")
+        return 1
+    print("all Pods are gone")
+    return 0
+
+
+def _listed(what: list[str]) -> str:
+    if len(what) <= LISTED:
+        return ", ".join(what) or "nothing that was still there"
+    kinds = Counter(each.partition(" ")[0] for each in what)
+    return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds.items())

@@ -1,0 +1,59 @@
+"""``pairun logs``: what the instances of a job in a cluster print."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from pairun.cli.cluster import access_of, add_access, say
+from pairun.engines.kubernetes.client import connect
+from pairun.engines.kubernetes.instances import Instance
+from pairun.engines.kubernetes.podlogs import Wanted, follow_logs, print_logs
+from pairun.errors import PairunError, Problem
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("name", metavar="NAME", help="the job's name in the cluster")
+    add_access(parser)
+    parser.add_argument("--role", metavar="ROLE", help="this role only, as its Pods are called")
+    parser.add_argument("--index", metavar="N", type=_number, help="this number of a role only")
+    parser.add_argument("--init", action="store_true",
+                        help="of the init phase instead of the command")  # fmt: skip
+    parser.add_argument("--follow", "-f", action="store_true",
+                        help="go on until the job has ended; also with Pods that come later")  # fmt: skip
+    parser.add_argument("--previous", "-p", action="store_true",
+                        help="of the container's run before this one")  # fmt: skip
+    parser.add_argument("--tail", metavar="N", type=_number, help="the last N lines of each only")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the logs; 0 when every instance that is meant had one, else 1."""
+    if args.follow and args.previous:
+        raise PairunError(Problem("PR801", "--previous has ended: leave out --follow"))
+    wanted = Wanted(
+        role=args.role, index=args.index, init=args.init, previous=args.previous, tail=args.tail
+    )
+    cluster = connect(access_of(args))
+    # One instance that is chosen by its number needs no name before each line.
+    alone = args.role is not None and args.index is not None
+
+    def show(instance: Instance, line: str) -> None:
+        prefix = "" if alone else f"{instance.label} | "
+        sys.stdout.write(f"{prefix}{line}\n")
+        if args.follow:
+            sys.stdout.flush()
+
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+    if args.follow:
+        follow_logs(cluster, args.name, wanted, show, say)
+        return 0
+    return 0 if print_logs(cluster, args.name, wanted, show, say) else 1

@@ -1,0 +1,64 @@
+"""``pairun status``: how far a job in a cluster is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import attrs
+
+from pairun.cli.cluster import access_of, add_access
+from pairun.engines.kubernetes.client import connect
+from pairun.engines.kubernetes.instances import Instance
+from pairun.engines.kubernetes.watching import JobState, read_job
+
+SCHEMA = 1
+COLUMNS = ("INSTANCE", "POD", "NODE", "PHASE", "RESTARTS", "REASON")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("name", metavar="NAME", help="the job's name in the cluster")
+    add_access(parser)
+    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print how far the job is; 0 whatever its state, 1 where it cannot be told."""
+    state = read_job(connect(access_of(args)), args.name)
+    if args.json:
+        # ASCII alone: nothing in it is obeyed by a terminal
+        print(json.dumps(_data(state), indent=2))
+    else:
+        print("\n".join(_text(state)))
+    return 0
+
+
+def _data(state: JobState) -> dict[str, object]:
+    instances = []
+    for each in state.instances:
+        data = attrs.asdict(each)
+        del data["grace_s"]
+        instances.append({**data, "exit_code": each.exit_code})
+    return {"schema": SCHEMA, **attrs.asdict(state, recurse=False), "instances": instances}
+
+
+def _text(state: JobState) -> list[str]:
+    because = f": {state.because}" if state.because else ""
+    lines = [
+        f"{state.name} in {state.namespace} ({state.engine}) is {state.state}{because}",
+        f"{len(state.instances)} of {state.total} instances have a Pod",
+    ]
+    if not state.instances:
+        return lines
+    rows = [COLUMNS, *map(_row, state.instances)]
+    # The reason is last and as long as it is.
+    widths = [max(len(row[n]) for row in rows) for n in range(len(COLUMNS) - 1)]
+    for row in rows:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
+        lines.append("  ".join((*cells, row[-1])).rstrip())
+    return lines
+
+
+def _row(i: Instance) -> tuple[str, ...]:
+    return (i.label, i.pod, i.node or "-", i.phase, str(i.restarts), i.reason)

@@ -1,0 +1,130 @@
+"""``pairun submit JOB``: make a job in a Kubernetes cluster, and follow it."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import threading
+import time
+from collections.abc import Iterator
+
+from pairun.cli.cluster import access_of, add_access, say
+from pairun.cli.common import print_problems
+from pairun.cli.manifest import add_object_arguments, make
+from pairun.engines.kubernetes.client import Cluster, connect
+from pairun.engines.kubernetes.submitting import submit
+from pairun.engines.kubernetes.watching import JobState, changes, follow
+from pairun.errors import PairunError, Problem
+from pairun.module import parse_duration
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_object_arguments(parser)
+    add_access(parser, namespace=False)
+    parser.add_argument("--wait", action="store_true",
+                        help="follow the job until it has ended; the exit code is its own")  # fmt: skip
+    parser.add_argument("--timeout", metavar="DURATION",
+                        help="follow no longer than that; the job goes on")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the job; with ``--wait`` 0 when it succeeds, else what its first failure ended with."""
+    timeout_s = _timeout(args)
+    cluster = connect(access_of(args))
+    args.namespace = cluster.namespace
+    args.kubernetes_version = args.kubernetes_version or cluster.version()
+    made = make(args)
+    if made is None:
+        return 1
+    name = made.options.name
+    try:
+        objects, warnings = submit(cluster, name, made.objects)
+    except PairunError as e:
+        print_problems(e.problems, redactor=made.redactor)
+        return 1
+    print_problems(warnings, redactor=made.redactor)
+    kinds = sorted({o.kind for o in objects})
+    say(f"made {len(objects)} objects ({', '.join(kinds)}) in namespace {cluster.namespace}")
+    print(name, flush=True)
+    if not args.wait:
+        say(f"`pairun status {_named(args, name)}` shows how far it is")
+        return 0
+    try:
+        return _wait(cluster, args, name, timeout_s)
+    except KeyboardInterrupt:
+        say(f"the job goes on; {_again(args, name)}")
+        return 130
+
+
+def _timeout(args: argparse.Namespace) -> float | None:
+    if args.timeout is None:
+        return None
+    seconds = parse_duration(args.timeout)
+    if seconds is None or not args.wait:
+        text = "--timeout has no effect without --wait"
+        if seconds is None:
+            text = f"--timeout {args.timeout} is not a duration"
+        raise PairunError(Problem("PR801", text, hint="as in --wait --timeout 2h"))
+    return seconds
+
+
+def _wait(cluster: Cluster, args: argparse.Namespace, name: str, timeout_s: float | None) -> int:
+    """Tell how the job goes on until it has ended; its exit code."""
+    last: JobState | None = None
+    try:
+        for state in _states(cluster, name, timeout_s):
+            for line in changes(last, state):
+                say(line)
+            last = state
+    except PairunError:
+        say(f"the job may go on; {_again(args, name)}")
+        raise
+    if last is None or not last.ended:
+        still = f"{last.state}" if last else "unknown"
+        say(f"after {args.timeout} the job is still {still}; {_again(args, name)}")
+        return 1
+    because = f": {last.because}" if last.because else ""
+    say(f"the job has {last.state}{because} (exit code {last.exit_code})")
+    return 1 if last.exit_code is None else last.exit_code
+
+
+def _states(cluster: Cluster, name: str, timeout_s: float | None) -> Iterator[JobState]:
+    """The job again and again, until it has ended or the time is over, whatever a call waits for."""
+    out: queue.Queue[JobState | Exception | None] = queue.Queue(1)
+
+    def read() -> None:
+        try:
+            for state in follow(cluster, name):
+                out.put(state)
+            out.put(None)
+        except Exception as e:  # noqa: BLE001  # the reader would wait for ever
+            out.put(e)
+
+    threading.Thread(target=read, daemon=True).start()
+    end = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        try:
+            left = None if end is None else max(end - time.monotonic(), 0)
+            item = out.get(timeout=left)
+        except queue.Empty:
+            return
+        if isinstance(item, Exception):
+            raise item
+        if item is None:
+            return
+        yield item
+
+
+def _again(args: argparse.Namespace, name: str) -> str:
+    named = _named(args, name)
+    return f"`pairun status {named}` shows it, `pairun delete {named}` ends it"
+
+
+def _named(args: argparse.Namespace, name: str) -> str:
+    """The name, and the options that lead to the same place."""
+    words = [name]
+    for option in ("kubeconfig", "context", "namespace"):
+        if value := getattr(args, option):
+            words += [f"--{option}", value]
+    return " ".join(words)

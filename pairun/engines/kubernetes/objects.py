@@ -1,0 +1,48 @@
+"""Everything that a job needs in a cluster, as plain objects for the API server."""
+
+from __future__ import annotations
+
+from pairun.engines.kubernetes.configmap import config_map
+from pairun.engines.kubernetes.framework import framework_workload
+from pairun.engines.kubernetes.job import job_workload
+from pairun.engines.kubernetes.jobset import jobset_workload
+from pairun.engines.kubernetes.names import check_names
+from pairun.engines.kubernetes.options import Object, Options
+from pairun.engines.kubernetes.pod import pod_workload
+from pairun.engines.kubernetes.secrets import secret_objects, storable
+from pairun.engines.kubernetes.versions import check_version
+from pairun.errors import Problems
+from pairun.job.model import Job
+
+_WORKLOADS = {
+    "framework": framework_workload,
+    "job": job_workload,
+    "jobset": jobset_workload,
+    "pod": pod_workload,
+}
+
+
+def make_objects(job: Job, options: Options, problems: Problems | None = None) -> list[Object]:
+    """The objects of a job, in the order in which they are to be created.
+
+    Secrets and the ConfigMap come first, the workload last: one object, or one per Pod with the
+    engine ``pod``. Nothing is random: the same arguments make the same objects.
+
+    Args:
+        job: a valid job.
+        options: what is chosen.
+        problems: takes warnings too: what the engine does not carry over.
+
+    Raises:
+        PairunError: everything that the engine or this version of Kubernetes cannot do.
+    """
+    found = Problems() if problems is None else problems
+    check_names(job, options, found)
+    stored = storable(job, found)
+    workload = _WORKLOADS[options.engine](stored, options, found)
+    check_version(job, workload, options, found)
+    made = secret_objects(stored, options, found)
+    if options.engine != "framework":
+        made.append(config_map(stored, options, found))
+    found.raise_errors()
+    return [*made, *workload]

@@ -1,0 +1,240 @@
+"""A job's objects are made in the cluster, all or none; and go again, all of them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pairun.engines.kubernetes.client import Cluster, Refused, Unreachable
+from pairun.engines.kubernetes.names import JOB_LABEL
+from pairun.engines.kubernetes.watching import JobObjects, find, pods_of
+from pairun.errors import PairunError, Problem
+
+SUBMISSION = "pairun/submission"
+"""Annotation: which submission made an object; of one that did not answer it is not known."""
+HELPERS = (("Secret", "secrets"), ("ConfigMap", "configmaps"))
+LATE_S = 60
+"""How long Pods may take beyond their grace time to be gone."""
+
+
+class Made(NamedTuple):
+    """An object in the cluster.
+
+    Attributes:
+        kind: its kind.
+        name: its name.
+        path: where it is.
+        uid: its uid.
+        version: its apiVersion.
+    """
+
+    kind: str
+    name: str
+    path: str
+    uid: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def submit(
+    cluster: Cluster, name: str, objects: Sequence[Mapping[str, Any]]
+) -> tuple[list[Made], list[Problem]]:
+    """Make the objects of a job, all of them or none.
+
+    Secrets and ConfigMaps then belong to the workload, so that they go when it is deleted, however
+    that happens; those of plain Pods go with `remove`.
+
+    Args:
+        cluster: where.
+        name: the job's name in the cluster.
+        objects: in the order in which they are to be made.
+
+    Returns:
+        What was made, and warnings.
+
+    Raises:
+        PairunError: nothing was made; or it says what could not be removed again.
+    """
+    submission = secrets.token_hex(8)
+    made: list[Made] = []
+    for obj in objects:
+        path, body = _marked(cluster, obj, submission)
+        try:
+            made.append(_made(cluster.create(path, body), path, body))
+        except BaseException as e:
+            if isinstance(e, Unreachable):
+                made += _unanswered(cluster, path, body, submission)
+            left = _undo(cluster, made)
+            if isinstance(e, PairunError):
+                raise _failed(e, name, cluster, body, made, left) from None
+            raise
+    return made, _owned(cluster, made)
+
+
+def _marked(
+    cluster: Cluster, obj: Mapping[str, Any], submission: str
+) -> tuple[str, dict[str, Any]]:
+    """The path to make an object at, and the object with the submission's mark."""
+    meta = dict(obj["metadata"])
+    meta["annotations"] = {**(meta.get("annotations") or {}), SUBMISSION: submission}
+    meta["namespace"] = cluster.namespace
+    path = cluster.path(str(obj["apiVersion"]), f"{str(obj['kind']).lower()}s")
+    return path, {**obj, "metadata": meta}
+
+
+def _made(answer: Mapping[str, Any], path: str, body: Mapping[str, Any]) -> Made:
+    meta = answer["metadata"]
+    name = str(meta["name"])
+    return Made(str(body["kind"]), name, f"{path}/{name}", str(meta["uid"]), body["apiVersion"])
+
+
+def _unanswered(
+    cluster: Cluster, path: str, body: Mapping[str, Any], submission: str
+) -> list[Made]:
+    """The object after all, where only the answer was lost."""
+    try:
+        found = cluster.get(f"{path}/{body['metadata']['name']}")
+    except PairunError:
+        return []
+    marks = found.get("metadata", {}).get("annotations") or {}
+    return [_made(found, path, body)] if marks.get(SUBMISSION) == submission else []
+
+
+def _undo(cluster: Cluster, made: Sequence[Made]) -> list[Made]:
+    """Remove what was made, the last first; what could not be removed."""
+    left = []
+    for each in reversed(made):
+        try:
+            cluster.delete(each.path, each.uid)
+        except PairunError:
+            left.append(each)
+    return left
+
+
+def _failed(
+    e: PairunError,
+    name: str,
+    cluster: Cluster,
+    body: Mapping[str, Any],
+    made: Sequence[Made],
+    left: Sequence[Made],
+) -> PairunError:
+    """What to say of a submission that failed."""
+    problem = e.problems[0]
+    if isinstance(e, Refused) and e.reason == "AlreadyExists":
+        what = f"{body['kind']} {body['metadata']['name']}"
+        text = f"there already is a job '{name}' in namespace {cluster.namespace} ({what})"
+        hint = f"`pairun delete {name}` removes it; --name gives this one another name"
+        problem = Problem("PR789", text, hint=hint)
+    elif made:
+        gone = [str(m) for m in made if m not in left]
+        removed = f"; removed again: {', '.join(gone)}" if gone else ""
+        problem = problem._replace(message=problem.message + removed)
+    if left:
+        names = ", ".join(map(str, left))
+        problem = problem._replace(message=f"{problem.message}; could not be removed: {names}")
+    return PairunError(problem)
+
+
+def _owned(cluster: Cluster, made: Sequence[Made]) -> list[Problem]:
+    """Give what belongs to the workload its owners; a warning where that is refused."""
+    helpers = [m for m in made if m.kind in dict(HELPERS)]
+    owners = [
+        {"apiVersion": m.version, "kind": m.kind, "name": m.name, "uid": m.uid}
+        for m in made
+        if m not in helpers and m.kind != "Pod"
+    ]
+    if not owners:
+        return []
+    for each in helpers:
+        try:
+            cluster.merge(each.path, {"metadata": {"ownerReferences": owners}})
+        except PairunError as e:
+            text = f"{each} stays when only the {owners[0]['kind']} is deleted: {e}"
+            hint = "`pairun delete` removes all of a job"
+            return [Problem("PR788", text, hint=hint, severity="warning")]
+    return []
+
+
+class Removed(NamedTuple):
+    """What `remove` did.
+
+    Attributes:
+        what: the objects that were deleted.
+        kept: why some could not be looked for.
+        grace_s: how long the longest Pod may take to stop.
+        pods: how many Pods there were.
+        found: what there was.
+    """
+
+    what: list[str]
+    kept: list[Problem]
+    grace_s: int
+    pods: int
+    found: JobObjects | None
+
+
+def remove(cluster: Cluster, name: str) -> Removed:
+    """Delete a job: its workload, its Pods, its Secrets and its ConfigMap.
+
+    Args:
+        cluster: where.
+        name: the job's name in the cluster.
+
+    Raises:
+        PairunError: there is none, or the API server refuses.
+    """
+    kept: list[Problem] = []
+    helpers = _helpers(cluster, name, kept)
+    try:
+        found = find(cluster, name)
+    except Refused:
+        raise
+    except PairunError:
+        if not helpers:
+            raise
+        found = None
+    pods = pods_of(cluster, found) if found else ()
+    what: list[Made] = []
+    if found and found.workloads:
+        kind = {"kind": found.kind.kind, "apiVersion": found.kind.version}
+        path = cluster.path(found.kind.version, found.kind.plural)
+        what = [_made(w, path, kind) for w in found.workloads]
+    elif found:
+        what = [Made("Pod", p.pod, cluster.path("v1", "pods", p.pod), p.uid, "v1") for p in pods]
+    gone = [str(m) for m in (*what, *helpers) if cluster.delete(m.path, m.uid)]
+    return Removed(gone, kept, max((p.grace_s for p in pods), default=0), len(pods), found)
+
+
+def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
+    """The Secrets and ConfigMaps of a job."""
+    found = []
+    for kind, plural in HELPERS:
+        path = cluster.path("v1", plural)
+        try:
+            body = {"kind": kind, "apiVersion": "v1"}
+            listed = cluster.objects(path, f"{JOB_LABEL}={name}")
+            found += [_made(each, path, body) for each in listed]
+        except Refused as e:
+            if e.status == 403:
+                text = f"{plural} of the job may be left: {e}"
+                kept.append(e.problems[0]._replace(message=text, severity="warning"))
+            elif e.status != 400:  # no label can have this name, so no job has
+                raise
+    return found
+
+
+def wait_until_gone(cluster: Cluster, removed: Removed) -> int:
+    """Wait for the Pods to end, for their grace time and a little; how many are left then."""
+    if removed.found is None:
+        return 0
+    end = time.monotonic() + removed.grace_s + LATE_S
+    while True:
+        left = len(pods_of(cluster, removed.found))
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(1)

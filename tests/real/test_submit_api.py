@@ -1,0 +1,307 @@
+"""Jobs in a real API server: made, looked at, followed and deleted; the test is their kubelet."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairun.engines.kubernetes.client import Access, Cluster, connect
+
+# No node has what it asks for: where a scheduler runs, the Pods stay where they are all the same.
+JOB = """\
+protocolVersion: 2
+name: mnist
+type: job
+prerequisites:
+  - {name: image, type: dockerimage, uri: "ubuntu:22.04"}
+taskRoles:
+  worker:
+    instances: 2
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 9}
+    commands: [train]
+"""
+MERGE = "application/merge-patch+json"
+PLACED = [{"type": "PodScheduled", "status": "True"}]
+UNPLACED = [{
+    "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+    "message": "0/3 nodes are available: 3 Insufficient cpu.",
+}]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def api(lab: Callable[..., str]) -> Mapping[str, str]:
+    """A real API server; it is left running, for others use it too."""
+    lines = re.findall(r"^export ([A-Z0-9_]+)=(.*)$", lab("api", "up"), re.MULTILINE)
+    return {name: "".join(shlex.split(value)) for name, value in lines}
+
+
+class Place:
+    """A namespace of a test's own, and the commands in it."""
+
+    def __init__(self, api: Mapping[str, str], tmp: Path, name: str) -> None:
+        self.api = api
+        self.tmp = tmp
+        self.name = name
+        self.cluster: Cluster = connect(Access(api["KUBECONFIG"], None, name))
+        (tmp / "job.yaml").write_text(JOB)
+
+    def argv(self, command: str, *more: str) -> list[str]:
+        """The command line of a command of ours."""
+        where = ["--kubeconfig", self.api["KUBECONFIG"], "--namespace", self.name]
+        return [sys.executable, "-m", "pairun", command, *more, *where]
+
+    def __call__(self, command: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        argv = self.argv(command, *more)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=self.tmp)
+        assert "Traceback" not in done.stderr
+        return done
+
+    def submit(self, engine: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """Submit the job."""
+        return self("submit", "job.yaml", "--engine", engine, "--image", "pairun:1", *more)
+
+    def objects(self) -> list[str]:
+        """What there is in the namespace, but for what Kubernetes makes itself."""
+        found = []
+        for plural in ("pods", "secrets", "configmaps"):
+            path = self.cluster.path("v1", plural)
+            found += [f"{plural}/{o['metadata']['name']}" for o in self.cluster.objects(path, "")]
+        path = self.cluster.path("frameworkcontroller.microsoft.com/v1", "frameworks")
+        found += [f"frameworks/{o['metadata']['name']}" for o in self.cluster.objects(path, "")]
+        return sorted(x for x in found if "kube-root" not in x and "-token-" not in x)
+
+    def set_status(self, pod: str, **status: Any) -> None:
+        """Be the kubelet of a Pod."""
+        path = self.cluster.path("v1", "pods", pod, "status")
+        self.cluster.merge(path, {"status": status})
+
+
+@pytest.fixture
+def place(api: Mapping[str, str], tmp_path: Path) -> Iterator[Place]:
+    """A namespace with the service account that init wants."""
+    name = f"submit-{time.time_ns():x}"
+    place = Place(api, tmp_path, name)
+    place.cluster.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    path = place.cluster.path("v1", "serviceaccounts")
+    place.cluster.create(path, {"metadata": {"name": "runtime-account"}})
+    yield place
+    for pod in place.cluster.objects(place.cluster.path("v1", "pods"), ""):
+        meta = pod["metadata"]
+        place.cluster.delete(place.cluster.path("v1", "pods", meta["name"]), meta["uid"])
+    whole = place.cluster.get(f"/api/v1/namespaces/{name}")
+    place.cluster.delete(f"/api/v1/namespaces/{name}", whole["metadata"]["uid"])
+
+
+def app(code: int | None, **more: Any) -> dict[str, Any]:
+    """The status of the user's container."""
+    state = {"running": {}} if code is None else {"terminated": {"exitCode": code, **more}}
+    common = {"image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    return {"name": "app", **common, "state": state}
+
+
+def test_a_job_is_made_whole_and_deleted_whole(place: Place) -> None:
+    """Plain Pods: Secret, ConfigMap and two Pods, and nothing is left of them."""
+    done = place.submit("pod")
+    assert (done.returncode, done.stdout) == (0, "mnist\n"), done.stderr
+    assert place.objects() == [
+        "configmaps/mnist-job", "pods/mnist-worker-0", "pods/mnist-worker-1",
+        "secrets/mnist-rendezvous",
+    ]  # fmt: skip
+    again = place.submit("pod")
+    assert again.returncode == 1
+    assert "PR789" in again.stderr
+    assert len(place.objects()) == 4
+    gone = place("delete", "mnist", "--wait")
+    assert (gone.returncode, place.objects()) == (0, []), gone.stderr
+    assert "Secret mnist-rendezvous" in gone.stdout
+    absent = place("delete", "mnist")
+    assert absent.returncode == 1
+    assert "PR789" in absent.stderr
+
+
+def test_what_belongs_to_a_framework_goes_with_it(place: Place) -> None:
+    """Its Secret names it as the owner."""
+    assert place.submit("framework", "--name", "mnist").returncode == 0
+    path = place.cluster.path("frameworkcontroller.microsoft.com/v1", "frameworks", "mnist")
+    uid = place.cluster.get(path)["metadata"]["uid"]
+    secret = place.cluster.get(place.cluster.path("v1", "secrets", "mnist-rendezvous"))
+    assert [o["uid"] for o in secret["metadata"]["ownerReferences"]] == [uid]
+    assert len(base64.b64decode(base64.b64decode(secret["data"]["key"]))) == 32
+    shown = place("status", "mnist", "--json")
+    data = json.loads(shown.stdout)
+    assert (data["engine"], data["state"], data["total"]) == ("framework", "waiting", 2)
+    assert place("delete", "mnist").returncode == 0
+    assert place.objects() == []
+
+
+def test_what_cannot_be_made_leaves_nothing(place: Place) -> None:
+    """A service account that is not there: the server's words, and no object is left."""
+    done = place.submit("pod", "--service-account", "nobody")
+    assert done.returncode == 1
+    assert "PR788" in done.stderr
+    assert "nobody" in done.stderr
+    assert "removed again: Secret mnist-rendezvous, ConfigMap mnist-job" in done.stderr
+    assert place.objects() == []
+
+
+def test_the_status_of_every_instance(place: Place) -> None:
+    """The scheduler's words, and the code of a command that ended with its last line."""
+    place.submit("pod")
+    place.set_status("mnist-worker-0", phase="Pending", conditions=UNPLACED)
+    said = app(3, message="warming up\nCUDA out of memory")
+    place.set_status("mnist-worker-1", phase="Failed", containerStatuses=[said])
+    shown = place("status", "mnist")
+    assert shown.returncode == 0
+    assert "mnist in " in shown.stdout
+    assert "is failed: worker-1 ended with 3" in shown.stdout
+    rows = {line.split()[0]: line for line in shown.stdout.splitlines()}
+    assert re.search("0/[0-9]+ nodes are available: [0-9]+ Insufficient", rows["worker-0"])
+    assert rows["worker-1"].endswith("the command ended with 3: CUDA out of memory")
+
+
+class Waiting:
+    """A `submit --wait` that runs, and what it says."""
+
+    def __init__(self, place: Place, *more: str) -> None:
+        self.said = ""
+        argv = place.argv(
+            "submit", "job.yaml", "--engine", "pod", "--image", "pairun:1", "--wait", *more
+        )
+        self.process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place.tmp
+        )
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._news:
+                self.said += line
+                self._news.notify_all()
+
+    def until(self, words: str) -> None:
+        """Wait for words."""
+        with self._news:
+            assert self._news.wait_for(lambda: words in self.said, 60), self.said
+
+    def code(self) -> int:
+        """Wait for the end; the exit code."""
+        code = self.process.wait(60)
+        self.close()
+        return code
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def test_a_job_that_is_followed_to_its_failure(place: Place) -> None:
+    """From the scheduler's trouble to the exit code, which is the job's."""
+    waiting = Waiting(place)
+    waiting.until("worker-0")
+    place.set_status("mnist-worker-0", phase="Pending", conditions=UNPLACED)
+    waiting.until("unschedulable: 0/")
+    for n in (0, 1):
+        pod = f"mnist-worker-{n}"
+        place.set_status(pod, phase="Running", conditions=PLACED, containerStatuses=[app(None)])
+    waiting.until("running (2 of 2 running)")
+    place.set_status("mnist-worker-1", phase="Failed", containerStatuses=[app(42)])
+    assert waiting.code() == 42
+    waiting.until("the job has failed: worker-1 ended with 42 (exit code 42)")
+
+
+def test_a_job_that_is_followed_to_its_success(place: Place) -> None:
+    """Zero, when all instances have succeeded."""
+    waiting = Waiting(place, "--timeout", "2m")
+    waiting.until("worker-0")
+    for n in (0, 1):
+        place.set_status(f"mnist-worker-{n}", phase="Succeeded", containerStatuses=[app(0)])
+    assert waiting.code() == 0
+    waiting.until("the job has succeeded")
+
+
+def test_ctrl_c_leaves_the_job(place: Place) -> None:
+    """And says how to look again."""
+    waiting = Waiting(place)
+    waiting.until("worker-0")
+    waiting.process.send_signal(signal.SIGINT)
+    assert waiting.code() == 130
+    waiting.until("the job goes on; `pairun status mnist --kubeconfig")
+    assert "pods/mnist-worker-0" in place.objects()
+
+
+def test_a_time_that_is_over_leaves_the_job(place: Place) -> None:
+    """With --timeout the following ends, and the job does not."""
+    done = place.submit("pod", "--wait", "--timeout", "1s")
+    assert done.returncode == 1
+    assert "after 1s the job is still waiting" in done.stderr
+    assert "pods/mnist-worker-0" in place.objects()
+
+
+def test_a_job_that_is_deleted_while_it_is_followed(place: Place) -> None:
+    """Is no longer followed, and that it is gone is said."""
+    waiting = Waiting(place)
+    waiting.until("worker-0")
+    assert place("delete", "mnist").returncode == 0
+    assert waiting.code() == 1
+    waiting.until("PR789")
+
+
+def test_a_pod_without_a_log(place: Place) -> None:
+    """Why there is none, and exit code 1."""
+    place.submit("pod")
+    done = place("logs", "mnist")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.search("worker-0: no log: it is (pending|unschedulable)", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("LAB_LIMITED_KUBECONFIG", None, "verb"),
+        ("KUBECONFIG", ("admin-token", "wrong-token"), "does not accept this login"),
+        ("KUBECONFIG", (":6443", ":1"), "the connection is refused"),
+        ("KUBECONFIG", ("127.0.0.1", "no.such.invalid"), "its name is not known"),
+        ("KUBECONFIG", ("certificate-authority-data", "x"), "its certificate is not trusted"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["status", "logs", "delete", "submit"])
+def test_a_kubeconfig_that_leads_nowhere(
+    place: Place, tmp_path: Path, command: str, option: str, value: Any, words: str
+) -> None:
+    """Rights, tokens, addresses, names, certificates: one sentence and exit code 1."""
+    text = Path(place.api[option]).read_text()
+    path = tmp_path / "config"
+    path.write_text(text.replace(*value) if value else text)
+    more = ["job.yaml", "--engine", "pod", "--image", "p:1"] if command == "submit" else ["mnist"]
+    argv = [sys.executable, "-m", "pairun", command, *more, "--kubeconfig", str(path)]
+    done = subprocess.run(
+        [*argv, "--namespace", place.name], capture_output=True, text=True, timeout=60,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert re.search(r"error\[PR78[678]\]", done.stderr)
+    assert "-token" not in done.stderr
+    assert "Traceback" not in done.stderr
