@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.podman import Podman
+
 SHARED = Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[2] / "shared")
 
 
@@ -63,3 +65,15 @@ def lab() -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def podman(lab: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Podman:
+    """Runs podman."""
+    return Podman(lab, tmp_path_factory.mktemp("podman"))
+
+
+@pytest.fixture(scope="session")
+def image(podman: Podman) -> str:
+    """The image that the Dockerfile makes of this checkout."""
+    return podman.build()

@@ -1,122 +1,22 @@
-"""The image as its Dockerfile makes it, and Pods of real containers that share a volume."""
+"""Pods of real containers that share a volume; the image is the one of the Dockerfile."""
 
 from __future__ import annotations
 
 import json
-import os
 import pathlib
-import re
-import shlex
 import shutil
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 
-import attrs
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
-AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
-IMAGE = "localhost/pairun:containers"
+from tests.podman import ROOT, WAIT_S, Done, Podman
+
 CLUSTER_IMAGE = "localhost/pairun:cluster"
-WAIT_S = 60.0
-BUILD_S = 3600.0
 PAI = "/usr/local/pai"
 CONFIG = "/usr/local/pai-config"
 MESSAGE = "/tmp/pai-termination-log"
-
-Lab = Callable[..., str]
-
-
-@attrs.frozen
-class Done:
-    """A container that has ended.
-
-    Attributes:
-        code: its exit code.
-        out: its standard output.
-        err: its standard error.
-        seconds: how long it took, with its start and removal.
-    """
-
-    code: int
-    out: str
-    err: str
-    seconds: float
-
-    @property
-    def said(self) -> str:
-        """All it printed."""
-        return self.out + self.err
-
-
-class Podman:
-    """podman with the laboratory's images.
-
-    Args:
-        lab: runs a command of the laboratory.
-        folder: where podman runs; its monitor leaves a file there when memory runs out.
-    """
-
-    def __init__(self, lab: Lab, folder: pathlib.Path) -> None:
-        self._lab = lab
-        self._folder = folder
-        found = re.findall(r"^export ([A-Z0-9_]+)=(.*)$", lab("podman", "env"), re.MULTILINE)
-        self._env = {**os.environ, **{n: "".join(shlex.split(v)) for n, v in found}}
-
-    def start(self, *argv: str | pathlib.Path) -> subprocess.Popen[str]:
-        """Start a command of podman."""
-        return subprocess.Popen(
-            ["podman", *map(str, argv)], env=self._env, cwd=self._folder, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-
-    def run(
-        self, *argv: str | pathlib.Path, stdin: str | None = None, timeout_s: float = WAIT_S
-    ) -> Done:
-        """Run a command of podman to its end."""
-        began = time.monotonic()
-        done = subprocess.run(
-            ["podman", *map(str, argv)], env=self._env, cwd=self._folder, capture_output=True,
-            text=True, input=stdin or "", timeout=timeout_s,
-        )  # fmt: skip
-        return Done(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
-
-    def ok(self, *argv: str | pathlib.Path, timeout_s: float = WAIT_S) -> str:
-        """Run a command of podman that must succeed; what it printed."""
-        done = self.run(*argv, timeout_s=timeout_s)
-        assert done.code == 0, done.said[-4000:]
-        return done.out
-
-    def image(self, name: str) -> str:
-        """The tag of one of the laboratory's images, which is made when it is missing."""
-        return self._lab("image", name).split()[-1]
-
-
-@pytest.fixture(scope="session")
-def podman(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Podman:
-    """Runs podman."""
-    return Podman(lab, tmp_path_factory.mktemp("podman"))
-
-
-@pytest.fixture(scope="session")
-def image(podman: Podman) -> str:
-    """The image of this checkout. What the bundle is made of comes from its cache, and goes there."""
-    podman.image("debian")
-    cache = pathlib.Path(os.environ.get("PAIRUN_BUNDLE_CACHE") or ROOT / "build" / "bundle-cache")
-    cache.mkdir(parents=True, exist_ok=True)
-    options: list[str] = []
-    if AUTHORITIES.exists():
-        # where the way to Python's packages has an authority of its own
-        options += ["-v", f"{AUTHORITIES}:/authorities.crt:ro", "--build-arg=PIP_CERT=/authorities.crt"]  # fmt: skip
-    podman.ok(
-        "build", "--quiet", "--pull=never", "--network=host", "--layers", *options,
-        "-v", f"{cache}:{cache}", f"--build-arg=PAIRUN_BUNDLE_CACHE={cache}",
-        "--build-arg=VERSION=1.2.3", "--build-arg=REVISION=abc", "-t", IMAGE, ROOT,
-        timeout_s=BUILD_S,
-    )  # fmt: skip
-    return IMAGE
 
 
 @pytest.fixture(scope="session")

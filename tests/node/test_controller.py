@@ -1,0 +1,151 @@
+"""The player of FrameworkController by itself: what a job sees of the original holds."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from tests.node.conftest import Node
+from tests.node.framework_controller import GROUP, FrameworkController
+
+Object = dict[str, Any]
+SHOW = 'env | grep ^FC_ | sort; echo "$HOSTNAME"'
+
+
+@pytest.fixture
+def busybox(podman: Any, node_env: dict[str, str]) -> str:
+    """A small image in the node's registry."""
+    name: str = podman.image("busybox")
+    return name
+
+
+def framework(image: str, script: str, **roles: int) -> Object:
+    """A Framework whose tasks run a script."""
+
+    def container(name: str, *argv: str) -> Object:
+        return {"name": name, "image": image, "command": ["sh", "-c", *argv]}
+
+    pod = {"spec": {
+        "restartPolicy": "Never", "terminationGracePeriodSeconds": 5,
+        "initContainers": [container("init", "true")], "containers": [container("app", script)],
+    }}  # fmt: skip
+    task = {"retryPolicy": {"fancyRetryPolicy": False, "maxRetryCount": 0}, "pod": pod}
+    return {
+        "apiVersion": GROUP, "kind": "Framework", "metadata": {"name": "job"},
+        "spec": {
+            "executionType": "Start",
+            "retryPolicy": {"fancyRetryPolicy": True, "maxRetryCount": 0},
+            "taskRoles": [
+                {"name": name, "taskNumber": number, "task": task,
+                 "frameworkAttemptCompletionPolicy":
+                    {"minFailedTaskCount": 1, "minSucceededTaskCount": -1}}
+                for name, number in roles.items()
+            ],
+        },
+    }  # fmt: skip
+
+
+def end(node: Node) -> Object:
+    """The status of the Framework once it is over."""
+
+    def look() -> Object | None:
+        found = node.api.get(f"{node.frameworks}/job").get("status") or {}
+        return found if found.get("state") == "Completed" else None
+
+    return node.wait("the end of the Framework", look)
+
+
+def tasks(status: Object) -> list[Object]:
+    """The tasks of all roles."""
+    roles = status["attemptStatus"]["taskRoleStatuses"]
+    return [task for role in roles for task in role["taskStatuses"]]
+
+
+@pytest.mark.usefixtures("controller")
+def test_success(node: Node, busybox: str) -> None:
+    """Every task has its Pod with its own variables, and the status has where it was and its end."""
+    node.apply(framework(busybox, SHOW, chief=1, worker=2))
+    status = end(node)
+    assert status["attemptStatus"]["completionStatus"]["code"] == 0
+    pods = node.pods()
+    assert sorted(pods) == ["job-chief-0", "job-worker-0", "job-worker-1"]
+    for task in tasks(status):
+        attempt = task["attemptStatus"]
+        pod = pods[attempt["podName"]]
+        assert attempt["podUID"] == pod["metadata"]["uid"]
+        assert attempt["podIP"] == pod["status"]["podIP"]
+        assert attempt["podHostIP"] == pod["status"]["hostIP"]
+        assert attempt["completionStatus"]["code"] == 0
+    said = node.kubectl("logs", "job-worker-1", "-c", "app").split()
+    pod = pods["job-worker-1"]
+    assert "FC_TASK_INDEX=1" in said
+    assert f"FC_POD_UID={pod['metadata']['uid']}" in said
+    assert f"FC_TASK_ATTEMPT_INSTANCE_UID=0_{pod['metadata']['uid']}" in said
+    assert pod["metadata"]["labels"]["FC_TASKROLE_NAME"] == "worker"
+    assert pod["metadata"]["annotations"]["FC_FRAMEWORK_ATTEMPT_ID"] == "0"
+
+
+@pytest.mark.usefixtures("controller")
+def test_failure_and_retry(node: Node, busybox: str) -> None:
+    """A failed attempt is followed by another while there are any; the last words are its own."""
+    made = framework(busybox, 'echo "attempt $FC_FRAMEWORK_ATTEMPT_ID"; exit 3', worker=1)
+    made["spec"]["retryPolicy"]["maxRetryCount"] = 1
+    node.apply(made)
+    status = end(node)
+    assert status["attemptStatus"]["id"] == 1
+    (task,) = tasks(status)
+    done = task["attemptStatus"]["completionStatus"]
+    assert done["code"] == 3
+    told = json.loads(done["diagnostics"].removeprefix("PodPattern matched: "))
+    (container,) = told["containers"]
+    assert (container["name"], container["message"]) == ("app", "attempt 1\n")
+
+
+@pytest.mark.usefixtures("controller")
+def test_retry_of_a_task(node: Node, busybox: str) -> None:
+    """A task with retries of its own gets a new Pod of the same name, in the same attempt."""
+    made = framework(busybox, 'test "$FC_TASK_ATTEMPT_ID" = 1', worker=1)
+    made["spec"]["taskRoles"][0]["task"]["retryPolicy"]["maxRetryCount"] = 1
+    node.apply(made)
+    status = end(node)
+    assert status["attemptStatus"]["id"] == 0
+    (task,) = tasks(status)
+    assert task["attemptStatus"]["id"] == 1
+    assert task["attemptStatus"]["completionStatus"]["code"] == 0
+
+
+@pytest.mark.usefixtures("controller")
+def test_stop(node: Node, busybox: str) -> None:
+    """`executionType: Stop` stops what runs, whose own exit code is told."""
+    node.apply(
+        framework(busybox, "trap 'exit 7' TERM; echo on; while :; do sleep 0.1; done", worker=1)
+    )
+    node.wait("the command", lambda: "on" in _log(node))
+    node.api.merge(f"{node.frameworks}/job", {"spec": {"executionType": "Stop"}})
+    status = end(node)
+    (task,) = tasks(status)
+    assert task["attemptStatus"]["completionStatus"]["code"] == 7
+    assert status["attemptStatus"]["completionStatus"]["code"] == -210
+
+
+def _log(node: Node) -> str:
+    pod = node.pods().get("job-worker-0", {"status": {}})
+    return (
+        node.kubectl("logs", "job-worker-0", "-c", "app")
+        if pod["status"].get("phase") == "Running"
+        else ""
+    )
+
+
+def test_compressed(node: Node, busybox: str) -> None:
+    """Large statuses are stored as the original stores them: gzip, base64, and no list."""
+    with FrameworkController(node.api, node.namespace, compress_from=1):
+        node.apply(framework(busybox, "true", worker=1))
+        attempt = end(node)["attemptStatus"]
+    assert attempt["taskRoleStatuses"] is None
+    (role,) = json.loads(gzip.decompress(base64.b64decode(attempt["taskRoleStatusesCompressed"])))
+    assert role["taskStatuses"][0]["attemptStatus"]["completionStatus"]["code"] == 0

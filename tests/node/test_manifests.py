@@ -1,0 +1,199 @@
+"""What `pairun manifest` writes, applied to a node: plain Pods, a Job, a Framework."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from tests.node.api import Object
+from tests.node.conftest import Node, give_folders, pod_specs
+from tests.podman import ROOT
+
+SECRET = "sesame-opens"
+KUBERNETES = "1.20"
+
+Make = Callable[..., None]
+Run = Callable[..., str]
+
+SERVER = r"""
+exec perl -MIO::Socket::INET -e '
+  $| = 1;
+  my $server = IO::Socket::INET->new(Listen => 9, LocalPort => $ENV{PAI_PORT_LIST_chief_0_rpc}) or die;
+  for (1 .. 2) { my $peer = $server->accept; print scalar <$peer>; print $peer "welcome\n"; }'
+"""
+CLIENT = """
+test ! -e /var/run/secrets/kubernetes.io
+until { exec 3<>"/dev/tcp/$PAI_HOST_IP_chief_0/$PAI_PORT_LIST_chief_0_rpc"; } 2>/dev/null; do sleep 0.1; done
+echo "$PAI_TASK_INDEX $PAI_CONTAINER_HOST_IP $PAI_TASK_ROLE_INSTANCES" >&3
+read -r answer <&3
+echo "$answer, $(printf %s '<% $secrets.word %>' | wc -c) letters"
+"""
+STOPPED = """
+trap 'echo saved > /data/checkpoint; exit 7' TERM
+touch /data/ready
+while :; do sleep 0.1; done
+"""
+FAILS = "echo trouble >&2; exit 3"
+AT_THE_END = {
+    "before": "user_command", "id": "watched", "name": "What is done at the end is registered",
+    "cmd": {"argv": ["true"]},
+    "on_exit": [{"id": "bye", "name": "After a stop", "event": "signal",
+                 "file": {"path": "/data/bye", "content": "bye"}}],
+}  # fmt: skip
+
+
+def job(image: str, **roles: tuple[int, str]) -> Object:
+    """A job: for each role the instances and their command."""
+    return {
+        "protocolVersion": 2, "name": "gang", "type": "job",
+        "prerequisites": [{"type": "dockerimage", "name": "image", "uri": image}],
+        "secrets": {"word": SECRET},
+        "taskRoles": {
+            name: {
+                "instances": instances, "dockerImage": "image", "commands": [command],
+                "completion": {"minSucceededInstances": -1},
+                "resourcePerInstance": {"cpu": 0, "memoryMB": 64, "gpu": 0, "ports": {"rpc": 1}},
+            } for name, (instances, command) in roles.items()
+        },
+        "extras": {"pairun": {"runtime": [AT_THE_END]}},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def pairun(node: Node) -> Run:
+    """Runs a command of pairun in this test's namespace; a person's variables decide where to."""
+
+    def run(*argv: str, stdin: str = "", code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "pairun", *argv, "--namespace", node.namespace], cwd=ROOT,
+            env=node.env, capture_output=True, text=True, input=stdin, timeout=90,
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def make(node: Node, pairun: Run, runtime_image: str, debian: str) -> Make:
+    """Applies what `pairun manifest` makes of a job."""
+
+    def make(engine: str, **roles: tuple[int, str]) -> None:
+        argv = ["manifest", "-", "--engine", engine, "--name", "gang", "--image", runtime_image,
+                "--kubernetes-version", KUBERNETES, "--log-host-path", str(node.logs)]  # fmt: skip
+        text = yaml.safe_dump(job(debian, **roles), sort_keys=False)
+        objects = list(yaml.safe_load_all(pairun(*argv, stdin=text)))
+        for spec in pod_specs(objects):
+            give_folders(spec, node)
+        node.apply(*objects)
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def deployed(node: Node, tmp_path: pathlib.Path) -> None:
+    """What `deploy/frameworks` has is in this namespace: account, rights, the cluster's layer."""
+    folder = tmp_path / "deploy"
+    folder.mkdir()
+    base = os.path.relpath(ROOT / "deploy" / "frameworks", folder)
+    overlay = {"namespace": node.namespace, "resources": [base]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    node.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(folder))
+
+
+def test_pods(node: Node, make: Make) -> None:
+    """Plain Pods of two roles find each other, and use what `secrets` has."""
+    make("pod", chief=(1, SERVER), worker=(2, CLIENT))
+    ended = {n: node.ended(f"gang-{n}") for n in ("chief-0", "worker-0", "worker-1")}
+    for each in ended.values():
+        assert (each.code("init"), each.code("app")) == (0, 0), each.story
+        assert "3 of 3 tasks have addresses" in each.log("barrier.log")
+        assert "init phase: success" in each.log("init.log")
+        assert "USER COMMAND END" in each.log("runtime.log")
+        assert SECRET not in each.log("init.log")
+    everyone = "chief:0,worker:0,worker:1"
+    expected = [f"{i} {ended[f'worker-{i}'].pod['status']['podIP']} {everyone}" for i in (0, 1)]
+    assert sorted(ended["chief-0"].log("user-all/current").splitlines()) == expected
+    assert f"welcome, {len(SECRET)} letters\n" in ended["worker-1"].said["app"]
+
+
+def test_failing_pod(node: Node, make: Make) -> None:
+    """A Pod ends with its command's code, and its status tells why."""
+    make("pod", worker=(1, FAILS))
+    ended = node.ended("gang-worker-0")
+    state = ended.state("app")
+    assert state["exitCode"] == 3, ended.story
+    assert state["message"].startswith("[PAI_RUNTIME_ERROR_START]\n")
+    assert "originUserExitCode: 3\n" in state["message"]
+    assert "trouble" in state["message"]
+    assert ended.log("user-stderr/current") == "trouble\n"
+
+
+def test_deleted_pod(node: Node, make: Make) -> None:
+    """A Pod that is deleted saves its work and runs its exit handlers."""
+    make("pod", worker=(1, STOPPED))
+    node.wait_for_file("ready")
+    ended = node.deleted("gang-worker-0")
+    assert ended.code() == 7, ended.story
+    assert (node.data / "checkpoint").read_text() == "saved\n"
+    assert (node.data / "bye").exists()
+    assert "told to stop by SIGTERM from outside" in ended.log("runtime.log")
+    assert "originUserExitCode: 7\n" in ended.state("app")["message"]
+
+
+@pytest.mark.parametrize(("command", "code"), [("echo done", 0), (FAILS, 3)])
+def test_job(node: Node, make: Make, command: str, code: int) -> None:
+    """A Job of one instance is complete or failed as its command was."""
+    make("job", worker=(1, command))
+    path = f"/apis/batch/v1/namespaces/{node.namespace}/jobs/gang"
+
+    def look() -> str | None:
+        conditions = node.api.get(path)["status"].get("conditions", [])
+        return next((c["type"] for c in conditions if c["status"] == "True"), None)
+
+    assert node.wait("the end of the Job", look) == ("Failed" if code else "Complete")
+    ended = node.ended(next(iter(node.pods())))
+    assert (ended.code("init"), ended.code("app")) == (0, code), ended.story
+    assert "1 of 1 tasks have addresses" in ended.log("barrier.log")
+    said = ended.log("user-all/current")
+    assert said == ("trouble\n" if code else "done\n")
+    assert ("message" in ended.state("app")) == bool(code)
+
+
+@pytest.mark.usefixtures("controller")
+def test_framework(node: Node, make: Make) -> None:
+    """A Framework by `manifest` goes from its first to its last Pod without OpenPAI."""
+    make("framework", chief=(1, SERVER), worker=(2, CLIENT))
+
+    def look() -> Object | None:
+        status = node.api.get(f"{node.frameworks}/gang").get("status") or {}
+        return status if status.get("state") == "Completed" else None
+
+    status = node.wait("the end of the Framework", look)
+    assert status["attemptStatus"]["completionStatus"]["code"] == 0, node.story()
+    ended = node.ended("gang-chief-0")
+    assert "3 of 3 tasks have addresses" in ended.log("barrier.log")
+    assert len(ended.log("user-all/current").splitlines()) == 2
+
+
+def test_commands(node: Node, pairun: Run, runtime_image: str, debian: str) -> None:
+    """`submit` ends as the job does; `status` and `logs` tell of it, and `delete` leaves nothing."""
+    text = yaml.safe_dump(job(debian, worker=(1, FAILS)), sort_keys=False)
+    argv = ("submit", "-", "--engine", "pod", "--name", "gang", "--image", runtime_image, "--wait")
+    assert pairun(*argv, stdin=text, code=3) == "gang\n"
+    told = json.loads(pairun("status", "gang", "--json"))
+    (instance,) = told["instances"]
+    assert (told["state"], told["exit_code"], instance["exit_code"]) == ("failed", 3, 3)
+    said = pairun("logs", "gang")
+    assert any(line.endswith("trouble") for line in said.splitlines()), said
+    pairun("delete", "gang", "--wait")
+    assert node.pods() == {}
+    found = node.api.get(f"{node.core}/secrets")["items"]
+    assert not [s for s in found if s["metadata"]["name"].startswith("gang")]
