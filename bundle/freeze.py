@@ -23,7 +23,10 @@ from typing import NamedTuple
 PACKAGES = ("attr", "attrs", "jinja2", "markupsafe")
 """What pairun needs besides the standard library, in pure Python."""
 
-ROOTS = ("pairun.cli.main", "pairun.cli.runtime", "pairun.cli.tasks", "pairun.cli.summary")
+ROOTS = (
+    "pairun.cli.main", "pairun.cli.runtime", "pairun.cli.tasks", "pairun.cli.summary",
+    "pairun.cli.barrier", "pairun.cli.rendezvous",
+)  # fmt: skip
 NOT_FOLLOWED = ("pairun.cli.dry_run", "pairun.playbook.content", "pairun.playbook.drafts",
                 "pairun.playbook.reading")  # fmt: skip
 """What ROOTS import for commands that the bundle does not have: those that read YAML."""

@@ -9,7 +9,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -18,6 +18,8 @@ from pairun.module import (
     Context,
     Duration,
     Failure,
+    Gathering,
+    Peer,
     Permanent,
     Result,
     TimedOut,
@@ -40,6 +42,13 @@ _LARGE_GANG = 100
 # Looks per second of a whole gang at one API server, and the shortest time between those of one.
 _LOOKS_PER_S = {"framework": 150.0, "pods": 25.0}
 _SHORTEST_S = 1.0
+# How long the job's leader may take to be reached before the API server is looked at instead.
+_PATIENCE_S = 20.0
+# While the leader is reached the API server is looked at this seldom, and in large gangs never:
+# a leader that began anew has nobody to tell about.
+_SELDOM_S, _SELDOM_PER_TASK_S = 60.0, 0.06
+# A Framework of more tasks is over a megabyte; ten thousand Pods do not read ten thousand of those.
+_WHOLE_FRAMEWORK = 800
 _MAX_BYTES = 256 * 1024 * 1024
 _MAX_STATUS_BYTES = 64 * 1024 * 1024
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -125,7 +134,8 @@ class Barrier(CheckModule):
     With the local backend every task announces itself in a directory that all share. With the
     framework backend the controller knows every Pod, with the pods backend the Pods themselves are
     asked for; both ask the cluster's API server, and also leave ``injector.sh`` and, in the Pod's
-    log directory, ``barrier.log``.
+    log directory, ``barrier.log``. Where the tasks find each other (docs/rendezvous.md), they tell
+    each other their addresses, and the server is asked for little.
 
     ``BARRIER_CHECK_INTERVAL_SEC`` and ``BARRIER_CHECK_TIMEOUT_SEC``, where they are set, count
     in place of ``interval`` and ``timeout``.
@@ -149,6 +159,9 @@ class Barrier(CheckModule):
         default="address",
     )
     port: str = arg("With `ready: port`, the label of the TCP port that must answer.", default="")
+    compat: Literal["", "strict"] = arg(
+        "strict: `framework.json` is the whole object, also of more than 800 tasks.", default=""
+    )
 
     def require(self) -> Iterator[str]:
         """A port to ask goes with asking for ports, among Pods."""
@@ -180,13 +193,19 @@ class Barrier(CheckModule):
             return _Wait(ctx, local, self.interval, self.timeout, ctx.log).result()
         given = {name: _setting(ctx, name) for name in _SETTINGS}
         timeout = given["BARRIER_CHECK_TIMEOUT_SEC"] or self.timeout
-        backend: _Backend
+        backend: _Framework | _Pods
         if self.backend == "framework":
-            backend = _Framework(ctx, self.gang)
+            backend = _Framework(ctx, self.gang, strict=self.compat == "strict")
         else:
             backend = _Pods(ctx, self.gang, self.ready, self.port)
         log = _Log(ctx)
         wait = _Wait(ctx, backend, self.interval, timeout, log.say)
+        roles = _parsed(ctx.env.get("PAIRUN_ROLES", "{}").encode(), "PAIRUN_ROLES")
+        if self.gang and self.ready == "address" and roles:
+            counts = {name: role["count"] for name, role in roles.items()}
+            if (gathering := ctx.gather(counts, log.say)) is not None:
+                tasks = sum(counts.values())
+                wait.meet(gathering, tasks, lambda: backend.met(roles, gathering))
         if interval := given["BARRIER_CHECK_INTERVAL_SEC"]:
             wait.interval = interval
         else:
@@ -222,6 +241,19 @@ class _Wait:
         self._troubles = 0
         self._look: _Look | None = None
         self._said = ""
+        self._gathering: Gathering | None = None
+        self._met: Callable[[], _Look] | None = None
+        self._tasks = 0
+
+    def meet(self, gathering: Gathering, tasks: int, met: Callable[[], _Look]) -> None:
+        """Wait for the others themselves; look only where they do not find each other.
+
+        Args:
+            gathering: the others on their way.
+            tasks: how many there are.
+            met: what is known once all are there and have proven it.
+        """
+        self._gathering, self._tasks, self._met = gathering, tasks, met
 
     def result(self) -> _Look:
         """The last look, which found everybody.
@@ -232,15 +264,50 @@ class _Wait:
             Permanent: waiting on would not help.
         """
         start, turn = self._ctx.now(), 0
+        looked = start - self._limit
         while True:
+            if (look := self._together()) is not None:
+                return look
+            now = self._ctx.now()
+            left = self._limit - (now - start)
+            wait = max(looked + self._pause(turn), start + self._patience(turn)) - now
+            if left > 0 and wait > 0:
+                self._rest(min(left, wait))
+                continue
             look = self._once()
             if look is not None and look.complete:
                 return look
-            left = self._limit - (self._ctx.now() - start)
-            if left <= 0:
+            looked = self._ctx.now()
+            if self._limit <= looked - start:
                 raise self._late()
             turn += 1
-            self._ctx.sleep(min(self._pause(turn), left))
+
+    def _patience(self, turn: int) -> float:
+        """Seconds from the beginning in which only the others are listened to."""
+        if self._gathering is None:
+            return 0.0
+        if not self._gathering.connected:
+            return _PATIENCE_S
+        return (turn + 1) * max(_SELDOM_S, self._tasks * _SELDOM_PER_TASK_S)
+
+    def _together(self) -> _Look | None:
+        """What the others told, once all are there; the gathering is over then."""
+        gathering = self._gathering
+        if gathering is None or not (gathering.complete or gathering.over):
+            return None
+        self._gathering = None
+        if gathering.over:
+            self._say(f"the tasks do not find each other: {gathering.over}")
+        if gathering.peers is None or self._met is None:
+            return None
+        self._say(f"all {len(gathering.peers)} tasks have found each other")
+        return self._met()
+
+    def _rest(self, seconds: float) -> None:
+        if self._gathering is None:
+            self._ctx.sleep(seconds)
+        else:
+            self._gathering.wait(seconds)
 
     def _once(self) -> _Look | None:
         try:
@@ -403,6 +470,16 @@ def _filled(
     return _with_statuses(framework, statuses)
 
 
+def _told(peers: Iterable[Peer]) -> dict[_Member, _Object]:
+    """What the tasks said of themselves, as a Framework's status has it."""
+    return {
+        _Member(p.role, p.index): {
+            "podUID": p.pod_uid, "podName": p.pod_name, "podIP": p.pod_ip, "podHostIP": p.host_ip,
+        }
+        for p in peers
+    }  # fmt: skip
+
+
 def _with_statuses(framework: Mapping[str, Any], statuses: list[_Object]) -> _Object:
     status = framework.get("status") or {}
     attempt = {**(status.get("attemptStatus") or {}), "taskRoleStatuses": statuses}
@@ -513,10 +590,11 @@ class _Framework:
     Args:
         ctx: the world.
         gang: whether all tasks count, or this one alone.
+        strict: whether a large Framework is read whole, too.
     """
 
-    def __init__(self, ctx: Context, gang: bool) -> None:
-        self._ctx, self._gang = ctx, gang
+    def __init__(self, ctx: Context, gang: bool, *, strict: bool = False) -> None:
+        self._ctx, self._gang, self._strict = ctx, gang, strict
         self._namespace, self._name = (ctx.env[name] for name in _OBJECT)
         self._path = _FRAMEWORKS.format(quote(self._namespace), quote(self._name))
         self._last: _Look | None = None
@@ -540,6 +618,42 @@ class _Framework:
         foreign = self._foreign(framework, attempts.get(own, {}))
         self._last = _Look(framework, members, missing, foreign)
         return self._last
+
+    def met(self, roles: Mapping[str, _Object], gathering: Gathering) -> _Look:
+        """The Framework with the addresses that the tasks told each other.
+
+        The controller's own record may come later. A large one is not read at all: what the tasks
+        need of it is known.
+        """
+        addresses = _told(gathering.peers or ())
+        members = list(addresses)
+        ports = gathering.ports
+        if self._strict or ports is None or len(members) <= _WHOLE_FRAMEWORK:
+            try:
+                framework = _inflated(self._get())
+                known = dict(_attempts(framework))
+                whole = {m: {**known.get(m, {}), **said} for m, said in addresses.items()}
+                return _Look(_filled(framework, whole), members, [])
+            except (Transient, TimedOut):
+                if self._strict or ports is None:
+                    raise
+        return _Look(_filled(self._sketch(roles, ports), addresses), members, [])
+
+    def _sketch(self, roles: Mapping[str, _Object], ports: tuple[int, int]) -> _Object:
+        """The part of the Framework that addresses and ports follow from."""
+        drawn = []
+        for name, role in roles.items():
+            labels = {label: {"count": count} for label, count in role["ports"].items()}
+            spec = {"schedulePortStart": ports[0], "schedulePortEnd": ports[1], "ports": labels}
+            annotations = {_PORT_ANNOTATION: json.dumps(spec)}
+            task = {"pod": {"metadata": {"annotations": annotations}}}
+            drawn.append({"name": name, "taskNumber": role["count"], "task": task})
+        return {
+            "apiVersion": "frameworkcontroller.microsoft.com/v1",
+            "kind": "Framework",
+            "metadata": {"namespace": self._namespace, "name": self._name},
+            "spec": {"taskRoles": drawn},
+        }
 
     def _get(self, accept: str | None = None) -> _Object:
         data = self._ctx.ask_api(
@@ -656,6 +770,12 @@ class _Pods:
         other = own is not None and own["podUID"] != self._ctx.env["FC_POD_UID"]
         foreign = "in place of this Pod they have another one" if other else ""
         return _Look(_filled(self._framework, addresses), members, missing, foreign)
+
+    def met(self, roles: Mapping[str, _Object], gathering: Gathering) -> _Look:
+        """The Framework of the file with the addresses that the tasks told each other."""
+        _ = roles
+        addresses = _told(gathering.peers or ())
+        return _Look(_filled(self._framework, addresses), list(addresses), [])
 
     def _is_ready(self, member: _Member) -> bool:
         pod = self._found[member]

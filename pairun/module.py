@@ -33,7 +33,7 @@ import abc
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, NewType, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, NamedTuple, NewType, Protocol, TypeVar, dataclass_transform
 
 import attrs
 
@@ -199,6 +199,19 @@ class FileStat(NamedTuple):
     gid: int
 
 
+class Mount(NamedTuple):
+    """A line of the mount table.
+
+    ``root`` is the directory of the file system that is mounted: ``/`` for all of it.
+    """
+
+    target: str
+    source: str
+    root: str
+    kind: str
+    read_only: bool
+
+
 class Completed(NamedTuple):
     """A command that ended: ``code`` is its exit status, or -n when signal n ended it."""
 
@@ -233,6 +246,61 @@ class Unpacked(NamedTuple):
 
     members: int
     size: int
+
+
+@attrs.frozen
+class Peer:
+    """Another instance of the job, as it told its leader: role, number, and its Pod."""
+
+    role: str
+    index: int
+    pod_uid: str
+    pod_ip: str
+    host_ip: str
+    pod_name: str
+
+
+class Gathering(Protocol):
+    """The instances of a job on their way to each other, beside whatever else is done.
+
+    Attributes:
+        peers: all of them, this one included, once all are there; None before, and where they
+            cannot prove themselves.
+        complete: all are there; without proof a reason to look at what the platform says.
+        connected: the leader, or somebody who speaks for it, is reached and will tell.
+        over: why nothing will come of it; empty while something may.
+    """
+
+    peers: Sequence[Peer] | None
+    complete: bool
+    connected: bool
+    over: str
+
+    @property
+    def ports(self) -> tuple[int, int] | None:
+        """The half-open range of the job's ports as the leader's Pod has it, or None."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long, and no longer than until one of these changes."""
+
+    def close(self) -> None:
+        """Give up, where it is not over."""
+
+
+class Talk(Protocol):
+    """A command that runs beside the module."""
+
+    def take(self) -> bytes:
+        """What it has printed since the last time, output and errors; waits for nothing."""
+
+    def say(self, data: bytes) -> None:
+        """Write to its input, as far as it reads: a few bytes at a time."""
+
+    def code(self) -> int | None:
+        """Its exit status, or None while it runs; -n when signal n ended it."""
+
+    def end(self) -> None:
+        """End it, if it runs."""
 
 
 class Context(abc.ABC):
@@ -370,6 +438,49 @@ class Context(abc.ABC):
         """Whether something accepts a TCP connection there, within seconds."""
 
     @abc.abstractmethod
+    def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
+        """The first address of a host, IPv4 before IPv6.
+
+        Raises:
+            Permanent: there is no such name.
+            Transient: nobody can say now.
+            TimedOut: no answer in time.
+        """
+
+    @abc.abstractmethod
+    def mounts(self) -> list[Mount]:
+        """Everything that is mounted, in order of mounting; the last at a path is the one seen."""
+
+    @abc.abstractmethod
+    def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
+        """A path without symbolic links, as the mount table has it.
+
+        Raises:
+            TimedOut: a file system on the way did not answer.
+        """
+
+    @abc.abstractmethod
+    def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
+        """The bytes that are free in the file system at a path: the question whether it answers.
+
+        Raises:
+            OSError: it refuses.
+            TimedOut: it does not answer.
+        """
+
+    @abc.abstractmethod
+    def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
+        """Begin to meet the other instances of the job (`pairun.rendezvous`).
+
+        Args:
+            roles: how many instances each role has, in the job's order; the first one leads.
+            log: takes lines for people.
+
+        Returns:
+            None where there is no way to it: no API server, no address.
+        """
+
+    @abc.abstractmethod
     def remaining_s(self) -> float | None:
         """Seconds until this attempt is stopped, or None when nothing bounds it."""
 
@@ -377,7 +488,7 @@ class Context(abc.ABC):
     def now(self) -> float:
         """Seconds since the epoch."""
 
-    # changing: allowed in `apply` only (and `sleep` in `check`)
+    # changing: allowed in `apply` only (and `sleep`, `post` and `post_api` in `check`)
 
     @abc.abstractmethod
     def run(
@@ -409,6 +520,54 @@ class Context(abc.ABC):
         Raises:
             Permanent: the program does not exist or cannot be executed.
             TimedOut: the attempt's time was up.
+        """
+
+    @abc.abstractmethod
+    def post(
+        self,
+        url: str,
+        data: bytes,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Fetched:
+        """Send something to a server, once; in all else this is `fetch`, so it is asked there, too.
+
+        Args:
+            url: an http or https address; credentials go into ``headers``.
+            data: the body; ``Content-Type`` is one of the headers.
+            headers: further headers; a `Secret` is shown nowhere.
+            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+
+        Raises:
+            Failure: as `fetch`.
+        """
+
+    @abc.abstractmethod
+    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
+        """Have the cluster's API server make an object, once, as this Pod.
+
+        Args:
+            path: of the collection, quoted.
+            data: the object as JSON; with a name of its own, asking twice makes one.
+            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+
+        Returns:
+            The object as it was made; None where there is one of that name already.
+
+        Raises:
+            Failure: as `ask_api`.
+        """
+
+    @abc.abstractmethod
+    def start(self, argv: Sequence[str]) -> Talk:
+        """Start a command to talk with; it is ended with the attempt, if not before.
+
+        Args:
+            argv: program and arguments; everybody on the machine can read them.
+
+        Raises:
+            Permanent: the program does not exist or cannot be executed.
         """
 
     @abc.abstractmethod
@@ -498,6 +657,44 @@ class Context(abc.ABC):
         """Remove a path and all below it; never crosses a mount point, follows no link."""
 
     @abc.abstractmethod
+    def mount(
+        self,
+        source: str,
+        target: str,
+        kind: str | None,
+        *,
+        data: str | Secret | None = None,
+        subdir: str = "",
+        read_only: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
+        """Mount by the system call alone (mount(2)), wholly or not at all.
+
+        Args:
+            source: what is mounted, as the mount table shall show it.
+            target: a directory.
+            kind: the file system's name; None makes the directory ``source`` appear there, too.
+            data: options of the file system; the kernel alone sees them.
+            subdir: the directory in it that is mounted; made, for everybody, where it is missing.
+            read_only: whether nothing may be written.
+            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+
+        Raises:
+            OSError: the kernel or the server refuses; its ``filename`` is ``subdir`` where that
+                was the matter.
+            Permanent: the options are longer than the kernel takes.
+            TimedOut: no answer in time.
+        """
+
+    @abc.abstractmethod
+    def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
+        """Unmount; what is still in use, or does not answer, goes out of sight at once.
+
+        Raises:
+            OSError: the kernel refuses.
+        """
+
+    @abc.abstractmethod
     def sleep(self, seconds: float) -> None:
         """Wait."""
 
@@ -529,12 +726,15 @@ class Module:
         phases: where the module may run.
         privileges: what it needs, in words.
         example: a task's module entry in YAML, as ``pairun doc`` prints it and a test runs it.
+        tools: programs of pairun's image that init leaves below ``tools`` on the shared volume for
+            the runtime phase; where the image has none, the module says so.
         not_yet: what this version does not do, where a module stands in plans before it works.
     """
 
     phases: ClassVar[tuple[Phase, ...]] = ("init", "runtime")
     privileges: ClassVar[str] = "none"
     example: ClassVar[str] = ""
+    tools: ClassVar[tuple[str, ...]] = ()
     not_yet: ClassVar[str] = ""
 
     def require(self) -> Iterator[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairun.cli.common import print_problems
 from pairun.cli.initlog import run_under_log
@@ -17,6 +18,7 @@ from pairun.executor.phase import PhaseEvents, with_grace
 from pairun.executor.plan import Late, Plan
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.job.cluster import Cluster
+from pairun.job.meeting import Meeting
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
     RolePlan,
@@ -25,7 +27,13 @@ from pairun.job.planning import (
     secrets_of,
 )
 from pairun.job.podconfig import EXIT_SPEC
-from pairun.job.podinput import PodInput, read_cluster, read_pod_input, with_layer
+from pairun.job.podinput import (
+    PodInput,
+    has_cluster,
+    read_cluster,
+    read_pod_input,
+    with_layer,
+)
 from pairun.job.volume import Volume
 from pairun.module import Failure, Secret
 from pairun.playbook.content import open_content
@@ -38,7 +46,13 @@ from pairun.report.console import Console
 from pairun.runtime.exitspec import EXIT_SPEC_FILE
 from pairun.runtime.paths import DEFAULT_PAI_DIR, journal_file, pai_dir
 
+if TYPE_CHECKING:
+    from pairun.rendezvous.peers import JobPeers
+
 RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
+
+EXIT_CODES = dict.fromkeys(("PR770", "PR771", "PR772", "PR774"), 252)
+"""What the cluster's API server will not heal ends as the barrier would end; all else is 1."""
 
 _TOLD = ("PR718", "PR719")
 """Warnings about this Pod itself; they are told first, whatever becomes of the rest."""
@@ -76,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         return phase.run()
     except PairunError as e:
         print_problems(e.problems)
-        return 1
+        return next((EXIT_CODES[p.id] for p in e.problems if p.id in EXIT_CODES), 1)
 
 
 def _saved(args: argparse.Namespace) -> dict[str, str]:
@@ -111,6 +125,12 @@ class InitPhase:
         self._redact = secrets_of(self._pod.job)
         self._conceal()
         self._cluster: Cluster | None = self._pod.cluster
+        self._meeting: Meeting | None = None
+        if self._cluster is None:
+            self._meeting = Meeting(
+                self._pod.job, self._pod.role, self._pod.index, env, self.pai_dir
+            )
+            self.env |= self._meeting.variables()
         self._warned = False
         # Told also where something else is an error later.
         found = [p for p in self._pod.problems if p.id in _TOLD]
@@ -166,6 +186,8 @@ class InitPhase:
         journal = journal_file(self.pai_dir, self.env)
         events = PhaseEvents(plan, journal, console, self._redactor, console.say)
         events.begin()
+        if self._meeting is not None:
+            self._meeting.begin(console.say)
         with self._executor(plan, events) as executor:
             outcome = executor.run_tasks()
             if outcome.event == "success":
@@ -173,6 +195,8 @@ class InitPhase:
             if outcome.event == "success":
                 outcome = executor.stopped() or outcome
             outcome = executor.run_handlers(outcome)
+            if self._meeting is not None:
+                self._meeting.end()
             events.end(outcome)
         return outcome.exit_code
 
@@ -191,7 +215,16 @@ class InitPhase:
             redactor=self._redactor,
             env=self.env,
             pai_dir=self.pai_dir,
+            peers=self._peers,
         )
+
+    def _peers(self) -> JobPeers | None:
+        """The other instances, once the barrier has left their addresses."""
+        if self._meeting is None or not has_cluster(self.pai_dir):
+            return None
+        with contextlib.suppress(PairunError, OSError):
+            self._meeting.note(self._known_cluster())
+        return self._meeting.peers()
 
     def _resolve(self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
         names: dict[str, Any] = {"results": results, "env": env}
@@ -207,7 +240,9 @@ class InitPhase:
     def _hand_over(self, volume: Volume, outcome: PhaseOutcome) -> PhaseOutcome:
         """Make the runtime plan anew, now that peers are known, and leave it on the volume."""
         try:
-            self._known_cluster()
+            cluster = self._known_cluster()
+            if self._meeting is not None:
+                self._meeting.note(cluster)
             variables = {n: self._secret(v) for n, v in volume.variables().items()}
             plan = self.planned().plans["runtime"]
             # The cluster's secrets are not the job's: what its plan does not need stays here.

@@ -20,18 +20,22 @@ COMMANDS = {
     "status": "how far a job in a cluster is",
     "logs": "what the instances of a job in a cluster print",
     "delete": "end a job in a cluster, and remove all that belongs to it",
+    "barrier": "wait in the user's code until all instances of the job have come",
     "lint": "check job files, playbooks and plugin specs",
     "convert": "a job of OpenPAI on YARN, or a Framework, as a job file of protocol v2",
+    "diagnose": "why a job died: the cause in its log, whose fault it is, and what to do",
     "report": "what happened in a run, and where its time went",
     "doc": "documentation of a module, plugin, keyword or error",
     "schema": "JSON Schema of the formats, for editors",
     "diff": "what other content roots, or an upgrade, change for a job",
+    "export": "which exit codes to run again after, for Kubernetes, JobSet and OpenPAI",
     "completion": "what a shell completes: a script for bash, zsh or fish",
     "tasks": argparse.SUPPRESS,
     "summary": argparse.SUPPRESS,
+    "rendezvous": argparse.SUPPRESS,
 }
 
-IN_A_CONTAINER = ("init", "runtime", "tasks", "summary")
+IN_A_CONTAINER = ("init", "runtime", "tasks", "summary", "rendezvous")
 """Their work counts, whether or not somebody reads what they print."""
 
 WRONG_USAGE = 2

@@ -14,6 +14,7 @@ import attrs
 
 from pairun.errors import PairunError, Problem
 from pairun.executor.loading import plan_loader
+from pairun.executor.peers import Peers
 from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
 from pairun.executor.plan import USER_COMMAND, Late, Plan, Task, load_plan
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
         redactor=redactor,
         env=env,
         pai_dir=args.pai_dir,
+        peers=lambda: _peers(args.pai_dir),
     )
     state = _State(args.state_out)
     # The state is written while signals are still taken: one that comes now must not cost it.
@@ -70,6 +72,13 @@ def run(args: argparse.Namespace) -> int:
             state.write(_run_handlers(executor, plan, question))
     pump_in_background(executor.lingering)
     return 0
+
+
+def _peers(pai_dir: str) -> Peers | None:
+    """The other instances of the job; what that takes is imported only for a task that has them."""
+    from pairun.rendezvous.peers import peers_of
+
+    return peers_of(pai_dir, "runtime")
 
 
 class _State:
@@ -158,7 +167,9 @@ def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -
         else:
             executor.env[name] = value
     event = question["event"]
-    outcome = PhaseOutcome(event=event, exit_code=0)
+    outcome = PhaseOutcome(
+        event=event, exit_code=question["exit_code"], message=question["message"]
+    )
     budget_s = question["deadline_s"]
     if budget_s is not None and "asked_at" in question:
         # the time that this process took to start is not there any more

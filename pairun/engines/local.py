@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import selectors
@@ -24,6 +25,7 @@ from pairun.job.planning import secrets_of
 from pairun.job.platform import platform_environment
 from pairun.redaction import Redactor
 from pairun.runtime.grace import VARIABLE as GRACE_VARIABLE
+from pairun.runtime.paths import KEY_FILE
 
 LAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_layer.yaml")
 """What this engine changes in the playbooks."""
@@ -128,6 +130,7 @@ class LocalRun:
         self._isolation = find_isolation(trial, wanted=options.namespaces)
         self._workdir.discard(TRIAL)
         self._gang = self._workdir.make(GANG)
+        self._key = base64.b64encode(os.urandom(32)).decode()
         labels = [f"{r.name}-{i}" for r in job.roles for i in range(r.instances)]
         self._screen = Screen(1, max(map(len, labels)), color=options.color)
         self.instances = self._make_instances()
@@ -201,6 +204,8 @@ class LocalRun:
             # every JSON text is a YAML text, with no room for a second reading
             text = json.dumps(self._job.secrets.plain())
             _write(os.path.join(folder, "pai/secrets/secrets.yaml"), text)
+        os.mkdir(os.path.join(folder, "pai", os.path.dirname(KEY_FILE)), 0o700)
+        _write(os.path.join(folder, "pai", KEY_FILE), self._key)
         return Instance(
             label=label,
             role=role.name,

@@ -32,6 +32,7 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """An `accept` that leaves an object's spec and status with the server."""
 
 _LONGEST_EVENT = 64 * 1024 * 1024
+_LARGEST_MADE = 1024 * 1024
 
 
 class Answer(NamedTuple):
@@ -40,6 +41,15 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     retry_after_s: float | None
+
+
+class _Question(NamedTuple):
+    """What is asked; with ``data``, what shall be made."""
+
+    target: str
+    accept: str | None
+    max_bytes: int
+    data: bytes | None = None
 
 
 class NoApiServer(Permanent):
@@ -59,6 +69,9 @@ class ApiServer:
         authority: the file of the authority that signed the server's certificate, or None for
             those of this machine.
 
+    Attributes:
+        host: its name or address.
+
     Raises:
         NoApiServer: the address is none, or the token cannot be read.
     """
@@ -77,6 +90,7 @@ class ApiServer:
                 fault="platform",
                 hint="https://HOST:PORT",
             )
+        self.host = self._host
         self._secure = parts.scheme == "https"
         self._port = port or (443 if self._secure else 80)
         self._token_file, self._authority = token, authority
@@ -143,13 +157,38 @@ class ApiServer:
             NoApiServer: the server's certificate is not valid, or the token cannot be read.
             Permanent: the body is larger than ``max_bytes``.
         """
-        end = time.monotonic() + timeout_s
         target = path + (f"?{urlencode(query)}" if query else "")
-        answer = self._answer(target, accept, end, max_bytes)
+        return self._admitted(_Question(target, accept, max_bytes), timeout_s)
+
+    def post(self, path: str, data: bytes, *, timeout_s: float) -> bytes | None:
+        """Have an object made, once.
+
+        Args:
+            path: of the collection, quoted.
+            data: the object as JSON; with a name of its own, asking twice makes one.
+            timeout_s: seconds for everything.
+
+        Returns:
+            The object as it was made; None where there is one of that name already.
+
+        Raises:
+            Failure: as `ask`.
+        """
+        answer = self._admitted(_Question(path, None, _LARGEST_MADE, data), timeout_s)
+        if answer.status in (200, 201, 202):
+            return answer.body
+        if answer.status == 409 and _status(answer.body).get("reason") == "AlreadyExists":
+            return None
+        raise self._words(path, answer, "create")
+
+    def _admitted(self, question: _Question, timeout_s: float) -> Answer:
+        """The answer to a question; after a 401 it is asked again with the token of now."""
+        end = time.monotonic() + timeout_s
+        answer = self._answer(question, end)
         if answer.status == 401 and self._token_file is not None:
             # The kubelet replaces a token before it expires; ours may be the one before.
             self._token = _read_token(self._token_file)
-            answer = self._answer(target, accept, end, max_bytes)
+            answer = self._answer(question, end)
         return answer
 
     def ask(
@@ -234,17 +273,18 @@ class ApiServer:
 
     # --- one exchange ----------------------------------------------------------------------------
 
-    def _answer(self, target: str, accept: str | None, end: float, max_bytes: int) -> Answer:
+    def _answer(self, question: _Question, end: float) -> Answer:
         connection, limit_s = self._connection, max(0.001, end - time.monotonic())
         answer: Answer | Exception = ConnectionResetError()
         if connection is not None and connection.sock is not None:
             connection.sock.settimeout(limit_s)
-            answer = self._exchange(connection, target, accept, limit_s, max_bytes)
-        # A server may have closed a connection that was idle; the question itself is harmless.
+            answer = self._exchange(connection, question, limit_s)
+        # A server may have closed a connection that was idle; the question itself is harmless: it
+        # only reads, or makes an object that has a name.
         if isinstance(answer, ConnectionError | http.client.BadStatusLine):
             self.close()
             self._connection = self._new_connection(limit_s)
-            answer = self._exchange(self._connection, target, accept, limit_s, max_bytes)
+            answer = self._exchange(self._connection, question, limit_s)
         if isinstance(answer, Answer):
             return answer
         self.close()
@@ -253,10 +293,8 @@ class ApiServer:
     def _exchange(
         self,
         connection: http.client.HTTPConnection,
-        target: str,
-        accept: str | None,
+        question: _Question,
         limit_s: float,
-        max_bytes: int,
     ) -> Answer | Exception:
         """One question and its answer, or why there is none.
 
@@ -264,13 +302,16 @@ class ApiServer:
         byte now and then.
         """
         answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
-        headers = self._headers(accept)
+        headers = self._headers(question.accept)
+        method = "GET" if question.data is None else "POST"
+        if question.data is not None:
+            headers["Content-Type"] = "application/json"
 
         def work() -> None:
             try:
-                connection.request("GET", target, headers=headers)
+                connection.request(method, question.target, body=question.data, headers=headers)
                 with connection.getresponse() as response:
-                    answers.put(self._whole(response, max_bytes))
+                    answers.put(self._whole(response, question.max_bytes))
             except Exception as e:  # noqa: BLE001 - for the thread that waits
                 answers.put(e)
 
@@ -336,11 +377,12 @@ class ApiServer:
             return Transient(f"{self.where} broke off, or spoke no HTTP ({said})", fault="platform")
         raise error
 
-    def _words(self, path: str, answer: Answer) -> Failure:
-        """Why an answer is no help."""
+    def _words(self, path: str, answer: Answer, doing: str | None = None) -> Failure:
+        """Why an answer is no help; ``doing`` is the verb where it was no question."""
         status = answer.status
         said = str(_status(answer.body).get("message") or "")
         verb, resource, namespace = _asked(path)
+        verb = doing or verb
         if status == 401:
             if self._token_file is None:
                 what, hint = "wants to know who asks, and there is no token", None

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from pairun.executor import hostfiles
 from pairun.executor.hostports import accepts, port_taken
-from pairun.executor.hostprocess import run_process
+from pairun.executor.hostprocess import run_process, start_process
 from pairun.module import (
     Completed,
     Context,
     Fetched,
     FetchedFile,
     FileStat,
+    Gathering,
+    Mount,
     Secret,
+    Talk,
     TimedOut,
     UnknownUntilRun,
     Unpacked,
@@ -138,11 +141,7 @@ class HostContext(Context):
         timeout_s: float = 10.0,
         max_bytes: int = 1024 * 1024,
     ) -> bytes | None:
-        if self._api is None:
-            from pairun.executor.apiserver import ApiServer
-
-            self._api = ApiServer.in_pod(self.env)
-        return self._api.ask(
+        return self._api_server().ask(
             path,
             query=query,
             accept=accept,
@@ -150,8 +149,41 @@ class HostContext(Context):
             max_bytes=max_bytes,
         )
 
+    def _api_server(self) -> ApiServer:
+        if self._api is None:
+            from pairun.executor.apiserver import ApiServer
+
+            self._api = ApiServer.in_pod(self.env)
+        return self._api
+
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
         return accepts(host, port, self._bounded(timeout_s))
+
+    def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
+        from pairun.executor import hostmounts
+
+        return hostmounts.lookup(host, self._bounded(timeout_s))
+
+    def mounts(self) -> list[Mount]:
+        from pairun.executor import hostmounts
+
+        return hostmounts.mounts()
+
+    def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
+        from pairun.executor import hostmounts
+
+        return hostmounts.real_path(path, self._bounded(timeout_s))
+
+    def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
+        from pairun.executor import hostmounts
+
+        return hostmounts.free_bytes(path, self._bounded(timeout_s))
+
+    def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
+        # Sockets, digests and a thread: only the barrier needs them.
+        from pairun.rendezvous.background import begin
+
+        return begin(roles, self.env, self.pai_dir, log)
 
     def _bounded(self, seconds: float) -> float:
         left = self.remaining_s()
@@ -188,6 +220,33 @@ class HostContext(Context):
             pass_fds=pass_fds,
             until=until,
         )
+
+    def post(
+        self,
+        url: str,
+        data: bytes,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Fetched:
+        from pairun.executor import hosthttp
+
+        return hosthttp.fetch(
+            url,
+            method="POST",
+            headers=headers or {},
+            limit_s=self._bounded(timeout_s),
+            max_bytes=1024 * 1024,
+            env=self.env,
+            data=data,
+        )
+
+    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
+        return self._api_server().post(path, data, timeout_s=self._bounded(timeout_s))
+
+    def start(self, argv: Sequence[str]) -> Talk:
+        sys.stdout.flush()
+        return start_process(argv, env=self._environment(None))
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         hostfiles.refuse_links(self.pai_dir, path)
@@ -260,6 +319,34 @@ class HostContext(Context):
         hostfiles.refuse_links(self.pai_dir, path)
         hostfiles.remove(path)
 
+    def mount(
+        self,
+        source: str,
+        target: str,
+        kind: str | None,
+        *,
+        data: str | Secret | None = None,
+        subdir: str = "",
+        read_only: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
+        from pairun.executor import hostmounts
+
+        wanted = hostmounts.Wanted(
+            source=source,
+            target=target,
+            kind=kind,
+            data=data,
+            subdir=subdir,
+            read_only=read_only,
+        )
+        hostmounts.mount(wanted, self.pai_dir, self._bounded(timeout_s))
+
+    def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
+        from pairun.executor import hostmounts
+
+        hostmounts.unmount(target, self._bounded(timeout_s))
+
     def sleep(self, seconds: float) -> None:
         """Wait.
 
@@ -305,6 +392,22 @@ class _NoChanges(Context):
     ) -> Completed:
         _refuse("run a command")
 
+    def post(
+        self,
+        url: str,
+        data: bytes,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Fetched:
+        _refuse("send something")
+
+    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
+        _refuse("make an object in the cluster")
+
+    def start(self, argv: Sequence[str]) -> Talk:
+        _refuse("start a command")
+
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         _refuse(f"write {path}")
 
@@ -343,6 +446,22 @@ class _NoChanges(Context):
 
     def remove(self, path: str) -> None:
         _refuse(f"remove {path}")
+
+    def mount(
+        self,
+        source: str,
+        target: str,
+        kind: str | None,
+        *,
+        data: str | Secret | None = None,
+        subdir: str = "",
+        read_only: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
+        _refuse(f"mount {target}")
+
+    def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
+        _refuse(f"unmount {target}")
 
     def sleep(self, seconds: float) -> None:
         _refuse("wait")
@@ -434,6 +553,21 @@ class ReviewContext(_NoChanges):
 
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
         raise UnknownUntilRun(f"depends on whether port {port} of {host} answers")
+
+    def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
+        raise UnknownUntilRun(f"depends on the address of {host}")
+
+    def mounts(self) -> list[Mount]:
+        raise UnknownUntilRun("depends on what is mounted in the container")
+
+    def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
+        raise UnknownUntilRun(f"depends on what stands in the container at {path}")
+
+    def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
+        raise UnknownUntilRun(f"depends on whether the file system at {path} answers")
+
+    def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
+        raise UnknownUntilRun("depends on the other instances of the job")
 
     def remaining_s(self) -> float | None:
         return None

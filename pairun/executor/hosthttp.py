@@ -45,27 +45,29 @@ def fetch(
     limit_s: float,
     max_bytes: int,
     env: Mapping[str, str],
+    data: bytes | None = None,
 ) -> Fetched:
     """Ask a server for something, once; a redirection is an answer like any other.
 
     Args:
         url: an http or https address without credentials.
-        method: ``GET`` or ``HEAD``.
+        method: ``GET`` or ``HEAD``; ``POST`` with ``data``.
         headers: further headers.
         limit_s: seconds for everything: name, connection, TLS, answer.
         max_bytes: the largest body.
         env: ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` (in either case) name proxies;
             ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` certificate authorities in place of the image's.
+        data: what is sent along.
 
     Raises:
         Transient: there was no answer, or none that is HTTP.
         TimedOut: the time was up.
         Permanent: the certificate is not valid, the address cannot be asked, the body is too large.
     """
-    if method not in ("GET", "HEAD"):
+    if method not in (("GET", "HEAD") if data is None else ("POST",)):
         raise ValueError(f"fetch reads, so it knows GET and HEAD, not {method}")
     ready = _prepare(url, headers, env, limit_s)
-    request = _Request(ready.connection, method, ready.target, ready.headers, max_bytes)
+    request = _Request(ready.connection, method, ready.target, ready.headers, max_bytes, data)
     answer = request.answer(limit_s)
     if isinstance(answer, Fetched):
         return answer
@@ -106,7 +108,9 @@ class _Request:
         target: str,
         headers: Mapping[str, bytes],
         max_bytes: int,
+        data: bytes | None,
     ) -> None:
+        self._data = data
         self._connection = connection
         self._method = method
         self._target = target
@@ -146,7 +150,9 @@ class _Request:
         connection.putrequest(self._method, self._target, skip_accept_encoding=True)
         for name, value in {"User-Agent": b"pairun", **self._headers}.items():
             connection.putheader(name, value)
-        connection.endheaders()
+        if self._data is not None:
+            connection.putheader("Content-Length", str(len(self._data)))
+        connection.endheaders(self._data)
         with connection.getresponse() as response:
             # One byte more than allowed shows that there is more.
             body = response.read(self._max_bytes + 1)

@@ -76,6 +76,67 @@ def run_process(
     return Completed(process.returncode, *taken)
 
 
+class Started:
+    """A command that runs beside us; see `pairun.module.Talk`.
+
+    Args:
+        process: it, with pipes for its input and its output.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._input, self._output = process.stdin, process.stdout
+        for pipe in (self._input, self._output):
+            os.set_blocking(pipe.fileno(), False)
+
+    def take(self) -> bytes:
+        """What it has printed since the last time; waits for nothing."""
+        taken = b""
+        with contextlib.suppress(BlockingIOError, ValueError):
+            while data := os.read(self._output.fileno(), 65536):
+                taken += data
+        return taken
+
+    def say(self, data: bytes) -> None:
+        """Write to its input, as far as it reads."""
+        with contextlib.suppress(OSError, ValueError):
+            os.write(self._input.fileno(), data)
+
+    def code(self) -> int | None:
+        """Its exit status, or None while it runs."""
+        return self._process.poll()
+
+    def end(self) -> None:
+        """End it, if it runs."""
+        if self._process.poll() is None:
+            _end(self._process)
+        self._input.close()
+        self._output.close()
+
+
+def start_process(argv: Sequence[str], *, env: Mapping[str, str]) -> Started:
+    """Start a command to talk with.
+
+    Args:
+        argv: program and arguments; the program is looked up in ``PATH`` of ``env``.
+        env: the whole environment.
+
+    Raises:
+        Permanent: it cannot be executed.
+    """
+    try:
+        return Started(
+            subprocess.Popen(
+                list(argv), env=dict(env), bufsize=0, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )
+        )  # fmt: skip
+    except (OSError, ValueError) as e:
+        raise _not_started(e, argv[0], None) from e
+
+
 @contextlib.contextmanager
 def _as_file(data: bytes) -> Iterator[IO[bytes]]:
     """The data as an open file in memory: no pipe that has to be fed, nothing on a disk."""

@@ -26,8 +26,9 @@ Verdict = Mapping[str, Any]
 class Peers(Protocol):
     """The other instances of the job, as far as tasks need them."""
 
-    name: str
-    """Of this instance, for people: its role and number."""
+    @property
+    def name(self) -> str:
+        """Of this instance, for people: its role and number."""
 
     def first(self, run_on: RunOn) -> str | None:
         """Who runs a task for others: the name of another instance, or None when it is this one."""

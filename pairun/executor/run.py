@@ -39,6 +39,8 @@ from pairun.redaction import Redactor
 MAX_DELAY_S = 300.0
 MAX_RETRY_AFTER_S = 3600.0
 HANDLER_DEADLINE_S = 300.0
+MAX_TOLD = 4096
+"""The longest message, in characters, that exit handlers find in a variable."""
 GRACE_SHARE = 0.8
 """After this part of the grace time the exit handlers are over, and we end."""
 
@@ -224,6 +226,7 @@ class Executor:
             The outcome, turned into a failure when a handler that may fail the phase failed.
         """
         waiting = [h for h in reversed(self.registered) if outcome.event in h.events]
+        self.env |= self._told_to_handlers(outcome)
         if waiting:
             count = len(waiting)
             self._emit({"type": "handlers_begin", "event": outcome.event, "count": count})
@@ -241,6 +244,15 @@ class Executor:
                     message=f"exit handler {handler.id}: {run.report['message']}",
                 )
         return (outcome.event == "success" and self.stopped()) or outcome
+
+    def _told_to_handlers(self, outcome: PhaseOutcome) -> dict[str, str]:
+        """The variables in which exit handlers find how the phase ended."""
+        message = self._redactor.text(outcome.message).replace("\0", "")
+        return {
+            "PAIRUN_EVENT": outcome.event,
+            "PAIRUN_EXIT_CODE": str(outcome.exit_code),
+            "PAIRUN_MESSAGE": message[:MAX_TOLD],
+        }
 
     def stopped(self) -> PhaseOutcome | None:
         """The outcome when a stop signal has come up to now, else None."""

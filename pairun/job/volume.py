@@ -5,27 +5,32 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, cast
 
 import attrs
 
 from pairun.errors import PairunError, Problem, Problems
+from pairun.executor import hostfiles
 from pairun.executor.arguments import build
 from pairun.executor.context import HostContext
-from pairun.executor.hostfiles import mount_points
 from pairun.executor.loading import plan_loader
 from pairun.executor.plan import USER_COMMAND, ModuleFile, Plan, SecretStore, Task, dump_plan
 from pairun.job.bundle import find_bundle, find_own_authorities
 from pairun.job.envfile import read_variables
 from pairun.job.podlogs import prepare_logs
+from pairun.job.tools import copy_tools, find_tools
 from pairun.module import Failure, Secret
 from pairun.playbook.reading import decode, load_bytes
-from pairun.runtime.paths import DEFAULT_PAI_DIR
+from pairun.runtime.paths import DEFAULT_PAI_DIR, PROGRAMS
 
 KEPT = frozenset(
-    {"logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "config", "init.d"}
-)
+    {
+        "logs", "secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "rendezvous",
+        "config", "init.d",
+    }
+)  # fmt: skip
 """What init neither deletes nor shadows: logs, what the platform mounts, the image's programs."""
 
 MARKER = ".pairun"
@@ -91,7 +96,12 @@ class Volume:
         real = os.path.realpath(path)
         if path != DEFAULT_PAI_DIR and f"{home}/".startswith(f"{real.rstrip('/')}/"):
             raise _not_ours(f"{path} is a home directory, or holds one", _OTHER)
-        if not left or path == DEFAULT_PAI_DIR or real in mount_points() or self._has_marker():
+        if (
+            not left
+            or path == DEFAULT_PAI_DIR
+            or real in hostfiles.mount_points()
+            or self._has_marker()
+        ):
             return
         names = ", ".join(map(repr, left[:3])) + (" and more" if len(left) > 3 else "")
         raise _not_ours(f"{path} is not empty ({names}), and pairun did not make it", _OTHER)
@@ -122,10 +132,20 @@ class Volume:
             Failure: a file cannot be written.
         """
         if (bundle := find_bundle(self._env)) is not None:
-            with open(bundle, "rb") as f:
-                self._host.write_file(self._path("runtime"), f.read(), 0o755)
+            hostfiles.copy(bundle, self._path("runtime"), 0o755, durable=False)
+        self._add_name(bundled=bundle is not None)
         if (authorities := find_own_authorities(self._env)) is not None:
             self.add("ca-certificates.crt", load_bytes(authorities))
+
+    def _add_name(self, *, bundled: bool) -> None:
+        """Make ``pairun`` a program of the user's container; PID 1 puts the folder into PATH."""
+        program = self._path(PROGRAMS, "pairun")
+        self._host.make_dir(os.path.dirname(program))
+        if bundled:
+            os.symlink("../runtime", program)
+        else:
+            here = f'#!/bin/sh\nexec "{sys.executable}" -P -m pairun "$@"\n'
+            self._host.write_file(program, here.encode(), 0o755)
 
     def variables(self) -> Mapping[str, str]:
         """What the init tasks have written to ``env`` in ``PAI_RUNTIME_DIR``.
@@ -166,6 +186,7 @@ class Volume:
         variables = variables or {}
         self._add_variables({n: v for n, v in variables.items() if isinstance(v, str)})
         plan = _with_secrets(plan, {n: v for n, v in variables.items() if isinstance(v, Secret)})
+        self._add_tools(plan)
         moved = attrs.evolve(plan, modules=self._copied_modules(plan.modules))
         document = dump_plan(moved, secrets)
         values = secrets.dump()["values"].values()
@@ -178,6 +199,12 @@ class Volume:
             self._write_secret("user.sh", _script(plan, command))
         # The plan last: while it is missing, nothing starts.
         self._host.write_file(self._path("runtime.d", "plan.json"), json.dumps(document).encode())
+
+    def _add_tools(self, plan: Plan) -> None:
+        """Leave the programs that the plan's modules need in whatever image the user chose."""
+        load = plan_loader(plan)
+        needed = {tool for name in plan.modules for tool in load(name).tools}
+        copy_tools(needed, find_tools(self._env), self._path("tools"))
 
     def _add_variables(self, variables: Mapping[str, str]) -> None:
         """Append to the environment file; of a name that is there already, the last line counts."""

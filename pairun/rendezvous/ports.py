@@ -7,6 +7,9 @@ import hashlib
 LABEL = "pairun"
 """The port label that is reserved for the rendezvous."""
 
+DEFAULT_RANGE = (15000, 40000)
+"""The half-open range of ports where nothing else is said; OpenPAI's value."""
+
 
 def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
     """The number of a Pod's ``k``-th port of a label, in the half-open range given."""

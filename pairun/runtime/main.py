@@ -18,7 +18,8 @@ from pairun.runtime.journal import Journal
 from pairun.runtime.logfile import VARIABLE as LOG_VARIABLE
 from pairun.runtime.logs import Logs
 from pairun.runtime.own import Letter, State, own_command
-from pairun.runtime.paths import journal_file, log_dir
+from pairun.runtime.paths import PROGRAMS, journal_file, log_dir
+from pairun.runtime.peers import serve_peers
 from pairun.runtime.processes import adopt_orphans
 from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
 from pairun.runtime.supervisor import Supervisor, block_signals
@@ -71,6 +72,9 @@ class RuntimePhase:
         self._inputs = inputs
         self._redactor: Redactor = inputs.redactor
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
+        if path := self.env.get("PATH"):
+            # Last: what the image has counts.
+            self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
         self._logs = Logs(log_dir(pai_dir, self.env), self._redactor, self.env.get(LOG_VARIABLE))
         self._grace = Grace(self._grace_s())
         self._supervisor = Supervisor(self._grace, self.say, self._record)
@@ -84,6 +88,7 @@ class RuntimePhase:
         """Tasks, command, handlers; returns the exit code."""
         adopt_orphans()
         self._logs.open()
+        serve_peers(self._pai_dir, self.env, self.say)
         state = self._run_tasks()
         if self._supervisor.pending_stop():
             event, code, message = "signal", *self._stopped()
@@ -95,7 +100,7 @@ class RuntimePhase:
         self._code = code
         if code != 0:
             self._ending.begin(code, of_command=self._child is not None)
-        if state.registered and self._handlers_failed(state, event) and code == 0:
+        if state.registered and self._handlers_failed(state, event, code, message) and code == 0:
             self.say(f"an exit handler failed: the exit code is {OURS} instead of 0")
             event, code, message = "failure", OURS, "an exit handler failed"
             self._ending.begin(code, of_command=False)
@@ -249,11 +254,12 @@ class RuntimePhase:
 
     # --- after the command ---
 
-    def _handlers_failed(self, state: State, event: str) -> bool:
+    def _handlers_failed(self, state: State, event: str, code: int, message: str) -> bool:
         """Run the exit handlers; whether one failed that may fail the phase."""
         question = Letter(
             {
-                "event": event, "deadline_s": self._grace.for_handlers_s(),
+                "event": event, "exit_code": code, "message": message,
+                "deadline_s": self._grace.for_handlers_s(),
                 "asked_at": time.monotonic(), "state": state.raw,
             }
         )  # fmt: skip

@@ -10,6 +10,18 @@ DEFAULT_PAI_DIR = "/usr/local/pai"
 JOURNAL = "journal.jsonl"
 """The journal, in the Pod's log directory."""
 
+PROGRAMS = "bin"
+"""On the volume: what stands last in the PATH of the user's command."""
+
+PLACE_FILE = "rendezvous.json"
+"""On the volume: where the instances of the job meet, and which one this is."""
+
+KEY_FILE = "rendezvous/key"
+"""On the volume, where the platform mounts it: by what the instances of the job know each other."""
+
+STATE_FILE = "rendezvous-state.json"
+"""In ``runtime.d``: what the job's first instance was told in init, and goes on with."""
+
 
 def pai_dir() -> str:
     """The shared volume: `DEFAULT_PAI_DIR` unless ``PAIRUN_PAI_DIR`` names another path."""

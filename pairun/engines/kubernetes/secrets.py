@@ -76,13 +76,13 @@ def storable(job: Job, problems: Problems) -> Job:
     shown = mask_secrets(job.text)
     if not moved and not any(s in shown for s in secrets_of(job) if s):
         return job
-    secrets = job.secrets.plain() if job.secrets else {}
+    given = job.secrets.plain() if job.secrets else {}
     if job.secrets is not None or moved:
         document["secrets"] = MASK
     return attrs.evolve(
         job,
         text=as_yaml(document),
-        secrets=node_of({**secrets, **moved}, job.node.place) if document.get("secrets") else None,
+        secrets=node_of({**given, **moved}, job.node.place) if document.get("secrets") else None,
     )
 
 

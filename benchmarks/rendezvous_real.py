@@ -1,0 +1,113 @@
+"""``python -m benchmarks.rendezvous_real``: two hundred processes that meet on this machine.
+
+All but one come and wait for a minute, then the last one. Each has an address of its own below
+127.0.0.0/8, and a connection of its own; the leader is one more process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pairun.rendezvous.gathering import gather
+from pairun.rendezvous.roster import JobKey, Member
+from pairun.rendezvous.server import Server
+
+GOAL_S = 2.0
+GOAL_CPU_MS = 50.0
+KEY = b"k" * 32
+JOB = JobKey("b5a4c7de-3c51-4b8f-a3f0-9a1f6e2d8c11", 0)
+_RESULT = struct.Struct("dd?")
+_PATIENCE_S = 120.0
+
+
+def _forked(action: Callable[..., None], *args: Any) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        action(*args)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _member(index: int, total: int, address: tuple[str, int], result: int) -> None:
+    ip = f"127.1.{index // 250}.{1 + index % 250}"
+    own = Member("worker", index, f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
+    deadline = time.monotonic() + _PATIENCE_S
+    began = time.process_time()
+    roster = gather(
+        own,
+        {"worker": total},
+        JOB,
+        key=KEY,
+        locate=lambda _: address,
+        deadline_s=deadline,
+        log=lambda _: None,
+    )
+    released, cpu = time.monotonic(), time.process_time() - began
+    right = roster is not None and len(roster.members) == total
+    os.write(result, _RESULT.pack(released, cpu, right))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print; returns 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--members", type=int, default=200)
+    parser.add_argument("--wait-s", type=float, default=60.0)
+    args = parser.parse_args(argv)
+    total = args.members
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(
+            {"worker": total},
+            JOB,
+            key=KEY,
+            host="127.0.0.1",
+            port=0,
+            log=lambda _: None,
+            state_path=f"{folder}/state.json",
+        )
+        stop, ending = os.pipe()
+        address = server.address
+
+        def lead() -> None:
+            os.close(ending)
+            server.serve_forever(stop)
+
+        leader = _forked(lead)
+        server.close()
+        os.close(stop)
+        results, result = os.pipe()
+        pids = [_forked(_member, n, total, address, result) for n in range(total - 1)]
+        time.sleep(args.wait_s)
+        last_ready = time.monotonic()
+        pids.append(_forked(_member, total - 1, total, address, result))
+        for pid in pids:
+            os.waitpid(pid, 0)
+        os.close(result)
+        os.close(ending)
+        usage = os.wait4(leader, 0)[2]
+        with open(results, "rb") as file:
+            found = list(_RESULT.iter_unpack(file.read()))
+    release_s = max(row[0] for row in found) - last_ready
+    cpu_ms = [row[1] * 1000 for row in found]
+    leader_ms = (usage.ru_utime + usage.ru_stime) * 1000
+    print(f"{total} members, {len(os.sched_getaffinity(0))} cores, {args.wait_s:.0f} s of waiting")
+    print(f"last ready to last release: {release_s:.3f} s (goal {GOAL_S:.0f} s)")
+    mean = sum(cpu_ms) / len(cpu_ms)
+    print(f"CPU of a member: {mean:.1f} ms on average, {max(cpu_ms):.1f} ms at most (goal 50 ms)")
+    print(f"CPU of the leader's server: {leader_ms:.0f} ms")
+    complete = len(found) == total and all(row[2] for row in found)
+    return 0 if complete and release_s <= GOAL_S and max(cpu_ms) <= GOAL_CPU_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""``pairun barrier wait NAME``: a barrier for the user's own code, across all instances."""
+
+from __future__ import annotations
+
+import argparse
+
+from pairun.errors import PairunError, Problem
+from pairun.module import parse_duration
+from pairun.rendezvous.peers import peers_of
+from pairun.rendezvous.refusals import NotInTime
+from pairun.runtime.paths import pai_dir
+
+LATE = 124
+"""The exit code when not all came in time, as timeout(1) has it."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="wait")
+    wait = verbs.add_parser("wait", help="come to a barrier, and wait until all have come",
+                            description="Come to a barrier, and wait until all instances have come. "
+                            "A barrier opens once; give the next one another name.")  # fmt: skip
+    wait.add_argument("name", metavar="NAME", help="what this barrier is called")
+    wait.add_argument("--count", type=int, metavar="N",
+                      help="how many instances must come; all of the job by default")  # fmt: skip
+    wait.add_argument("--timeout", default="10m", metavar="TIME",
+                      help="how long to wait, as 30s or 1h; 10m by default")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Wait; returns 0 when all came, 124 when not all came in time."""
+    timeout_s = parse_duration(args.timeout)
+    if timeout_s is None:
+        hint = f"did you mean '{args.timeout}s'?" if args.timeout.isdigit() else None
+        raise PairunError(
+            Problem(
+                "PR801", f"--timeout must be a duration like 30s, not {args.timeout!r}", None, hint
+            )
+        )
+    peers = peers_of(pai_dir(), "runtime")
+    if peers is None:
+        raise PairunError(
+            Problem(
+                "PR779",
+                "the instances of this job do not know each other",
+                hint="that needs several instances and the job's key, which `pairun manifest`, "
+                "`pairun submit` and `pairun run` make; see docs/rendezvous.md",
+            )
+        )
+    gang = peers.place.gang
+    count = gang.total if args.count is None else args.count
+    if not 0 < count <= gang.total:
+        raise PairunError(
+            Problem("PR801", f"--count must be from 1 to {gang.total}, the instances of this job")
+        )
+    try:
+        peers.facts.arrive(f"user {args.name}", peers.name, count, timeout_s)
+    except NotInTime as e:
+        from pairun.cli.common import print_problems
+
+        print_problems(e.problems)
+        return LATE
+    return 0

@@ -1,0 +1,45 @@
+"""``pairun rendezvous DIR``: what the job's first instance serves its peers, as PID 1 starts it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+
+from pairun.rendezvous.peers import read_key
+from pairun.rendezvous.place import read_place
+from pairun.rendezvous.server import Server
+from pairun.runtime.paths import STATE_FILE, runtime_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("pai_dir", metavar="DIR", help="the shared volume")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM comes; what init's server knew is taken over."""
+    stop, stopping = os.pipe()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: os.write(stopping, b"."))
+    place = read_place(args.pai_dir)
+    if place is None or place.rank != 0:
+        return 0
+    server = Server(
+        dict(place.gang.roles),
+        place.job,
+        key=read_key(args.pai_dir),
+        host=place.leader[0],
+        port=place.leader[1],
+        log=say,
+    )
+    # The file may be another user's: it is read, and what comes now is kept in memory.
+    server.load(runtime_file(args.pai_dir, STATE_FILE))
+    server.serve_forever(stop)
+    return 0
+
+
+def say(line: str) -> None:
+    """Write one line for people."""
+    print(f"rendezvous: {line}", file=sys.stderr, flush=True)

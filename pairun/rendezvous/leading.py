@@ -1,0 +1,233 @@
+"""The leader's side: the roster, the tree below it, facts and barriers. No input or output.
+
+The first members to come stay connected and are the leader's children; the others are sent to one
+of these, so that ten thousand members are a hundred connections here and a hundred there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from pairun.rendezvous.board import Board
+from pairun.rendezvous.machine import Net
+from pairun.rendezvous.roster import Address, Gang, JobKey, Row, checked_address
+from pairun.rendezvous.wire import BadPeer, Message, Packed, pack
+
+LEAST_FAN = 64
+_SUSPECT_S = 30.0
+_LATER_S = 2.0
+NAMED_MISSING = 10
+"""How many of those who are missing are told by name."""
+
+
+def fan_of(total: int) -> int:
+    """How many children a leader has: what makes a tree of two levels even."""
+    return max(LEAST_FAN, math.isqrt(total))
+
+
+class _Child:
+    """A member that is connected to the leader."""
+
+    def __init__(self, row: Row, at: Address | None) -> None:
+        self.row = row
+        self.at = at
+        self.load = 0
+        self.suspect_until = 0.0
+
+
+class Leader:
+    """Rank 0 of a job, as its peers see it.
+
+    Args:
+        gang: the roles of the job.
+        job: the attempt that is gathered; no other is let in.
+        net: leads to the peers.
+        keyed: the peers have proven themselves; without that nothing they say is kept but that
+            they are there.
+        log: takes lines for people.
+        max_held: how many peers may wait at once.
+    """
+
+    def __init__(
+        self,
+        gang: Gang,
+        job: JobKey,
+        net: Net,
+        *,
+        keyed: bool = True,
+        log: Callable[[str], None] = lambda _: None,
+        max_held: int = 10_000,
+    ) -> None:
+        self._gang = gang
+        self._job = job
+        self._net = net
+        self._keyed = keyed
+        self._log = log
+        self._max_held = max_held
+        self._board = Board(net, max_held)
+        self._children: dict[int, _Child] = {}
+        self._rows: dict[int, Row] = {}
+        self._absent = dict.fromkeys(range(gang.total))
+        self._packed: Packed | None = None
+        self._roster_changed = False
+        self._told_missing = 0
+        self._tell_at: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every member has joined."""
+        return not self._absent
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something that was not dumped yet."""
+        return self._roster_changed or self._board.changed
+
+    def received(self, peer: int, packed: Packed, now: float) -> None:
+        """Answer a message; see `Machine`."""
+        message = packed.message
+        if why := self._refusal(message):
+            return self._part(peer, {"t": "no", "why": why, "have": self._job.attempt})
+        match message["t"]:
+            case "join":
+                return self._join(peer, message, now)
+            case "have" if self._keyed:
+                return self._have(message, now)
+            case "put" if self._keyed:
+                return self._board.put(peer, message)
+            case "get" if self._keyed:
+                return self._board.get(peer, message)
+            case "arrive" if self._keyed:
+                return self._board.arrive(peer, message)
+        raise BadPeer("it asked for what a leader does not do")
+
+    def _refusal(self, message: Message) -> str | None:
+        attempt = message.get("attempt")
+        if message.get("job") != self._job.uid or type(attempt) is not int:
+            return "job"
+        if attempt != self._job.attempt:
+            return "older" if attempt < self._job.attempt else "newer"
+        return None
+
+    def _join(self, peer: int, message: Message, now: float) -> None:
+        row = self._gang.checked(message.get("m"))
+        at, lost = checked_address(message.get("at")), checked_address(message.get("lost"))
+        row = row if self._keyed else [row[0], "", "", "", ""]
+        self._learn([row], now)
+        for child in self._children.values():
+            if lost and child.at == lost:
+                child.suspect_until = now + _SUSPECT_S
+                child.load -= 1
+        if self.is_complete:
+            self._net.send(peer, self._released())
+            return self._net.close(peer)
+        if not message.get("kids") and (parent := self._parent(now)):
+            parent.load += 1
+            return self._part(peer, {"t": "go", "at": parent.at})
+        if len(self._children) >= self._max_held:
+            return self._part(peer, {"t": "later", "s": _LATER_S})
+        self._children[peer] = _Child(row, at if self._keyed else None)
+        self._net.send(peer, pack({"t": "stay", "missing": self._missing()}))
+        return None
+
+    def _parent(self, now: float) -> _Child | None:
+        """To whom a newcomer goes; None where it stays."""
+        fan = fan_of(self._gang.total)
+        if len(self._children) < fan:
+            return None
+        usable = (c for c in self._children.values() if c.at and c.suspect_until <= now)
+        parent = min(usable, key=lambda c: c.load, default=None)
+        return parent if parent and parent.load < 4 * fan else None
+
+    def _have(self, message: Message, now: float) -> None:
+        rows = message.get("m")
+        if not isinstance(rows, list):
+            raise BadPeer("it sent members that are none")
+        self._learn([self._gang.checked(row) for row in rows], now)
+
+    def _learn(self, rows: list[Row], now: float) -> None:
+        was_complete = self.is_complete
+        for row in rows:
+            if self._rows.get(row[0]) != row:
+                self._packed = None
+                self._roster_changed = True
+            self._rows[row[0]] = row
+            self._absent.pop(row[0], None)
+        if self.is_complete and not was_complete:
+            self._log(f"all {self._gang.total} members are here")
+            packed = self._released()
+            for peer in self._children:
+                self._net.send(peer, packed)
+                self._net.close(peer)
+            self._children.clear()
+        elif self._tell_at is None and not was_complete:
+            self._tell_at = now + max(1.0, self._gang.total / 1000)
+
+    def _released(self) -> Packed:
+        if self._packed is None:
+            said: Message = {"t": "look"}
+            if self._keyed:
+                said = {"t": "all", "m": [self._rows[n] for n in sorted(self._rows)]}
+            self._packed = pack(said)
+        return self._packed
+
+    def _missing(self) -> dict[str, Any]:
+        return {"n": len(self._absent), "some": list(islice(self._absent, NAMED_MISSING))}
+
+    def _part(self, peer: int, message: Message) -> None:
+        self._children.pop(peer, None)
+        self._net.send(peer, pack(message))
+        self._net.close(peer)
+
+    def closed(self, peer: int, now: float) -> None:
+        """Forget a peer. One that was here itself is missing until it is back, or replaced."""
+        self._board.closed(peer)
+        child = self._children.pop(peer, None)
+        # The same list, and not an equal one, means that nobody has told of that member since.
+        if child and self._rows.get(child.row[0]) is child.row:
+            del self._rows[child.row[0]]
+            self._absent = dict.fromkeys(sorted((*self._absent, child.row[0])))
+            self._roster_changed = True
+
+    def tick(self, now: float) -> float | None:
+        """Tell the children who is missing, when that has changed."""
+        if self._tell_at is None or now < self._tell_at:
+            return self._tell_at
+        self._tell_at = None
+        missing = self._missing()
+        if missing["n"] not in (0, self._told_missing):
+            self._told_missing = missing["n"]
+            packed = pack({"t": "missing", "missing": missing})
+            for peer in self._children:
+                self._net.send(peer, packed)
+        return None
+
+    def dump(self) -> dict[str, Any]:
+        """The state as plain data; after that nothing counts as changed."""
+        self._roster_changed = self._board.changed = False
+        return {
+            "schema": 1,
+            "job": list(self._job),
+            "roles": [list(role) for role in self._gang.roles],
+            "rows": list(self._rows.values()),
+            "board": self._board.dump(),
+        }
+
+    def load(self, data: dict[str, Any]) -> bool:
+        """Take over what `dump` gave; returns False where that was another attempt or size.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError, BadPeer: it is not what `dump` gives.
+        """
+        roles = [list(role) for role in self._gang.roles]
+        if data["schema"] != 1 or data["job"] != list(self._job) or data["roles"] != roles:
+            return False
+        rows = {row[0]: self._gang.checked(row) for row in data["rows"]}
+        self._board.load(data["board"])
+        self._rows = rows
+        self._absent = {n: None for n in range(self._gang.total) if n not in rows}
+        self._packed = None
+        return True

@@ -1,0 +1,167 @@
+"""Find the leader's Pod at the API server: one small read, and a watch while it has no address."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import urllib.parse
+from typing import Any
+
+from pairun.executor.apiserver import Answer, ApiServer, Refused
+from pairun.module import TimedOut, Transient
+from pairun.rendezvous.ports import rendezvous_port
+from pairun.rendezvous.roster import Address
+
+_READ_S = 10.0
+_MAX_POD_BYTES = 1024 * 1024
+_WATCH_S = 300.0
+_LEAST_WATCH_S = 1.0
+_PAUSE_S = 1.0
+_MAX_PAUSE_S = 30.0
+_OVER = ("Failed", "Succeeded")
+PORT_ANNOTATION = "rest-server/port-scheduling-spec"
+"""The annotation by which OpenPAI's Pods know their ports."""
+
+
+class NotAllowed(Exception):
+    """This Pod may not read the leader's Pod; the message says what is missing."""
+
+
+class LeaderPod:
+    """Finds the leader by its Pod; see `pairun.rendezvous.gathering.Locate`.
+
+    Args:
+        api: the API server.
+        namespace: of the job.
+        name: of the leader's Pod, where it follows from the job's.
+        labels: else a selector of that one Pod.
+        ports: the half-open range of the job's ports.
+
+    Attributes:
+        calls: how many calls to the API server this took.
+        range: the half-open range that the leader's other ports were taken from, where its Pod has
+            it and was found.
+    """
+
+    def __init__(
+        self,
+        api: ApiServer,
+        namespace: str,
+        *,
+        name: str | None = None,
+        labels: str = "",
+        ports: tuple[int, int],
+    ) -> None:
+        self._api = api
+        self._list = f"/api/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/pods"
+        self._name = name
+        self._labels = labels
+        self._ports = ports
+        self._may_watch = True
+        self.calls = 0
+        self.range: tuple[int, int] | None = None
+
+    def __call__(self, timeout_s: float) -> Address | None:
+        """Wait at most so long for the leader's address.
+
+        Raises:
+            NotAllowed: this Pod may not read Pods.
+            pairun.module.Failure: the API server cannot be asked at all.
+        """
+        end, pause_s = time.monotonic() + timeout_s, _PAUSE_S
+        while True:
+            asked_s = 0.0
+            try:
+                answer = self._read(end - time.monotonic())
+                asked_s = answer.retry_after_s or 0.0
+                if answer.status in (200, 404):
+                    pod, version = self._pod(_parsed(answer.body))
+                    if address := self._address(pod):
+                        return address
+                    if address := self._watch(version, min(_WATCH_S, end - time.monotonic())):
+                        return address
+            except (Transient, TimedOut):
+                pass  # the API server may come back; the caller says what it waited for
+            wait_s = max(asked_s, pause_s * random.uniform(0.5, 1.0))  # noqa: S311
+            pause_s = min(_MAX_PAUSE_S, pause_s * 2)
+            if time.monotonic() + wait_s >= end:
+                return None
+            time.sleep(wait_s)
+
+    def _read(self, left_s: float) -> Answer:
+        self.calls += 1
+        one = f"{self._list}/{urllib.parse.quote(self._name, safe='')}" if self._name else None
+        answer = self._api.get(
+            one or self._list,
+            query=None if one else {"labelSelector": self._labels},
+            timeout_s=max(0.1, min(_READ_S, left_s)),
+            max_bytes=_MAX_POD_BYTES,
+        )
+        if answer.status in (401, 403):
+            verb = "get" if one else "list"
+            reason = "may not" if answer.status == 403 else "has no valid token to"
+            raise NotAllowed(f"this Pod's service account {reason} {verb} pods in its namespace")
+        return answer
+
+    def _pod(self, found: dict[str, Any]) -> tuple[Any, str]:
+        """The Pod in an answer, and the version from which on changes are to be watched."""
+        version = _part(found, "metadata").get("resourceVersion", "")
+        items = [found] if self._name else found.get("items")
+        pods = items if isinstance(items, list) else []
+        # One that was tried again has an older Pod beside it.
+        pod = next(filter(self._address, pods), pods[0] if pods else None)
+        return pod, version if isinstance(version, str) else ""
+
+    def _watch(self, version: str, wait_s: float) -> Address | None:
+        """Wait for the Pod to get an address; where the version is empty, begin with all there is."""
+        if not self._may_watch or wait_s < _LEAST_WATCH_S:
+            return None
+        self.calls += 1
+        selector = (
+            {"fieldSelector": f"metadata.name={self._name}"}
+            if self._name
+            else {"labelSelector": self._labels}
+        )
+        query = selector | ({"resourceVersion": version} if version else {})
+        try:
+            for event in self._api.watch(self._list, query=query, timeout_s=wait_s):
+                if _part(event).get("type") in ("ADDED", "MODIFIED"):
+                    if address := self._address(event.get("object")):
+                        return address
+                elif _part(event).get("type") == "ERROR":
+                    return None
+        except Refused:
+            self._may_watch = False
+        return None
+
+    def _address(self, pod: Any) -> Address | None:
+        metadata, status = _part(pod, "metadata"), _part(pod, "status")
+        uid, ip = metadata.get("uid"), status.get("podIP")
+        is_over = bool(metadata.get("deletionTimestamp")) or status.get("phase") in _OVER
+        if isinstance(uid, str) and isinstance(ip, str) and uid and ip and not is_over:
+            self.range = _range(_part(metadata, "annotations").get(PORT_ANNOTATION))
+            return ip, rendezvous_port(uid, *self._ports)
+        return None
+
+
+def _range(annotation: Any) -> tuple[int, int] | None:
+    """The range in a port-scheduling annotation; one of an older form has none."""
+    try:
+        spec = json.loads(annotation)
+        return int(spec["schedulePortStart"]), int(spec["schedulePortEnd"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        return _part(json.loads(body))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _part(owner: Any, name: str | None = None) -> dict[str, Any]:
+    """A mapping, or the mapping in it; empty where there is none."""
+    found = owner.get(name) if name and isinstance(owner, dict) else owner
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,356 @@
+"""One selector loop that carries a side of the protocol over sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+import time
+from collections.abc import Callable
+
+from pairun.errors import PairunError, Problem
+from pairun.rendezvous.machine import Machine
+from pairun.rendezvous.roster import Address
+from pairun.rendezvous.wire import BadPeer, Channel, Packed
+
+CONNECT_S = 1.5
+GREET_S = 10.0
+"""How long a peer may take until its first message has come and is proven."""
+
+STALL_S = 20.0
+"""How long a peer may take nothing of what it is sent."""
+
+LOCAL_PEERS = 512
+_READ_BYTES = 256 * 1024
+_ACCEPTS = 64
+_BACKLOG = 4096
+_SPARE_FILES = 64
+_NO_FILES_S = 0.2
+
+
+class PortTaken(PairunError):
+    """Nobody can listen on the port that the others expect."""
+
+
+class _Peer:
+    """A connection and what is still to be sent over it."""
+
+    def __init__(self, sock: socket.socket, channel: Channel, where: str, limit_at: float) -> None:
+        self.sock = sock
+        self.channel = channel
+        self.where = where
+        self.out = bytearray(channel.greeting)
+        self.queue: list[Packed] = []
+        self.limit_at: float | None = limit_at
+        self.connecting = False
+        self.closing = False
+        self.serves = False
+        self.is_shut = False
+        self.events = 0
+
+
+class Loop:
+    """The connections of one process; see `pairun.rendezvous.machine.Net`.
+
+    A peer that sends garbage or too much, is slow or has another key is closed and counted; the
+    first one is told of.
+
+    Args:
+        key: of the job, or None.
+        log: takes lines for people.
+        max_peers: how many connections there may be; beyond, who has proven nothing goes first.
+
+    Attributes:
+        machine: what speaks here; to be set before `turn`.
+        turned_away: peers that were closed for what they sent.
+    """
+
+    def __init__(
+        self, key: bytes | None, log: Callable[[str], None], *, max_peers: int = LOCAL_PEERS
+    ) -> None:
+        self.machine: Machine
+        self.turned_away = 0
+        self._key = key
+        self._log = log
+        self._max_peers = max_peers
+        self._selector = selectors.DefaultSelector()
+        self._peers: dict[int, _Peer] = {}
+        self._limited: dict[int, _Peer] = {}
+        self._lost: list[int] = []
+        self._next = 0
+        self._listener: socket.socket | None = None
+        self._accept_at: float | None = None
+
+    def listen(self, hosts: tuple[str, ...], port: int) -> Address:
+        """Accept peers on the first of these addresses that this machine has.
+
+        Returns:
+            Where; a port of 0 was replaced by a free one.
+
+        Raises:
+            PortTaken: the port cannot be had on any.
+        """
+        failed: OSError | None = None
+        for host in hosts:
+            listener = socket.socket(_family(host), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            try:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((host, port))
+                listener.listen(_BACKLOG)
+            except OSError as e:
+                listener.close()
+                failed = e
+                if e.errno == errno.EADDRINUSE:
+                    break
+                continue
+            self._listener = listener
+            self._selector.register(listener, selectors.EVENT_READ, self._accept)
+            return host, listener.getsockname()[1]
+        reason = failed.strerror if failed else "no address"
+        message = f"the rendezvous cannot listen on port {port}: {reason}"
+        raise PortTaken(Problem("PR777", message)) from failed
+
+    def watch(self, fd: int, action: Callable[[], None]) -> None:
+        """Call when a file can be read, or is at its end."""
+        self._selector.register(fd, selectors.EVENT_READ, action)
+
+    def connect(self, address: Address) -> int:
+        """Begin a connection; see `Net`."""
+        sock = socket.socket(_family(address[0]), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        peer = self._add(sock, address[0], serves=False, limit_s=CONNECT_S)
+        peer.connecting = True
+        code = sock.connect_ex(address)
+        if code not in (0, errno.EINPROGRESS):
+            self._lost.append(self._next)
+        else:
+            self._expect(self._next, peer)
+        return self._next
+
+    def _add(self, sock: socket.socket, where: str, *, serves: bool, limit_s: float) -> _Peer:
+        for option, value in (
+            (socket.TCP_NODELAY, 1),
+            (socket.TCP_KEEPIDLE, 20),
+            (socket.TCP_KEEPINTVL, 5),
+            (socket.TCP_KEEPCNT, 3),
+        ):
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._next += 1
+        peer = _Peer(sock, Channel(self._key, serves=serves), where, time.monotonic() + limit_s)
+        peer.serves = serves
+        self._peers[self._next] = self._limited[self._next] = peer
+        return peer
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        for _ in range(_ACCEPTS):
+            try:
+                sock, where = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:
+                # No file is left. The others wait in the kernel for a moment.
+                self._selector.unregister(self._listener)
+                self._accept_at = time.monotonic() + _NO_FILES_S
+                return
+            if len(self._peers) >= self._max_peers and not self._make_room():
+                sock.close()
+                continue
+            sock.setblocking(False)
+            peer = self._add(sock, where[0], serves=True, limit_s=GREET_S)
+            self._flush(self._next, peer)
+
+    def _make_room(self) -> bool:
+        for number, peer in self._limited.items():
+            if peer.serves and not peer.channel.is_proven:
+                self._turn_away(number, peer, "too many came at once, and it had proven nothing")
+                return True
+        return False
+
+    def send(self, number: int, packed: Packed) -> None:
+        """Send when the peer takes it; see `Net`."""
+        peer = self._peers.get(number)
+        if peer is None or peer.closing:
+            return
+        if not peer.channel.is_ready:
+            peer.queue.append(packed)
+            return
+        peer.out += peer.channel.frame(packed)
+        self._flush(number, peer)
+
+    def close(self, number: int) -> None:
+        """Close when all is sent; see `Net`."""
+        if peer := self._peers.get(number):
+            peer.closing = True
+            if not peer.out and not peer.queue:
+                self._finish(number, peer)
+
+    def _finish(self, number: int, peer: _Peer) -> None:
+        if not peer.serves or peer.is_shut:
+            return self._remove(number, peer)
+        # To close with something unread resets the connection, and the peer may lose our last
+        # word; so the peer closes.
+        peer.is_shut = True
+        peer.limit_at = time.monotonic() + STALL_S
+        self._limited[number] = peer
+        self._expect(number, peer)
+        with contextlib.suppress(OSError):
+            peer.sock.shutdown(socket.SHUT_WR)
+        return None
+
+    def _flush(self, number: int, peer: _Peer) -> None:
+        """Send what the kernel takes. What is lost is told later: machines are not re-entered."""
+        if peer.connecting:
+            return
+        had = len(peer.out)
+        try:
+            while peer.out:
+                del peer.out[: peer.sock.send(memoryview(peer.out)[:_READ_BYTES])]
+        except BlockingIOError:
+            pass
+        except OSError:
+            peer.out.clear()
+            peer.queue.clear()
+            self._lost.append(number)
+            return
+        if peer.closing and not peer.out and not peer.queue:
+            self._finish(number, peer)
+            return
+        if peer.channel.is_proven or not peer.serves:
+            if not peer.out and peer.channel.is_ready:
+                peer.limit_at = None
+                self._limited.pop(number, None)
+            elif len(peer.out) < had or peer.limit_at is None:
+                peer.limit_at = time.monotonic() + STALL_S
+                self._limited[number] = peer
+        self._expect(number, peer)
+
+    def _expect(self, number: int, peer: _Peer) -> None:
+        writes = peer.connecting or peer.out
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writes else 0)
+        if events != peer.events:
+            change = self._selector.modify if peer.events else self._selector.register
+            change(peer.sock, events, number)
+            peer.events = events
+
+    def _remove(self, number: int, peer: _Peer) -> None:
+        if self._peers.pop(number, None):
+            self._limited.pop(number, None)
+            if peer.events:
+                self._selector.unregister(peer.sock)
+            peer.sock.close()
+
+    def turn(self, wait_s: float) -> None:
+        """Wait until something happens, at most so long, and deal with it."""
+        now = time.monotonic()
+        limits = [p.limit_at for p in self._limited.values() if p.limit_at is not None]
+        if self._accept_at is not None:
+            assert self._listener is not None
+            if now >= self._accept_at:
+                self._accept_at = None
+                self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+            else:
+                limits.append(self._accept_at)
+        if (due := self.machine.tick(now)) is not None:
+            limits.append(due)
+        ends = min(limits, default=now + wait_s)
+        wait_s = 0.0 if self._lost else max(0.0, min(wait_s, ends - now))
+        for key, events in self._selector.select(wait_s):
+            if callable(key.data):
+                key.data()
+            elif peer := self._peers.get(key.data):
+                self._serve(key.data, peer, events)
+        now = time.monotonic()
+        for number, peer in list(self._limited.items()):
+            if peer.limit_at is not None and now >= peer.limit_at:
+                if peer.connecting or peer.is_shut:
+                    self._lose(number, peer)
+                else:
+                    self._turn_away(number, peer, "it was too slow")
+        lost, self._lost = self._lost, []
+        for number in lost:
+            if gone := self._peers.get(number):
+                self._lose(number, gone)
+
+    def _serve(self, number: int, peer: _Peer, events: int) -> None:
+        if peer.connecting:
+            if peer.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                return self._lose(number, peer)
+            peer.connecting = False
+            peer.limit_at = time.monotonic() + GREET_S
+        if events & selectors.EVENT_WRITE:
+            self._flush(number, peer)
+        if events & selectors.EVENT_READ and number in self._peers:
+            self._read(number, peer)
+        return None
+
+    def _read(self, number: int, peer: _Peer) -> None:
+        try:
+            data = peer.sock.recv(_READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if not data:
+            return self._lose(number, peer)
+        if peer.is_shut:
+            return None
+        try:
+            for packed in peer.channel.feed(data):
+                if number not in self._peers or peer.closing:
+                    return None
+                self.machine.received(number, packed, time.monotonic())
+        except BadPeer as e:
+            return self._turn_away(number, peer, str(e))
+        if number in self._peers and peer.channel.is_ready:
+            for packed in peer.queue:
+                peer.out += peer.channel.frame(packed)
+            peer.queue.clear()
+            self._flush(number, peer)
+        return None
+
+    def _turn_away(self, number: int, peer: _Peer, reason: str) -> None:
+        self.turned_away += 1
+        if self.turned_away == 1:
+            self._log(f"a peer at {peer.where} was turned away: {reason}; others are only counted")
+        self._lose(number, peer)
+
+    def _lose(self, number: int, peer: _Peer) -> None:
+        told = not peer.closing
+        self._remove(number, peer)
+        if told:
+            self.machine.closed(number, time.monotonic())
+
+    def close_all(self) -> None:
+        """Close everything that this process has open here."""
+        self._selector.close()
+        for peer in self._peers.values():
+            peer.sock.close()
+        self._peers.clear()
+        if self._listener:
+            self._listener.close()
+
+
+def max_peers() -> int:
+    """How many connections this process may have; its limit of open files is raised for them."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 20_000 if hard == resource.RLIM_INFINITY else min(hard, 20_000)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return max(_SPARE_FILES, min(wanted, soft) - _SPARE_FILES)
+
+
+def close_quietly(fd: int) -> None:
+    """Close a file that may be closed already."""
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,0 +1,124 @@
+"""The instances of a job as its tasks and the user's code need them: verdicts, and barriers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pairun.errors import PairunError
+from pairun.module import Transient
+from pairun.rendezvous.facts import Facts
+from pairun.rendezvous.place import Place, read_place
+from pairun.rendezvous.refusals import NoKey
+from pairun.rendezvous.roster import JobKey
+from pairun.runtime.paths import KEY_FILE
+
+if TYPE_CHECKING:
+    from pairun.executor.peers import Verdict
+    from pairun.executor.plan import RunOn
+
+_MAX_KEY_BYTES = 4096
+_LEAST_KEY_BYTES = 16
+
+
+def read_key(pai_dir: str) -> bytes | None:
+    """The job's key, or None where the platform mounted none that can be used.
+
+    Args:
+        pai_dir: the shared volume.
+    """
+    try:
+        with open(os.path.join(pai_dir, KEY_FILE), "rb") as file:
+            key = base64.b64decode(file.read(_MAX_KEY_BYTES).strip(), validate=True)
+    except (OSError, binascii.Error):
+        return None
+    return key if len(key) >= _LEAST_KEY_BYTES else None
+
+
+def job_key(env: Mapping[str, str]) -> JobKey:
+    """The attempt of the job that an instance belongs to.
+
+    Args:
+        env: FrameworkController's variables, or what an engine sets in their place.
+    """
+    uid = env.get("FC_FRAMEWORK_UID") or env.get("FC_FRAMEWORK_NAME") or ""
+    attempt = env.get("FC_FRAMEWORK_ATTEMPT_ID", "")
+    return JobKey(uid, int(attempt) if attempt.isdigit() else 0)
+
+
+class JobPeers(NamedTuple):
+    """The instances of the job that this one belongs to; see `pairun.executor.peers.Peers`.
+
+    Attributes:
+        place: where they meet.
+        facts: what they share there.
+        phase: of the tasks.
+    """
+
+    place: Place
+    facts: Facts
+    phase: str
+
+    @property
+    def name(self) -> str:
+        """Of this instance, for people."""
+        return _name(self.place.gang.place(self.place.rank))
+
+    def first(self, run_on: RunOn) -> str | None:
+        """Who runs a task for others, or None when it is this instance."""
+        role, index = self.place.gang.place(self.place.rank)
+        if run_on == "first_of_role":
+            return _name((role, 0)) if index else None
+        return _name(self.place.gang.place(0)) if self.place.rank else None
+
+    def topic(self, run_on: RunOn, task: str) -> str:
+        """The name under which the verdict of a task is told."""
+        role = f" {self.place.gang.place(self.place.rank)[0]}" if run_on == "first_of_role" else ""
+        return f"task {self.phase} {task}{role}"
+
+    def take(self, topic: str, timeout_s: float) -> Verdict:
+        """Wait for a verdict.
+
+        Raises:
+            Failure: it did not come in time, or cannot come.
+        """
+        try:
+            verdict = self.facts.get(topic, timeout_s)
+        except PairunError as e:
+            raise Transient(e.problems[0].message, fault="platform") from e
+        if not isinstance(verdict, dict):
+            raise Transient("what was told is no verdict", fault="platform")
+        return verdict
+
+    def give(self, topic: str, verdict: Verdict, timeout_s: float) -> None:
+        """Tell a verdict, in place of an earlier one.
+
+        Raises:
+            Failure: it cannot be told.
+        """
+        try:
+            self.facts.put(topic, verdict, timeout_s, replace=True)
+        except PairunError as e:
+            raise Transient(e.problems[0].message, fault="platform") from e
+
+
+def peers_of(pai_dir: str, phase: str) -> JobPeers | None:
+    """The instances of the job; None where they do not know each other.
+
+    Args:
+        pai_dir: the shared volume.
+        phase: of the tasks that ask.
+    """
+    place = read_place(pai_dir)
+    try:
+        facts = Facts(place.leader, place.job, read_key(pai_dir)) if place else None
+    except NoKey:
+        return None
+    return JobPeers(place, facts, phase) if place and facts else None
+
+
+def _name(place: tuple[str, int]) -> str:
+    return "{}-{}".format(*place)

@@ -1,0 +1,173 @@
+"""Who belongs to a job: its roles and their counts, and the Pods that play them."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pairun.rendezvous.wire import BadPeer
+
+Address = tuple[str, int]
+Row = list[Any]
+"""A member as JSON: rank, UID, IP, host's IP, name of the Pod."""
+
+_MAX_TEXT = 253
+"""The longest name of a Pod (RFC 1123, as Kubernetes applies it)."""
+
+
+class JobKey(NamedTuple):
+    """One attempt of one job: what does not agree in both never meets.
+
+    Attributes:
+        uid: of the object that stands for the job.
+        attempt: its number; of two, the higher is the newer.
+    """
+
+    uid: str
+    attempt: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """One Pod of a job.
+
+    Attributes:
+        role: its role's name, as the Pods bear it.
+        index: its number in the role.
+        pod_uid: of the Pod.
+        pod_ip: the address that its peers reach.
+        host_ip: of its node.
+        pod_name: of the Pod.
+    """
+
+    role: str
+    index: int
+    pod_uid: str
+    pod_ip: str
+    host_ip: str
+    pod_name: str
+
+
+class Gang(NamedTuple):
+    """The roles of a job, in its order, with their counts; rank 0 leads.
+
+    Attributes:
+        roles: name and count of each.
+    """
+
+    roles: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, members_by_role: Mapping[str, int]) -> Gang:
+        """From a mapping in the job's order."""
+        return cls(tuple(members_by_role.items()))
+
+    @property
+    def total(self) -> int:
+        """How many members there are."""
+        return sum(count for _, count in self.roles)
+
+    def rank(self, role: str, index: int) -> int:
+        """The number of a member among all.
+
+        Raises:
+            KeyError: there is no such member.
+        """
+        before = 0
+        for name, count in self.roles:
+            if name == role and 0 <= index < count:
+                return before + index
+            before += count
+        raise KeyError(f"{role} {index}")
+
+    def place(self, rank: int) -> tuple[str, int]:
+        """The role and index of a rank below `total`."""
+        for name, count in self.roles:
+            if rank < count:
+                return name, rank
+            rank -= count
+        raise IndexError(rank)
+
+    def named(self, ranks: Iterable[int], more: int = 0) -> str:
+        """Members in words, as ``worker 3, worker 5 and 7 more``."""
+        words = ", ".join("{} {}".format(*self.place(rank)) for rank in ranks)
+        return f"{words} and {more} more" if more else words
+
+    def row(self, member: Member) -> Row:
+        """A member as it goes over the wire."""
+        rank = self.rank(member.role, member.index)
+        return [rank, member.pod_uid, member.pod_ip, member.host_ip, member.pod_name]
+
+    def checked(self, row: Any) -> Row:
+        """A row that came from a peer.
+
+        Raises:
+            BadPeer: it is none of this gang.
+        """
+        if not (
+            isinstance(row, list)
+            and len(row) == 5
+            and type(row[0]) is int
+            and 0 <= row[0] < self.total
+            and all(isinstance(text, str) and len(text) <= _MAX_TEXT for text in row[1:])
+            and all(not address or _is_ip(address) for address in row[2:4])
+        ):
+            raise BadPeer("it sent a member that this job does not have")
+        return row
+
+
+class Roster(NamedTuple):
+    """All members of a gathering, by rank.
+
+    Attributes:
+        members: every one of them.
+    """
+
+    members: tuple[Member, ...]
+
+    @classmethod
+    def of(cls, gang: Gang, rows: Iterable[Row]) -> Roster:
+        """From rows in any order, which were checked.
+
+        Raises:
+            BadPeer: a member is missing, or an address is none.
+        """
+        by_rank = {row[0]: row for row in rows}
+        if len(by_rank) != gang.total:
+            raise BadPeer("it sent a roster with a gap")
+        places = ((name, index) for name, count in gang.roles for index in range(count))
+        members = tuple(Member(*place, *by_rank[n][1:]) for n, place in enumerate(places))
+        for address in {a for m in members for a in (m.pod_ip, m.host_ip) if a}:
+            if not _is_ip(address):
+                raise BadPeer("it sent a roster with an address that is none")
+        return cls(members)
+
+
+def checked_address(value: Any) -> Address | None:
+    """An IP and port that came from a peer, or None where it sent none.
+
+    Raises:
+        BadPeer: it is neither.
+    """
+    if value is None:
+        return None
+    if (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and type(value[1]) is int
+        and 0 < value[1] < 65536
+        and _is_ip(value[0])
+    ):
+        return value[0], value[1]
+    raise BadPeer("it sent an address that is none")
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,182 @@
+"""The leader as a process: serves its peers, and keeps its state in a file.
+
+Init starts one, and PID 1 of the user's container another one that goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+
+from pairun.rendezvous.leading import Leader
+from pairun.rendezvous.loop import Loop, close_quietly, max_peers
+from pairun.rendezvous.roster import Address, Gang, JobKey
+from pairun.rendezvous.wire import BadPeer
+
+_SAVE_EVERY_S = 0.5
+_TURN_S = 60.0
+_STOP_S = 5.0
+_MAX_STATE_BYTES = 64 * 1024 * 1024
+
+
+class Server:
+    """Listens from the moment it is made.
+
+    Args:
+        members_by_role: how many members each role has, in the job's order.
+        job: the attempt that is gathered.
+        key: of the job; None where it has none, and then it only tells when all are here.
+        host: own address; where this machine does not have it, all of them are used.
+        port: the leader's rendezvous port.
+        log: takes lines for people.
+        state_path: the state is read from here and kept here; None keeps none.
+
+    Attributes:
+        address: where it listens.
+
+    Raises:
+        PortTaken: something else has the port (PR777).
+    """
+
+    def __init__(
+        self,
+        members_by_role: Mapping[str, int],
+        job: JobKey,
+        *,
+        key: bytes | None,
+        host: str,
+        port: int,
+        log: Callable[[str], None],
+        state_path: str | None = None,
+    ) -> None:
+        peers = max_peers()
+        self._loop = Loop(key, log, max_peers=peers)
+        # The rest is for those who ask and go.
+        self._leader = Leader(
+            Gang.of(members_by_role),
+            job,
+            self._loop,
+            keyed=key is not None,
+            log=log,
+            max_held=peers * 3 // 4,
+        )
+        self._loop.machine = self._leader
+        self._state_path = state_path
+        self._save_at = 0.0
+        self._log = log
+        self._stopped = False
+        if state_path:
+            self.load(state_path)
+        try:
+            anywhere = "::" if ":" in host else "0.0.0.0"
+            self.address: Address = self._loop.listen((host, anywhere), port)
+        except BaseException:
+            self._loop.close_all()
+            raise
+
+    @property
+    def turned_away(self) -> int:
+        """How many peers were closed for what they sent."""
+        return self._loop.turned_away
+
+    def serve_forever(self, stop_fd: int | None = None) -> None:
+        """Serve until `stop_fd` can be read or is at its end; keep the state then."""
+        if stop_fd is not None:
+            self._loop.watch(stop_fd, self._stop)
+        while not self._stopped:
+            self._loop.turn(self._keep())
+        self._keep(now_at_once=True)
+        self.close()
+
+    def _stop(self) -> None:
+        self._stopped = True
+
+    def _keep(self, *, now_at_once: bool = False) -> float:
+        """Save what has changed, not too often; returns how long nothing is to be saved."""
+        if self._state_path is None or not self._leader.changed:
+            return _TURN_S
+        wait_s = self._save_at - time.monotonic()
+        if wait_s > 0 and not now_at_once:
+            return wait_s
+        try:
+            self.save(self._state_path)
+        except OSError as e:
+            self._log(f"the rendezvous cannot keep its state, and goes on: {e.strerror}")
+        self._save_at = time.monotonic() + _SAVE_EVERY_S
+        return _TURN_S
+
+    def save(self, path: str) -> None:
+        """Write the state to a file of this user's own, at once or not at all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        data = json.dumps(self._leader.dump(), separators=(",", ":")).encode()
+        new = f"{path}.new"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(data)
+        os.replace(new, path)
+
+    def load(self, path: str) -> bool:
+        """Go on with the state in a file; False where there is none that fits this attempt."""
+        try:
+            with open(path, "rb") as file:
+                data = file.read(_MAX_STATE_BYTES)
+            return self._leader.load(json.loads(data))
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPeer):
+            self._log("the state of the rendezvous cannot be read; it begins anew")
+            return False
+
+    def close(self) -> None:
+        """Close everything; others may listen on the port then."""
+        self._loop.close_all()
+
+
+class Child:
+    """A server in a child process, which ends with this process.
+
+    Args:
+        server: to be served; this process has no use for it any more.
+
+    Attributes:
+        pid: of the child.
+        address: where it listens.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.address = server.address
+        stop, self._stop = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                # It ends with this process, which may still have work for it when signals come.
+                signal.set_wakeup_fd(-1)
+                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                    signal.signal(number, signal.SIG_IGN)
+                os.close(self._stop)
+                server.serve_forever(stop)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(stop)
+        server.close()
+
+    def stop(self) -> None:
+        """Let it keep its state and end, within seconds; its port is free then."""
+        close_quietly(self._stop)
+        end = time.monotonic() + _STOP_S
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+                if time.monotonic() >= end:
+                    os.kill(self.pid, signal.SIGKILL)
+                time.sleep(0.005)

@@ -1,0 +1,373 @@
+"""The module notify, against a real HTTP server."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import yaml
+
+from pairun.executor.context import HostContext, ProbeContext, ReviewContext
+from pairun.executor.loading import load_module
+from pairun.executor.plan import Task
+from pairun.executor.verdict import judge
+from pairun.module import Secret
+
+if TYPE_CHECKING:
+    from tests.modules.conftest import Harness
+
+FILE = Path(__file__).parents[2] / "modules" / "notify.py"
+HIDDEN = "T000-B000-s3cret"
+ENV = {
+    "PAI_JOB_NAME": "anna~mnist", "PAI_CURRENT_TASK_ROLE_NAME": "worker", "FC_TASK_INDEX": "3",
+}  # fmt: skip
+FAILED = {**ENV, "PAIRUN_EVENT": "failure", "PAIRUN_EXIT_CODE": "137", "PAIRUN_MESSAGE": "the command ended"}  # fmt: skip
+
+
+class Posted(NamedTuple):
+    """A request as the server saw it."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class Server:
+    """A webhook in a thread: it answers with what stands next, or hangs where that is None.
+
+    Attributes:
+        posted: every request.
+        answers: status and headers; the last one stays.
+    """
+
+    def __init__(self) -> None:
+        self.posted: list[Posted] = []
+        self.answers: list[tuple[int, dict[str, str]] | None] = [(200, {})]
+        self._let_go = threading.Event()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                outer.posted.append(Posted(self.path, headers, json.loads(self.rfile.read(size))))
+                answers = outer.answers
+                answer = answers.pop(0) if len(answers) > 1 else answers[0]
+                if answer is None:
+                    outer._let_go.wait(30)
+                    return
+                self.send_response(answer[0])
+                for name, value in answer[1].items():
+                    self.send_header(name, value)
+                said = f"no {HIDDEN}".encode()
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        class Quiet(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *args: Any) -> None:
+                pass
+
+        self._server = Quiet(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/services/{HIDDEN}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        """Let go of what hangs, and end."""
+        self._let_go.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def servers() -> Iterator[Callable[[], Server]]:
+    """Makes webhooks."""
+    made: list[Server] = []
+
+    def make() -> Server:
+        made.append(Server())
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def server(servers: Callable[[], Server]) -> Server:
+    """One webhook."""
+    return servers()
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that are only for jitter take no time."""
+    monkeypatch.setattr("random.uniform", lambda low, _high: low)
+
+
+# --- what is told --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env", "args", "body"),
+    [
+        (ENV, {}, {"event": "start", "exit_code": None, "message": "",
+                   "text": "anna~mnist, worker-3 started"}),
+        ({**ENV, "PAIRUN_EVENT": "success", "PAIRUN_EXIT_CODE": "0", "PAIRUN_MESSAGE": ""}, {},
+         {"event": "success", "exit_code": 0, "text": "anna~mnist, worker-3 succeeded"}),
+        (FAILED, {}, {"event": "failure", "exit_code": 137, "message": "the command ended",
+                      "text": "anna~mnist, worker-3 failed with exit code 137: the command ended"}),
+        ({**FAILED, "PAIRUN_EVENT": "signal"}, {}, {"event": "signal", "exit_code": 137}),
+        (FAILED, {"text": "see the curves"}, {"text": "see the curves", "exit_code": 137}),
+        (FAILED, {"event": "start"}, {"event": "start", "exit_code": None, "message": ""}),
+        ({"PAI_JOB_NAME": "\udcff", "FC_TASK_INDEX": "x"}, {},
+         {"job": "?", "index": None, "text": "?, instance started"}),
+        ({}, {}, {"job": "", "role": "", "text": "the job, instance started"}),
+    ],
+    ids=["start", "success", "failure", "signal", "own words", "own event", "odd variables", "none"],
+)  # fmt: skip
+def test_the_body(
+    harness: Harness,
+    server: Server,
+    env: dict[str, str],
+    args: dict[str, Any],
+    body: dict[str, Any],
+) -> None:
+    """Job, role, index, event, exit code and message come as JSON; a second run tells again."""
+    for _ in range(2):
+        outcome = harness.run("notify", {"url": server.url, **args}, env)
+        assert outcome.failure is None
+    first, second = server.posted
+    if env is ENV:
+        assert (first.body["job"], first.body["role"], first.body["index"]) == (
+            "anna~mnist",
+            "worker",
+            3,
+        )
+    assert {k: first.body[k] for k in body} == body
+    assert sorted(first.body) == sorted(
+        ["id", "event", "job", "role", "index", "exit_code", "message", "text"]
+    )
+    assert first.headers["content-type"] == "application/json"
+    assert first.body["id"] != second.body["id"]
+
+
+def test_headers_and_address_may_be_secret(harness: Harness, server: Server) -> None:
+    """They reach the server, and nobody else."""
+    args = {"url": Secret(server.url), "headers": {"Authorization": Secret("Bearer abc")}}
+    server.answers = [(403, {})]
+    outcome = harness.run("notify", args, ENV)
+    assert server.posted[0].headers["authorization"] == "Bearer abc"
+    assert server.posted[0].path.endswith(HIDDEN)
+    assert outcome.result is not None
+    said = outcome.result.message + "".join(harness.log)
+    assert "the webhook at 127.0.0.1: it answered 403" in said
+    assert HIDDEN not in said
+    assert "abc" not in said
+
+
+# --- who does not listen -------------------------------------------------------------------------
+
+
+def test_the_same_is_told_until_somebody_listens(harness: Harness, server: Server) -> None:
+    """500, then 429 with a time to wait, then good: one message, three tries, one id."""
+    server.answers = [(500, {}), (429, {"Retry-After": "1"}), (204, {})]
+    began = time.monotonic()
+    outcome = harness.run("notify", {"url": server.url}, ENV)
+    assert time.monotonic() - began >= 1
+    assert outcome.result is not None
+    assert outcome.result.message == "start: told the webhook at 127.0.0.1"
+    assert len(server.posted) == 3
+    assert len({p.body["id"] for p in server.posted}) == 1
+    assert len(harness.log) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "tries", "kind", "says"),
+    [
+        ((503, {}), 2, "transient", "it answered 503"),
+        ((401, {}), 1, "permanent", "it answered 401"),
+        ((404, {}), 1, "permanent", "it answered 404"),
+        ((429, {"Retry-After": "86400"}), 1, "transient", "it answered 429"),
+        ((307, {"Location": "/elsewhere"}), 1, "permanent", "it answered 307, which sends elsewhere"),
+        (None, 2, "timeout", "did not answer within 200ms"),
+    ],
+    ids=["503", "401", "404", "429 for a day", "redirection", "hanging"],
+)  # fmt: skip
+def test_nobody_listens(
+    harness: Harness,
+    server: Server,
+    answer: tuple[int, dict[str, str]] | None,
+    tries: int,
+    kind: str,
+    says: str,
+) -> None:
+    """By default that fails nothing; with the policy, by its kind. Only what may heal is tried again."""
+    server.answers = [answer]
+    args = {"url": server.url, "tries": 2, "timeout": "200ms"}
+    outcome = harness.run("notify", args, FAILED)
+    assert outcome.result is not None
+    assert outcome.result.message.startswith("failure: told nobody; the webhook at 127.0.0.1: ")
+    assert says in outcome.result.message
+    assert len(server.posted) == tries
+    strict = harness.run("notify", {**args, "policy": "fail"}, FAILED)
+    assert strict.failure is not None
+    assert strict.failure.kind == kind
+    assert HIDDEN not in outcome.result.message + str(strict.failure) + "".join(harness.log)
+
+
+def test_a_redirection_gets_nothing(
+    harness: Harness, server: Server, servers: Callable[[], Server]
+) -> None:
+    """Another server learns neither the address nor what is told, nor that there was a token."""
+    other = servers()
+    server.answers = [(308, {"Location": other.url})]
+    args = {"url": server.url, "headers": {"Authorization": Secret("Bearer abc")}}
+    harness.run("notify", args, ENV)
+    assert len(server.posted) == 1
+    assert other.posted == []
+
+
+def test_nobody_is_there(harness: Harness, server: Server) -> None:
+    """A server that is gone fails nothing."""
+    server.close()
+    outcome = harness.run("notify", {"url": server.url, "tries": 1}, ENV)
+    assert outcome.result is not None
+    assert "the connection to 127.0.0.1" in outcome.result.message
+
+
+def test_the_handlers_time_bounds_it(harness: Harness, server: Server) -> None:
+    """With little time left it says what became of it before it would be stopped."""
+    server.answers = [None]
+    began = time.monotonic()
+    outcome = harness.run("notify", {"url": server.url}, ENV, deadline=began + 1.0)
+    assert time.monotonic() - began < 1.0
+    assert outcome.result is not None
+    assert "did not answer" in outcome.result.message
+
+
+# --- events, where there is no token --------------------------------------------------------------
+
+
+def test_no_token_is_no_event(harness: Harness, server: Server) -> None:
+    """Without a token there is nothing to do, and the webhook is told all the same."""
+    env = {**ENV, "PAIRUN_API_CREDENTIALS": "{tmp}/none"}
+    outcome = harness.run("notify", {"kubernetes": True}, env)
+    assert outcome.skip is not None
+    assert "no token is mounted" in outcome.skip.because
+    both = harness.run("notify", {"kubernetes": True, "url": server.url}, env)
+    assert both.result is not None
+    assert "told the webhook at 127.0.0.1; no token is mounted" in both.result.message
+
+
+def test_an_api_server_that_is_not_there_keeps_nobody_from_it(
+    harness: Harness, server: Server
+) -> None:
+    """The webhook is told though the API server cannot be, and the policy fails after that."""
+    folder = harness.tmp / "credentials"
+    folder.mkdir()
+    (folder / "token").write_text("abc")
+    env = {
+        **ENV, "PAIRUN_API_CREDENTIALS": str(folder), "FC_POD_NAME": "p", "FC_FRAMEWORK_NAMESPACE": "n",
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1",
+    }  # fmt: skip
+    args = {"kubernetes": True, "url": server.url, "tries": 1, "policy": "fail"}
+    outcome = harness.run("notify", args, env)
+    assert outcome.failure is not None
+    assert outcome.failure.message.startswith("the Pod's events: the connection to the API server")
+    assert len(server.posted) == 1
+
+
+def test_a_pod_that_does_not_know_itself(harness: Harness) -> None:
+    """Without name and namespace there is no Event."""
+    (harness.tmp / "token").write_text("abc")
+    outcome = harness.run("notify", {"kubernetes": True}, {"PAIRUN_API_CREDENTIALS": "{tmp}"})
+    assert outcome.result is not None
+    assert "does not know its name" in outcome.result.message
+
+
+# --- the rest ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ({}, "give 'url'"),
+        ({"url": "ftp://e.org"}, "http or https"),
+        ({"url": "http://user:s3cret@e.org/"}, "no user and no password"),
+        ({"url": "http://e.org:99999/"}, "a port that cannot be one"),
+        ({"url": "http://e.org", "headers": {"Host": "x"}}, "may not hold 'Host'"),
+        ({"url": "http://e.org", "headers": {"a\nb": "x"}}, "may not hold"),
+        ({"url": "http://e.org", "tries": 0}, "more than nothing"),
+    ],
+)
+def test_wrong_arguments(harness: Harness, args: dict[str, Any], says: str) -> None:
+    """What cannot work is said before anything runs, and shows no secret."""
+    (problem, *_) = harness.problems("notify", args)
+    assert says in problem.message
+    assert "s3cret" not in problem.message
+
+
+def test_a_review_tells_nobody(harness: Harness, server: Server) -> None:
+    """A review and a dry run send nothing; the contexts they have could not."""
+    args = {"url": server.url}
+    task = Task(id="notify", name="N", module="notify", args=args)
+    cls = load_module("notify", str(FILE))
+    for context in (ReviewContext({}, "/pai"), ProbeContext({}, str(harness.pai_dir))):
+        assert judge(task, cls, context).kind == "check"
+        with pytest.raises(RuntimeError, match="may only look"):
+            context.post(server.url, b"")
+        with pytest.raises(RuntimeError, match="may only look"):
+            context.post_api("/api/v1/namespaces/n/events", b"")
+    assert server.posted == []
+
+
+def test_fetch_still_only_reads(harness: Harness, server: Server) -> None:
+    """Whoever wants to send something takes `post`."""
+    context: HostContext = harness.context()
+    with pytest.raises(ValueError, match="not POST"):
+        context.fetch(server.url, method="POST")  # type: ignore[arg-type]
+
+
+def test_as_exit_handlers_of_a_job(tmp_path: Path, server: Server) -> None:
+    """A job's own handlers tell of its start and its failure, with the exit code of its command."""
+    tell = {"notify": {"url": server.url}}
+    job = {
+        "protocolVersion": 2, "name": "tell", "type": "job",
+        "prerequisites": [{"type": "dockerimage", "name": "i", "uri": "example.com/a/b:1"}],
+        "taskRoles": {"main": {
+            "instances": 1, "dockerImage": "i", "commands": ["exit 7"],
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0},
+        }},
+        "extras": {"pairun": {"runtime": [{
+            "append": None, "id": "tell", "name": "It is told", **tell,
+            "on_exit": [{"id": "told", "name": "The end is told", "event": "always", **tell}],
+        }]}},
+    }  # fmt: skip
+    policy = {"job_may": {"insert": {"runtime": ["notify"]}, "patch": "*"}}
+    (tmp_path / "root" / "playbooks").mkdir(parents=True)
+    (tmp_path / "root" / "playbooks" / "policy.yaml").write_text(yaml.safe_dump(policy))
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    done = subprocess.run(
+        [sys.executable, "-m", "pairun", "run", "job.yaml", "--root", "root"],
+        cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 7, done.stdout + done.stderr
+    start, end = (p.body for p in server.posted)
+    assert (start["event"], start["role"], start["index"]) == ("start", "main", 0)
+    assert (end["event"], end["exit_code"]) == ("failure", 7)
+    assert "the command ended with 7" in end["message"]

@@ -1,0 +1,125 @@
+"""Facts and barriers: one truth for all, and waits that end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from pairun.rendezvous.facts import Facts
+from pairun.rendezvous.refusals import NoKey, NotInTime, Refused
+from pairun.rendezvous.roster import JobKey
+from tests.rendezvous.conftest import JOB, KEY, WAIT_S, Gathering, Waiting
+
+Make = Callable[[int], Gathering]
+Background = Callable[[Callable[[], object]], Waiting]
+
+
+def test_the_first_writer_wins(gathering: Make, background: Background) -> None:
+    """However many write at once, all hear the same value, and so do those who wait."""
+    job = gathering(1)
+    job.lead()
+    waits = [background(lambda: job.facts().get("x", WAIT_S)) for _ in range(5)]
+    writes = [background(lambda n=n: job.facts().put("x", {"n": n}, WAIT_S)) for n in range(10)]  # type: ignore[misc]
+    found = [call.result() for call in (*waits, *writes)]
+    assert found == [found[0]] * 15
+    assert job.facts().put("x", None, WAIT_S) == found[0]
+    assert job.facts().put("x", 7, WAIT_S, replace=True) == 7
+    assert job.facts().get("x", WAIT_S) == 7
+
+
+def test_a_fact_that_nobody_sets_is_waited_for_in_vain(gathering: Make) -> None:
+    """The wait ends, and names the fact."""
+    job = gathering(1)
+    job.lead()
+    with pytest.raises(NotInTime, match="the fact x did not come in time") as e:
+        job.facts().get("x", 0.2)
+    assert [p.id for p in e.value.problems] == ["PR775"]
+
+
+def test_a_barrier_opens_when_all_have_come(gathering: Make, background: Background) -> None:
+    """To come twice counts once; an open barrier stays open; another count is refused."""
+    job = gathering(1)
+    job.lead()
+    for _ in range(2):
+        with pytest.raises(NotInTime, match="not all 3 came to the barrier b"):
+            job.facts().arrive("b", "one", 3, 0.2)
+    calls = [background(lambda w=w: job.facts().arrive("b", w, 3, WAIT_S)) for w in ("one", "two")]  # type: ignore[misc]
+    job.facts().arrive("b", "three", 3, WAIT_S)
+    for call in calls:
+        call.result()
+    job.facts().arrive("b", "late", 3, WAIT_S)
+    with pytest.raises(NotInTime):
+        job.facts().arrive("c", "one", 2, 0.2)
+    with pytest.raises(Refused, match="another count"):
+        job.facts().arrive("c", "two", 3, WAIT_S)
+
+
+def test_too_much_is_refused(gathering: Make) -> None:
+    """A value has a limit, and so has the number of facts."""
+    job = gathering(1)
+    job.lead(state=False)
+    with pytest.raises(Refused, match="too large"):
+        job.facts().put("x", "y" * 20_000, WAIT_S)
+    for n in range(1024):
+        job.facts().put(f"n{n}", n, WAIT_S)
+    with pytest.raises(Refused, match="too many names"):
+        job.facts().put("one more", 0, WAIT_S)
+
+
+def test_facts_of_another_attempt_are_refused(gathering: Make) -> None:
+    """An older Pod reads nothing of a newer attempt."""
+    job = gathering(1)
+    job.lead()
+    with pytest.raises(Refused, match="older attempt"):
+        job.facts(job=JobKey(JOB.uid, 0)).get("x", WAIT_S)
+
+
+def test_a_wait_survives_a_leader_that_starts_again(
+    gathering: Make, background: Background
+) -> None:
+    """Between init and the user's container nobody answers for a while."""
+    job = gathering(1)
+    _, port = job.lead()
+    waits = background(lambda: job.facts().get("x", WAIT_S))
+    job.facts().put("y", 1, WAIT_S)
+    job.stop()
+    job.lead(port=port)
+    job.facts().put("x", 2, WAIT_S)
+    assert waits.result() == 2
+    assert job.facts().get("y", WAIT_S) == 1
+
+
+def test_without_a_key_there_are_no_facts() -> None:
+    """Values are not taken from peers that cannot prove themselves."""
+    with pytest.raises(NoKey) as e:
+        Facts(("127.0.0.1", 1), JOB, None)
+    assert [p.id for p in e.value.problems] == ["PR778"]
+
+
+def test_what_is_not_the_leader_is_told() -> None:
+    """Nobody there, silence, and another protocol."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = silent.getsockname()
+        with pytest.raises(NotInTime, match="gave no answer"):
+            Facts(address, JOB, KEY).get("x", 0.2)
+    with pytest.raises(NotInTime, match="the leader was not reached: Connection refused"):
+        Facts(address, JOB, KEY).get("x", 0.2)
+
+
+def test_an_impostor_is_told(background: Background) -> None:
+    """Its answers are no values."""
+    with socket.create_server(("127.0.0.1", 0)) as impostor:
+
+        def lie() -> None:
+            peer, _ = impostor.accept()
+            with peer:
+                peer.sendall(b"PRZ1" + b"n" * 16 + b"\0\0\0\0\x02" + b"m" * 32 + b"{}")
+                while peer.recv(4096):
+                    pass
+
+        lies = background(lie)
+        with pytest.raises(NotInTime, match="what answers is not the leader"):
+            Facts(impostor.getsockname(), JOB, KEY).get("x", 0.15)
+        lies.result()

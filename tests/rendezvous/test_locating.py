@@ -1,0 +1,162 @@
+"""The leader's Pod is found with as few calls as can be, against a small API server."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from pairun.executor.apiserver import ApiServer
+from pairun.rendezvous.locating import LeaderPod, NotAllowed
+from pairun.rendezvous.ports import rendezvous_port
+
+PORTS = (15_000, 40_000)
+FOUND = ("10.1.2.3", rendezvous_port("uid-1", *PORTS))
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    """The leader's Pod."""
+    return {"metadata": {"uid": "uid-1", "resourceVersion": "7"}, "status": status}
+
+
+READY = pod(podIP="10.1.2.3")
+
+
+class FakeApi(http.server.ThreadingHTTPServer):
+    """Answers with what it is given, in order, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, Any]] = []
+        self.events: list[Any] = []
+        self.watch_status = 200
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One question."""
+
+    server: FakeApi
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        query = {k: v[0] for k, v in parse_qs(url.query).items()}
+        self.server.asked.append((url.path, query))
+        if "watch" in query:
+            lines = [json.dumps(e) for e in self.server.events]
+            self._say(self.server.watch_status, "\n".join(lines).encode() or b"{}")
+        else:
+            status, content = self.server.answers.pop(0)
+            data = content if isinstance(content, bytes) else json.dumps(content).encode()
+            self._say(status, data)
+
+    def _say(self, status: int, data: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """An API server."""
+    with FakeApi() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def search(api: FakeApi) -> Iterator[Callable[..., LeaderPod]]:
+    """Make what finds the leader."""
+    client = ApiServer(f"http://127.0.0.1:{api.server_port}")
+
+    def make(**how: Any) -> LeaderPod:
+        return LeaderPod(client, "ns", ports=PORTS, **(how or {"name": "job-worker-0"}))
+
+    yield make
+    client.close()
+
+
+def test_a_leader_that_is_there_costs_one_small_read(
+    api: FakeApi, search: Callable[..., LeaderPod]
+) -> None:
+    """Its address is in its Pod, its port follows from the Pod's UID."""
+    api.answers = [(200, READY)]
+    leader = search()
+    assert leader(30) == FOUND
+    assert api.asked == [("/api/v1/namespaces/ns/pods/job-worker-0", {})]
+    assert leader.calls == 1
+
+
+def test_a_leader_with_a_random_name_is_found_by_its_labels(
+    api: FakeApi, search: Callable[..., LeaderPod]
+) -> None:
+    """One Pod of a list is asked for."""
+    api.answers = [(200, {"items": [READY]})]
+    assert search(labels="pairun/job=a,pairun/role=b")(30) == FOUND
+    path, query = api.asked[0]
+    assert path == "/api/v1/namespaces/ns/pods"
+    assert query == {"labelSelector": "pairun/job=a,pairun/role=b"}
+
+
+@pytest.mark.parametrize(
+    "first", [(200, pod()), (404, {"kind": "Status"}), (200, pod(podIP="10.9.9.9", phase="Failed"))]
+)
+def test_a_leader_without_an_address_is_watched(
+    first: tuple[int, Any], api: FakeApi, search: Callable[..., LeaderPod]
+) -> None:
+    """A second call waits for the change, however long it takes; what is over does not count."""
+    gone = {"metadata": {"uid": "old", "deletionTimestamp": "now"}, "status": {"podIP": "10.9.9.9"}}
+    api.answers = [first]
+    api.events = [
+        {"type": "MODIFIED", "object": gone},
+        {"type": "DELETED", "object": pod(podIP="10.9.9.9")},
+        {"type": "BOOKMARK"},
+        {"type": "ADDED", "object": pod()},
+        {"type": "MODIFIED", "object": READY},
+    ]
+    leader = search()
+    assert leader(30) == FOUND
+    assert leader.calls == 2
+    path, query = api.asked[1]
+    assert path == "/api/v1/namespaces/ns/pods"
+    assert query["fieldSelector"] == "metadata.name=job-worker-0"
+    assert query.get("resourceVersion") == ("7" if first[0] == 200 else None)
+
+
+def test_where_watching_is_forbidden_it_is_asked_again(
+    api: FakeApi, search: Callable[..., LeaderPod]
+) -> None:
+    """A 403 of the watch is remembered; a reading one says so."""
+    api.answers = [(200, pod()), (503, b""), (200, b"no JSON"), (200, READY)]
+    api.watch_status = 403
+    leader = search()
+    assert leader(60) == FOUND
+    assert sum("watch" in query for _, query in api.asked) == 1
+
+
+@pytest.mark.parametrize(("status", "word"), [(403, "may not get"), (401, "no valid token")])
+def test_a_missing_right_is_said(
+    status: int, word: str, api: FakeApi, search: Callable[..., LeaderPod]
+) -> None:
+    """So that the caller can look another way."""
+    api.answers = [(status, {})]
+    with pytest.raises(NotAllowed, match=word):
+        search()(30)
+
+
+def test_a_search_ends_in_time(search: Callable[..., LeaderPod], api: FakeApi) -> None:
+    """What cannot be reached is no error here: the caller knows its deadline."""
+    api.answers = [(500, b"")]
+    assert search()(0.3) is None
