@@ -57,15 +57,21 @@ class Facts:
             said["replace"] = True
         return self._ask(said, timeout_s, f"the fact {name} was not written in time")["v"]
 
-    def get(self, name: str, timeout_s: float) -> Any:
+    def get(self, name: str, timeout_s: float, *, gone_s: float | None = None) -> Any:
         """Wait for a fact.
+
+        Args:
+            name: of the fact.
+            timeout_s: how long to wait.
+            gone_s: after so long without reaching the leader it is taken for gone; None waits on.
 
         Raises:
             NotInTime: nobody has set it, or the leader was not reached (PR775).
             Refused: the attempt is another one (PR776).
         """
         said = {"t": "get", "k": name}
-        return self._ask(said, timeout_s, f"the fact {name} did not come in time")["v"]
+        late = f"the fact {name} did not come in time"
+        return self._ask(said, timeout_s, late, gone_s=gone_s)["v"]
 
     def arrive(self, barrier: str, member: str, count: int, timeout_s: float) -> None:
         """Come to a barrier and wait until all have come; to come again counts once.
@@ -83,11 +89,15 @@ class Facts:
         said = {"t": "arrive", "k": barrier, "who": member, "of": count}
         self._ask(said, timeout_s, f"not all {count} came to the barrier {barrier} in time")
 
-    def _ask(self, said: Message, timeout_s: float, late: str) -> Message:
+    def _ask(
+        self, said: Message, timeout_s: float, late: str, *, gone_s: float | None = None
+    ) -> Message:
         end = time.monotonic() + timeout_s
         packed = pack({**said, "job": self._job.uid, "attempt": self._job.attempt})
         trouble, pause_s = "", _PAUSE_S
+        away_since: float | None = None
         while True:
+            began = time.monotonic()
             try:
                 answer = self._answer(packed, end)
                 match answer["t"]:
@@ -95,15 +105,20 @@ class Facts:
                         return answer
                     case "no" if answer.get("why") != "newer":
                         raise Refused(str(answer.get("why")))
-                trouble = "the leader was busy"
+                trouble, away_since = "the leader was busy", None
             except TimeoutError:
                 trouble = trouble or "the leader gave no answer"
             except OSError as e:
                 trouble = f"the leader was not reached: {e.strerror or e}"
+                # A connection that was held until it broke says that it was there.
+                held = time.monotonic() - began > 2 * _CONNECT_S
+                away_since = time.monotonic() if held else away_since or began
             except BadPeer as e:
                 trouble = f"what answers is not the leader: {e}"
             left_s = end - time.monotonic()
-            if left_s <= 0:
+            away_s = 0.0 if away_since is None else time.monotonic() - away_since
+            is_gone = gone_s is not None and away_s >= gone_s
+            if left_s <= 0 or is_gone:
                 raise NotInTime(f"{late} ({trouble})")
             time.sleep(min(left_s, pause_s * random.uniform(0.5, 1.0)))  # noqa: S311
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)

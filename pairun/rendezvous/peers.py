@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pairun.executor.peers import Verdict
     from pairun.executor.plan import RunOn
 
+GONE_S = 60.0
+"""After so many seconds without reaching the leader, an instance runs a task itself."""
+
 _MAX_KEY_BYTES = 4096
 _LEAST_KEY_BYTES = 16
 
@@ -86,7 +89,7 @@ class JobPeers(NamedTuple):
             Failure: it did not come in time, or cannot come.
         """
         try:
-            verdict = self.facts.get(topic, timeout_s)
+            verdict = self.facts.get(topic, timeout_s, gone_s=GONE_S)
         except PairunError as e:
             raise Transient(e.problems[0].message, fault="platform") from e
         if not isinstance(verdict, dict):

@@ -123,3 +123,13 @@ def test_an_impostor_is_told(background: Background) -> None:
         with pytest.raises(NotInTime, match="what answers is not the leader"):
             Facts(impostor.getsockname(), JOB, KEY).get("x", 0.15)
         lies.result()
+
+
+def test_a_leader_that_is_gone_is_not_waited_for() -> None:
+    """Where nobody listens for as long as the caller allows, the rest of the time is not used up."""
+    # An hour would be longer than any test may take.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        facts = Facts(bound.getsockname(), JOB, KEY)
+        with pytest.raises(NotInTime, match="the leader was not reached"):
+            facts.get("x", 3600.0, gone_s=0.1)

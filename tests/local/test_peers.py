@@ -1,0 +1,103 @@
+"""Instances that know each other: one runs a task for all, and the user's code has barriers."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+
+
+def test_one_runs_a_task_for_all(job: Any, start: Any) -> None:
+    """With `run_on: first_of_job` one command runs; every instance has the verdict before its own."""
+    look = {"append": None, "id": "look", "name": "Somebody looks", "run_on": "first_of_job"}
+    job.document["extras"] = {
+        "pairun": {"runtime": [{**look, "cmd": {"script": "echo I looked in $PWD"}}]}
+    }
+    job.role("chief", "pairun barrier wait end")
+    job.role("worker", "pairun barrier wait end", instances=2)
+    run = start()
+    assert run.end() == 0, run.text
+    assert [i for i in ("chief-0", "worker-0", "worker-1") if _looked(run, i)] == ["chief-0"]
+    for worker in ("worker-0", "worker-1"):
+        said = "\n".join(run.said(worker))
+        assert "look | chief-0 runs it for the others" in said
+        assert "ok       look" in said
+
+
+def _looked(run: Any, instance: str) -> bool:
+    return any("I looked in" in line for line in run.said(instance))
+
+
+def test_one_failure_is_everybodys(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
+    """What the first of the job finds wrong fails the others in the same way."""
+    outputs = [tmp_path / f"pairun-run/test/worker-{n}/output.log" for n in (0, 1)]
+    heard = " && ".join(f"grep -q 'chief-0: ' {path}" for path in outputs)
+    stay = {
+        "name": "Stay until the others have heard", "event": "failure",
+        "cmd": {"script": f"until {heard}; do sleep 0.02; done"}, "deadline": "30s",
+    }  # fmt: skip
+    look = {"append": None, "id": "look", "name": "Somebody looks", "run_on": "first_of_job"}
+    task = {**look, "cmd": {"script": "exit 9"}, "on_exit": [stay]}
+    job.document["extras"] = {"pairun": {"runtime": [task]}}
+    never = {"minFailedInstances": -1}
+    job.role("chief", "true", completion=never)
+    job.role("worker", "true", instances=2, completion=never)
+    run = start()
+    assert run.end() == 0, run.text  # nobody's failure fails this job
+    for worker in ("worker-0", "worker-1"):
+        said = "\n".join(run.said(worker))
+        assert "failed   look" in said
+        assert "chief-0: the script ended with exit code 9" in said
+        assert any(line.startswith(worker) and " 255 in " in line for line in run.lines)
+
+
+def test_a_barrier_for_the_users_code(job: Any, start: Any) -> None:
+    """Nobody goes on before all have come; a barrier that has opened stays open."""
+    job.role(
+        "chief", "echo before; pairun barrier wait ready; pairun barrier wait ready; echo past"
+    )
+    job.role("worker", "echo before; pairun barrier wait ready; echo past", instances=2)
+    job.document["taskRoles"]["chief"]["completion"] = {"minSucceededInstances": 1}
+    run = start()
+    assert run.end() == 0, run.text
+    lines = [line.split("|")[1].strip() for line in run.lines if "|" in line]
+    order = [line for line in lines if line in ("before", "past")]
+    assert order[:3] == ["before"] * 3
+
+
+def test_who_comes_to_a_barrier_alone(job: Any, start: Any) -> None:
+    """After the time given it ends with 124 and says how many were waited for."""
+    job.role("chief", "pairun barrier wait ready --timeout 200ms || echo it ended with $?")
+    job.role("worker", "sleep 60")
+    run = start()
+    assert run.end() == 0, run.text
+    said = "\n".join(run.said("chief-0"))
+    assert "it ended with 124" in said
+    assert "[PR775]" in said
+    assert "not all 2 came to the barrier" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("ready --count 3", "--count must be from 1 to 2"),
+        ("ready --timeout 20", "did you mean '20s'?"),
+    ],
+)
+def test_wrong_words(job: Any, start: Any, words: str, says: str) -> None:
+    """What cannot be is said at once, with exit code 2."""
+    job.role("w", f"pairun barrier wait {words} || echo it ended with $?", instances=2)
+    run = start()
+    assert run.end() == 0, run.text
+    assert says in run.text
+    assert "it ended with 2" in run.text
+
+
+def test_alone_there_is_nobody_to_meet(job: Any, start: Any) -> None:
+    """A job of one instance says so, instead of waiting."""
+    job.role("w", "pairun barrier wait ready || echo it ended with $?")
+    run = start()
+    assert run.end() == 0, run.text
+    assert "[PR779]" in run.text
+    assert "it ended with 1" in run.text
