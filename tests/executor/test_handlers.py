@@ -49,6 +49,18 @@ def test_events(here: Any, event: str) -> None:
     assert ran(here) == ["always", event]
 
 
+def test_handlers_are_told_how_it_ended(here: Any) -> None:
+    """Event, exit code and message stand in variables, without secrets and without a NUL."""
+    here.secrets.append("hunter2")
+    say = "[print(n, repr(v)) for n, v in sorted(ctx.env.items()) if n[:8] in ('PAIRUN_E', 'PAIRUN_M')]"
+    fails = "from pairun.module import Permanent; raise Permanent('no hunter2\\0 here')"
+    here.run(here.task("a", on_exit=(handler(here, "h", say),)), here.task("b", fails))
+    lines = [e["line"] for e in here.of("output") if e["task"] == "h"]
+    assert lines == [
+        "PAIRUN_EVENT 'failure'", "PAIRUN_EXIT_CODE '1'", "PAIRUN_MESSAGE 'b: no ****** here'",
+    ]  # fmt: skip
+
+
 def test_skipped_and_unusable_tasks_register_none(here: Any) -> None:
     """A task without an attempt has nothing to undo."""
     here.run(
