@@ -157,7 +157,8 @@ def _keywords(task: Task) -> Iterator[str]:
     if task.failure_policy == "ignore":
         yield "a failure is ignored"
     if task.run_on != "all":
-        yield f"the {task.run_on.replace('_', ' ')} runs it for the others"
+        whose = task.run_on.removeprefix("first_of_")
+        yield f"the first of the {whose} runs it for the others"
     for kind, code in task.exit_codes.items():
         yield f"{kind} exits with {code}"
 

@@ -57,7 +57,7 @@ def test_a_documented_command_does_what_the_page_shows(
     command: str, code: int, shown: list[str], tmp_path: pathlib.Path
 ) -> None:
     """A command typed as documented exits and prints as documented."""
-    for name in ("examples", "playbooks", "plugin_specs"):
+    for name in ("examples", "playbooks", "plugin_specs", "deploy"):
         shutil.copytree(ROOT / name, tmp_path / name)
     env = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
     for name in ("PAIRUN_PATH", "PAI_CONFIG_DIR"):

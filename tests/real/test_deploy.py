@@ -1,0 +1,58 @@
+"""What an operator applies, on a real API server."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
+NAMESPACE = "pairun-deploy"
+
+
+@pytest.fixture
+def kubectl(api_server: Any) -> Iterator[Any]:
+    """kubectl as the administrator, in a namespace of its own."""
+
+    def run(*argv: str, stdin: str | None = None) -> str:
+        command = ["kubectl", "--kubeconfig", api_server["KUBECONFIG"], *argv]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 or done.stdout.strip() == "no", done.stderr
+        return done.stdout
+
+    run("create", "namespace", NAMESPACE)
+    yield run
+    run("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@pytest.mark.parametrize("folder", ["base", "exit-spec", "frameworks"])
+def test_the_account_may_do_what_it_must_and_no_more(
+    kubectl: Any, tmp_path: pathlib.Path, folder: str
+) -> None:
+    """Applied to a namespace of one's own: Pods, with `frameworks` also Frameworks, no Secrets."""
+    (tmp_path / "deploy").symlink_to(DEPLOY)
+    overlay = {"namespace": NAMESPACE, "resources": [f"deploy/{folder}"]}
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    kubectl("apply", "-k", str(tmp_path))
+    kubectl("apply", "-k", str(tmp_path))  # a second time changes nothing
+    who = f"--as=system:serviceaccount:{NAMESPACE}:runtime-account"
+
+    def may(verb: str, resource: str) -> bool:
+        answer = kubectl("auth", "can-i", verb, resource, who, "-n", NAMESPACE)
+        return bool(answer.strip() == "yes")
+
+    assert [v for v in ("get", "list", "watch", "create", "delete") if may(v, "pods")] == [
+        "get", "list", "watch",
+    ]  # fmt: skip
+    assert may("get", "frameworks.frameworkcontroller.microsoft.com") == (folder == "frameworks")
+    assert not may("get", "secrets")
+    found = kubectl(
+        "get", "configmap", "runtime-exit-spec-configuration", "-n", NAMESPACE, "-o", "json"
+    )
+    files = set(json.loads(found)["data"])
+    expected = {"init.yaml", "runtime.yaml", "policy.yaml"}
+    assert files == expected | ({"runtime-exit-spec.yaml"} if folder == "exit-spec" else set())
