@@ -522,6 +522,11 @@ _kinds(
         "Make the job's objects with `pairun manifest`, which adds a Secret with a key.",
     ),
     (
+        "PR779",
+        "instances that do not know each other",
+        "See docs/rendezvous.md: it takes several instances, and the job's key.",
+    ),
+    (
         "PR780",
         "an engine that cannot run the job as it is",
         "Choose another engine, or change the job; see docs/kubernetes.md.",
@@ -566,6 +571,24 @@ _kinds(
         "PR789",
         "no such job in the cluster, or one already",
         "See the name, the namespace and the context.",
+    ),
+    ("PR790", "unknown key in rules of the diagnosis", "See docs/diagnosis.md for the keys."),
+    ("PR791", "a value of the wrong kind in rules of the diagnosis", "Correct the value."),
+    ("PR792", "missing in rules of the diagnosis", "Add what is named."),
+    (
+        "PR793",
+        "rules of the diagnosis name a rule that there is not",
+        "Correct the name, or remove it; `pairun doc failures` lists the classes.",
+    ),
+    (
+        "PR794",
+        "a rule of the diagnosis that cannot be used",
+        "Correct the pattern or the sample that is named; the rule is left out until then.",
+    ),
+    (
+        "PR795",
+        "no class of failure has an exit code",
+        "Give some in a content root: exit_codes in a file of its folder diagnosis.",
     ),
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),

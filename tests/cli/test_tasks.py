@@ -43,6 +43,10 @@ def undo(name: str, script: str | None = None, **more: Any) -> Task:
     return cmd(name, f"echo {name}" if script is None else script, events=EVENTS, **more)
 
 
+QUESTION = {"event": "success", "exit_code": 0, "message": "", "deadline_s": None}
+"""What PID 1 asks of the handlers, without the state."""
+
+
 class Tasks:
     """One ``pairun tasks`` on a volume."""
 
@@ -122,7 +126,8 @@ class Tasks:
         self, state: Mapping[str, Any], event: str, deadline_s: float | None = None
     ) -> Any:
         """Run the exit handlers; returns their answer."""
-        self.start("handlers", {"event": event, "deadline_s": deadline_s, "state": state})
+        asked = {**QUESTION, "event": event, "deadline_s": deadline_s, "state": state}
+        self.start("handlers", asked)
         return self.end()
 
     def close(self) -> None:
@@ -244,7 +249,7 @@ def test_handlers(tasks: Tasks) -> None:
         "results": {},
         "environment": {"A": "1", "B": None},
     }
-    tasks.start("handlers", {"event": "success", "deadline_s": None, "state": state}, B="set")
+    tasks.start("handlers", {**QUESTION, "state": state}, B="set")
     assert tasks.end() == {"failed": False, "message": ""}
     said = [x.split("| ")[1] for x in tasks.all_lines() if "|" in x]
     assert said[:2] == ["of_command", "h2"]
@@ -273,7 +278,7 @@ def test_a_signal_during_handlers(tasks: Tasks) -> None:
     hang = undo("h2", "echo up; trap '' TERM; sleep 60 & wait; wait", failure_policy="ignore")
     tasks.plan(cmd("a", "", on_exit=(undo("h1"), hang)))
     state = {"registered": ["h1", "h2"], "results": {}, "environment": {}}
-    question = {"event": "success", "deadline_s": None, "state": state}
+    question = {**QUESTION, "state": state}
     process = tasks.start("handlers", question, PAIRUN_GRACE="2s")
     tasks.line("| up")
     process.send_signal(signal.SIGTERM)
