@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[2]
 NFS = {"type": "nfs", "server": "127.0.0.1", "export": "/data", "path": "{tmp}/mnt"}
 LOCAL = {"type": "local", "source": "{tmp}/source", "path": "{tmp}/mnt"}
 S3 = {"type": "s3", "bucket": "team", "access_key": "k", "secret_key": "s", "path": "{tmp}/mnt"}
+STORE = {"type": "rclone", "settings": {"type": "local"}, "remote": "{tmp}", "path": "{tmp}/mnt"}
+TOOLS = ROOT / "build" / "bundle" / "tools"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
@@ -51,7 +53,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"type": "ntfs", "path": "/x"}, "'type' must be one of nfs, samba"),
     ({"path": "/x"}, "'type' must be one of"),
     ({"type": "nfs", "path": "/x"}, "'server' is missing"),
-    ({"type": "volume"}, "'path' is missing"),
+    ({"type": "local", "source": "/x"}, "'path' is missing"),
     ({**NFS, "password": "x"}, "a storage of type nfs has no 'password'"),
     ({**NFS, "path": "mnt"}, "'path' must be an absolute path"),
     ({**NFS, "path": "/"}, "'path' must be an absolute path below /"),
@@ -64,7 +66,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**NFS, "options": ["addr=1.2.3.4"]}, "the option 'addr' is not yours to set"),
     ({**NFS, "read_only": "yes"}, "'read_only' must be true or false"),
     ({**NFS, "export": "/a\nb"}, "'export' has a line end"),
-    ({"type": "volume", "path": "/x", "subdir": "y"}, "'subdir' is not for it"),
     ({"type": "local", "source": "data", "path": "/x"}, "'source' must be an absolute path"),
     ({"type": "samba", "server": "h", "share": "s", "password": "a\nb", "path": "/x"},
      "'password' has a line end"),
@@ -103,7 +104,7 @@ def test_without_storages_there_is_nothing_to_do(harness: Harness) -> None:
     """The task is skipped with the reason."""
     skip = harness.run("mount_storage", {}).skip
     assert skip is not None
-    assert "volumes of the Pod" in skip.because
+    assert "no storage is named" in skip.because
 
 
 # --- directories, which need no server ------------------------------------------------------------
@@ -143,9 +144,6 @@ TABLE: list[dict[str, Any]] = [
     {"what": "a name that leads elsewhere",
      "args": {"storages": [{**LOCAL, "subdir": "%user"}], "user": "../x"}, "failure": "permanent",
      "says": "is no name of a directory"},
-    {"what": "a volume that is not there", "args": {"storages": [{"type": "volume",
-     "path": "{tmp}/mnt"}]}, "failure": "permanent", "fault": "platform",
-     "says": "the platform has mounted nothing at {tmp}/mnt"},
     {"what": "nothing to unmount", "args": {"storages": [LOCAL], "state": "absent"},
      "files": {"{tmp}/source/a": "1"}, "verdict": "no_change"},
     {"what": "a file of storages that nobody left", "args": {"file": "{tmp}/none.json"},
@@ -247,22 +245,6 @@ def test_two_paths_to_one_directory_are_one_mount_point(harness: Harness) -> Non
 
 
 @needs_root
-def test_a_volume_that_is_mounted_passes(harness: Harness) -> None:
-    """The platform's mount is looked at and left alone."""
-    (harness.tmp / "source").mkdir()
-    harness.run("mount_storage", {"storages": [LOCAL]})
-    volume = {"type": "volume", "path": "{tmp}/mnt"}
-    outcome = harness.run("mount_storage", {"storages": [volume]})
-    assert outcome.verdict is not None
-    assert outcome.verdict.kind == "no_change"
-    harness.run("mount_storage", {"storages": [volume], "state": "absent"})
-    assert mounted(harness) == ["/mnt"]
-    failure = harness.run("mount_storage", {"storages": [{**volume, "read_only": True}]}).failure
-    assert failure is not None
-    assert "already mounted for writing" in failure.message
-
-
-@needs_root
 def test_the_storages_of_a_file_are_mounted(harness: Harness) -> None:
     """They are those that storage_config left, and names are filled in here."""
     (harness.tmp / "source" / "al").mkdir(parents=True)
@@ -271,6 +253,21 @@ def test_the_storages_of_a_file_are_mounted(harness: Harness) -> None:
     (harness.tmp / "file").write_text(json.dumps([{**storage, "subdir": "%USER"}]))
     harness.run("mount_storage", {"file": "{tmp}/file", "user": "al"})
     assert (harness.tmp / "mnt" / "a").read_text() == "1"
+
+
+@needs_root
+def test_variables_in_a_file_are_filled_in(harness: Harness) -> None:
+    """As the shell did that once mounted them; one that is not set is named."""
+    (harness.tmp / "source" / "al").mkdir(parents=True)
+    storage = {"type": "local", "source": f"{harness.tmp}/source/${{PAI_USER_NAME}}",
+               "path": f"{harness.tmp}/$WHERE"}  # fmt: skip
+    (harness.tmp / "file").write_text(json.dumps([storage]))
+    failure = harness.run("mount_storage", {"file": "{tmp}/file"}, {"WHERE": "mnt"}).failure
+    assert failure is not None
+    assert "the variable PAI_USER_NAME in 'source' is not set" in failure.message
+    env = {"WHERE": "mnt", "PAI_USER_NAME": "al"}
+    harness.run("mount_storage", {"file": "{tmp}/file"}, env)
+    assert mounted(harness) == ["/mnt"]
 
 
 # --- this kernel, and containers with fewer rights -------------------------------------------------
@@ -290,12 +287,14 @@ def test_a_kernel_without_the_file_system_is_named(harness: Harness) -> None:
 
 @needs_root
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
-@pytest.mark.parametrize("storage", [NFS, LOCAL], ids=["nfs", "local"])
+@pytest.mark.parametrize("storage", [NFS, LOCAL, STORE], ids=["nfs", "local", "rclone"])
 def test_a_container_that_may_not_mount_is_told_what_it_lacks(
     harness: Harness, storage: Mapping[str, Any]
 ) -> None:
     """Root without CAP_SYS_ADMIN, as root is in most containers, reads that name."""
     (harness.tmp / "source").mkdir()
+    if storage is STORE and not (TOOLS / "rclone").exists():
+        pytest.skip("needs bundle/rclone.sh")
     code = """
 import json, sys
 from tests.modules.conftest import Harness
@@ -303,12 +302,13 @@ from pathlib import Path
 harness = Harness.__new__(Harness)
 harness.tmp, harness.log = Path(sys.argv[1]), []
 harness.pai_dir = harness.tmp / "pai"
-failure = harness.run("mount_storage", {"storages": [json.loads(sys.argv[2])]}).failure
+args, env = {"storages": [json.loads(sys.argv[2])]}, {"PAIRUN_TOOLS": sys.argv[3]}
+failure = harness.run("mount_storage", args, env).failure
 print(failure.kind, failure.message, failure.hint)
 """
     argv = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", code]
     done = subprocess.run(
-        [*argv, str(harness.tmp), json.dumps(storage)],
+        [*argv, str(harness.tmp), json.dumps(storage), str(TOOLS)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.startswith("permanent this container may not mount"), done.stderr

@@ -36,7 +36,7 @@ phase: runtime
 tasks:
   - id: mount_storage
     name: The storage is mounted
-    mount_storage: {configs: [data]}
+    volume_check: {paths: [/mnt/data]}
   - id: warm
     name: Warm up
     cmd: {argv: [a, b], ok_codes: [0, 1]}

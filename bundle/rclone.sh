@@ -1,0 +1,118 @@
+#!/bin/bash
+# Builds the tools that mount object stores in any image, as static programs from Debian's sources:
+# rclone, with the stores below and no others, and the fusermount that it asks for a mount.
+#
+# usage: bundle/rclone.sh [--update] [--output FOLDER]      (as root, on Debian 12)
+#
+#   --update    ask Debian for newer sources first; a cache without versions always does
+#   --output    where the programs go; build/bundle/tools by default
+#
+# PAIRUN_BUNDLE_CACHE (build/bundle-cache) keeps them, named by a digest of what they depend on.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "$0")" && pwd)
+ROOT=$(dirname "$HERE")
+CACHE=${PAIRUN_BUNDLE_CACHE:-$ROOT/build/bundle-cache}/rclone
+OUTPUT=$ROOT/build/bundle/tools
+UPDATE=''
+# `mount` needs them, `lsf` checks that a store answers; sftp and webdav are what people have.
+BACKENDS="azureblob b2 ftp googlecloudstorage hdfs http local s3 sftp swift webdav"
+COMMANDS="lsf mount version"
+
+say() { echo "bundle: $*" >&2; }
+die() { echo "bundle: error: $*" >&2 && exit 1; }
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --update) UPDATE=1 ;;
+    --output) OUTPUT=$(realpath -m "${2:?--output needs a folder}") && shift ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" && exit 2 ;;
+  esac
+  shift
+done
+
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000} LC_ALL=C TZ=UTC
+unset CFLAGS CPPFLAGS LDFLAGS MAKEFLAGS GOFLAGS
+umask 022
+
+quietly() { # what a command prints is shown only when it fails
+  "$@" >"$CACHE/log" 2>&1 || {
+    tail -n 40 "$CACHE/log" | cut -c 1-500 >&2
+    die "this failed: $(echo "$*" | cut -c 1-200)"
+  }
+}
+
+. "$HERE/sources.sh"
+SOURCE_PACKAGES="rclone fuse3"
+BUILD_PACKAGES="build-essential ca-certificates dpkg-dev golang-go linux-libc-dev musl-dev musl-tools patch xz-utils"
+
+mkdir -p "$CACHE" "$OUTPUT"
+CACHE=$(cd "$CACHE" && pwd)
+exec 9>"$CACHE/lock"
+flock 9
+if [ -n "$UPDATE" ] || [ ! -e "$CACHE/versions" ]; then update_versions; fi
+
+inputs() { cat "$CACHE/versions" "$HERE"/{rclone,sources}.sh "$HERE/gcc-musl" && dpkg --print-architecture; }
+DIGEST=$(inputs | sha256sum | cut -c1-16)
+BUILD=$CACHE/$DIGEST
+
+build_rclone() (
+  local source=$BUILD/go/src/github.com/rclone/rclone library
+  # The libraries that it is made of are packages of their own, with source in them.
+  # shellcheck disable=SC2046 # a list of words
+  BUILD_PACKAGES=$(sed -n '/^Build-Depends:/,/^[A-Z].*:/p' "$BUILD/rclone/debian/control" |
+    grep -oE 'golang-[a-z0-9.-]+-dev' | sort -u | tr '\n' ' ')
+  install_build_packages
+  say "building rclone"
+  mkdir -p "$(dirname "$source")" "$BUILD/rclone/pairun"
+  mv "$BUILD/rclone" "$source"
+  {
+    echo 'package main'
+    echo 'import ('
+    for library in $BACKENDS; do echo "_ \"github.com/rclone/rclone/backend/$library\""; done
+    for library in $COMMANDS; do echo "_ \"github.com/rclone/rclone/cmd/$library\""; done
+    echo '"github.com/rclone/rclone/cmd"'
+    echo ')'
+    echo 'func main() { cmd.Main() }'
+  } >"$source/pairun/main.go"
+  cd "$source"
+  GO111MODULE=off CGO_ENABLED=0 GOPATH=$BUILD/go:/usr/share/gocode GOCACHE=$BUILD/cache \
+    quietly go build -trimpath -ldflags '-s -w -buildid=' -o "$BUILD/rclone.new" ./pairun
+)
+
+build_fusermount() (
+  say "building fusermount"
+  cd "$BUILD/fuse3"
+  # What meson would find out; the file that names users' mounts (mtab) is not for containers.
+  cat >util/fuse_config.h <<'END'
+#define PACKAGE_VERSION "3"
+#define IGNORE_MTAB 1
+END
+  quietly "$HERE/gcc-musl" -static -Os -s -DFUSE_CONF='"/etc/fuse.conf"' -D_FILE_OFFSET_BITS=64 \
+    -DFUSE_USE_VERSION=30 -Iutil -Ilib -Iinclude -o "$BUILD/fusermount.new" \
+    util/fusermount.c lib/mount_util.c
+)
+
+if [ ! -e "$BUILD/complete" ]; then
+  install_build_packages
+  rm -rf "$BUILD"
+  mkdir -p "$BUILD/kernel-headers"
+  ln -s /usr/include/linux /usr/include/asm-generic "$BUILD/kernel-headers/"
+  ln -s "/usr/include/$(uname -m)-linux-gnu/asm" "$BUILD/kernel-headers/asm"
+  export BUNDLE_BUILD=$BUILD BUNDLE_TRIPLET
+  BUNDLE_TRIPLET=$(uname -m)-linux-musl
+  while read -r package version; do
+    unpack_source "$package" "$version"
+  done <"$CACHE/versions"
+  build_fusermount
+  build_rclone
+  chmod -R u+w "$BUILD/go"
+  rm -rf "$BUILD/go" "$BUILD/cache" "$BUILD/fuse3"
+  mv "$BUILD/rclone.new" "$BUILD/rclone"
+  mv "$BUILD/fusermount.new" "$BUILD/fusermount"
+  touch "$BUILD/complete"
+fi
+touch "$BUILD"
+find "$CACHE" -mindepth 1 -maxdepth 1 -type d -regex '.*/[0-9a-f]+' -mtime +7 -exec rm -rf {} +
+install -m 755 "$BUILD/rclone" "$BUILD/fusermount" "$OUTPUT/"
+say "$OUTPUT: rclone $(stat -c %s "$OUTPUT/rclone"), fusermount $(stat -c %s "$OUTPUT/fusermount") bytes"

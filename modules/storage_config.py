@@ -1,0 +1,202 @@
+"""Read what a cluster keeps of its users' storages, for mount_storage."""
+
+from __future__ import annotations
+
+import base64
+import json
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pairun.module import (
+    Context,
+    Permanent,
+    Result,
+    StateModule,
+    Verdict,
+    arg,
+    define,
+    no_change,
+    will_change,
+)
+
+_CONFIGS = "storage-config"
+_SERVERS = "storage-server"
+_GRANT = "grant the service account 'get' on the secrets storage-config and storage-server there"
+
+Record = Mapping[str, Any]
+
+
+@define
+class StorageConfig(StateModule):
+    """Leave the storages that a job may use in a file, for root alone.
+
+    They stand in two Secrets of the cluster, as OpenPAI's administrators wrote them:
+    ``storage-config`` says what each storage mounts, ``storage-server`` how its servers are reached.
+    """
+
+    phases = ("init",)
+    privileges = "get on the secrets storage-config and storage-server"
+    example = """storage_config: {names: [data], allowed: '["data"]', path: /tmp/storages.json}"""
+
+    path: str = arg("The file.")
+    names: list[str] = arg("The storages; those that are the default, without any.", factory=list)
+    allowed: str | None = arg(
+        "The names that the job may use, as a JSON list; the platform's STORAGE_CONFIGS.",
+        default=None,
+    )
+    namespace: str = arg("Where the secrets stand.", default="pai-storage")
+
+    def probe(self, ctx: Context) -> tuple[bytes, bool]:
+        """The content that the file shall have, and whether it has it.
+
+        Raises:
+            Permanent: a storage may not be used, is not there, or is not understood.
+        """
+        allowed = self._allowed()
+        configs = self._secret(ctx, _CONFIGS)
+        servers = self._secret(ctx, _SERVERS)
+        storages = [
+            _entry(mount, servers, name)
+            for name in self._chosen(configs, allowed)
+            for mount in _listed(configs[name], "mountInfos", name)
+        ]
+        paths = [posixpath.normpath(str(s["path"])) for s in storages]
+        for path in paths:
+            if paths.count(path) > 1:
+                raise Permanent(f"two storages at one mount point: {path}", fault="user")
+        data = json.dumps(storages).encode()
+        stat = ctx.stat(self.path)
+        there = stat is not None and stat.mode == 0o600 and ctx.read_file(self.path) == data
+        return data, there
+
+    def _allowed(self) -> list[str]:
+        try:
+            found = json.loads(self.allowed or "[]")
+        except ValueError:
+            found = None
+        if not isinstance(found, list):
+            raise Permanent("'allowed' is no JSON list of names", fault="platform")
+        return [str(n) for n in found]
+
+    def _chosen(self, configs: Mapping[str, Record], allowed: list[str]) -> list[str]:
+        for name in self.names:
+            if name not in allowed:
+                hint = f"allowed are: {', '.join(sorted(allowed)) or 'none'}"
+                raise Permanent(f"this job may not use the storage {name}", fault="user", hint=hint)
+            if name not in configs:
+                raise Permanent(f"there is no storage {name} in {_CONFIGS}", fault="platform")
+        if self.names:
+            return list(dict.fromkeys(self.names))
+        default = [n for n in configs if n in allowed and configs[n].get("default") is True]
+        if not default:
+            raise Permanent("no storage is named, and none is the default", fault="user")
+        return default
+
+    def _secret(self, ctx: Context, name: str) -> dict[str, Record]:
+        """The records in a Secret; each value is a JSON document."""
+        path = f"/api/v1/namespaces/{self.namespace}/secrets/{name}"
+        body = ctx.ask_api(path, max_bytes=4 * 1024 * 1024)
+        if body is None:
+            said = f"there is no secret {name} in the namespace {self.namespace}"
+            raise Permanent(said, fault="platform", hint=_GRANT)
+        try:
+            data = json.loads(body).get("data") or {}
+            found = {n: json.loads(base64.b64decode(text)) for n, text in data.items()}
+        except (ValueError, TypeError, AttributeError):
+            found = {"": None}
+        if not all(isinstance(v, dict) for v in found.values()):
+            # Not a word of what it is: it holds passwords.
+            raise Permanent(f"the secret {name} holds something else than JSON", fault="platform")
+        return found
+
+    def plan(self, state: tuple[bytes, bool]) -> Verdict:
+        """Compare."""
+        return no_change("it is there") if state[1] else will_change(f"write {self.path}")
+
+    def apply(self, ctx: Context) -> Result:
+        """Write it, for this user alone."""
+        data, _ = self.probe(ctx)
+        ctx.make_dir(posixpath.dirname(self.path), 0o700)
+        ctx.write_file(self.path, data, 0o600)
+        count = len(json.loads(data))
+        return Result(message=f"{count} to mount")
+
+
+def _listed(record: Record, key: str, name: str) -> list[Record]:
+    found = record.get(key)
+    if not isinstance(found, list) or not all(isinstance(f, dict) for f in found):
+        raise Permanent(f"the storage {name} in {_CONFIGS} has no list {key}", fault="platform")
+    return found
+
+
+def _entry(mount: Record, servers: Mapping[str, Record], name: str) -> dict[str, Any]:
+    """One mount of a storage, as mount_storage takes it."""
+    called = str(mount.get("server"))
+    server = servers.get(called)
+    if server is None:
+        said = f"the storage {name} names the server {called}, which is not in {_SERVERS}"
+        raise Permanent(said, fault="platform")
+    kind = str(server.get("type")).lower()
+    if kind not in _KINDS:
+        said = f"the server {called} is of the type {kind}, which cannot be mounted"
+        raise Permanent(said, fault="platform")
+    try:
+        own = dict(_KINDS[kind](server))
+        path = mount["mountPoint"]
+    except KeyError as e:
+        said = f"{e.args[0]!r} is missing in the storage {name} or its server {called}"
+        raise Permanent(said, fault="platform") from e
+    return {
+        "type": kind,
+        "path": path,
+        "subdir": str(mount.get("path") or "").strip("/"),
+        "read_only": str(mount.get("permission", "")).lower() in ("ro", "r", "read", "readonly"),
+        **{n: v for n, v in own.items() if v not in (None, "")},
+    }
+
+
+def _nfs(server: Record) -> Iterator[tuple[str, Any]]:
+    yield "server", server["address"]
+    yield "export", server["rootPath"]
+
+
+def _samba(server: Record) -> Iterator[tuple[str, Any]]:
+    yield "server", server["address"]
+    yield "share", str(server["rootPath"]).strip("/")
+    yield "username", server.get("userName")
+    yield "password", server.get("password")
+    yield "domain", server.get("domain")
+
+
+def _azurefile(server: Record) -> Iterator[tuple[str, Any]]:
+    if server.get("proxy"):
+        hint = "let the node reach the file share's port 445"
+        raise Permanent(
+            "a proxy in front of azurefile is not supported", fault="platform", hint=hint
+        )
+    # What OpenPAI calls the data store is the server's address.
+    yield "server", re.sub(r"^(https?:)?//|/.*$", "", str(server.get("dataStore") or ""))
+    yield "share", server["fileShare"]
+    yield "account", server["accountName"]
+    yield "key", server["key"]
+
+
+def _azureblob(server: Record) -> Iterator[tuple[str, Any]]:
+    yield "container", server["containerName"]
+    yield "account", server["accountName"]
+    yield "key", server["key"]
+
+
+def _hdfs(server: Record) -> Iterator[tuple[str, Any]]:
+    yield "namenode", f"{server['namenode']}:{server.get('port') or 8020}"
+
+
+_KINDS: dict[str, Callable[[Record], Iterator[tuple[str, Any]]]] = {
+    "nfs": _nfs,
+    "samba": _samba,
+    "azurefile": _azurefile,
+    "azureblob": _azureblob,
+    "hdfs": _hdfs,
+}

@@ -1,0 +1,60 @@
+"""Check the volumes that the platform has mounted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pairun.module import (
+    CheckModule,
+    Context,
+    Duration,
+    Permanent,
+    Result,
+    TimedOut,
+    Transient,
+    arg,
+    define,
+)
+
+
+@define
+class VolumeCheck(CheckModule):
+    """Check that volumes are mounted, and that their servers answer.
+
+    A command that works on a directory where nothing is mounted loses its results with the
+    container, and one whose file server hangs says nothing about it.
+    """
+
+    phases = ("runtime",)
+    example = "volume_check: {paths: [/mnt/data]}"
+
+    paths: list[str] = arg("Where they must be mounted.")
+    answer_within: Duration = arg("How long each may take to answer.", default=Duration(10.0))
+
+    def require(self) -> Iterator[str]:
+        """Paths are absolute."""
+        yield from (f"'paths' must be absolute, not {p}" for p in self.paths if p[:1] != "/")
+
+    def check(self, ctx: Context) -> Result:
+        """Look at each.
+
+        Raises:
+            Permanent: nothing is mounted there.
+            TimedOut: what is mounted does not answer.
+            Transient: it answers with an error.
+        """
+        mounted = {m.target for m in ctx.mounts()}
+        for path in self.paths:
+            try:
+                if ctx.real_path(path, timeout_s=self.answer_within) not in mounted:
+                    said = f"the platform has mounted nothing at {path}"
+                    raise Permanent(said, fault="platform")
+                ctx.free_bytes(path, timeout_s=self.answer_within)
+            except TimedOut:
+                said = f"what is mounted at {path} does not answer within {self.answer_within:g}s"
+                hint = "its server, or the way to it, hangs"
+                raise TimedOut(said, fault="platform", hint=hint) from None
+            except OSError as e:
+                said = f"what is mounted at {path} does not work: {e.strerror}"
+                raise Transient(said, fault="platform") from e
+        return Result(message=f"{', '.join(self.paths)}")
