@@ -8,8 +8,9 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
-from pairun.cli.doc_pages import module_lines, plugin_lines
+from pairun.cli.doc_pages import failure_lines, module_lines, plugin_lines
 from pairun.cli.main import COMMANDS, parser_of
+from pairun.diagnose.classes import CLASSES
 from pairun.errors import CATALOGUE
 from pairun.executor import journal
 from pairun.playbook.content import Content, built_in_root
@@ -64,6 +65,22 @@ def errors() -> Iterator[str]:
     yield "|---|---|---|"
     for id_, kind in CATALOGUE.items():
         yield f"| `{id_}` | {kind.title} | {kind.advice.replace('|', '&#124;')} |"
+
+
+def failures(content: Content) -> Iterator[str]:
+    """The reference of the failure diagnosis."""
+    yield "# Classes of failures\n"
+    yield "What `pairun diagnose` and the exit summary say; how they come to it:"
+    yield "[diagnosis](../diagnosis.md).\n"
+    yield "| class | meaning | fault | retry |"
+    yield "|---|---|---|---|"
+    for name, kind in CLASSES.items():
+        yield f"| [`{name}`](#{name}) | {kind.meaning} | {kind.fault} | {kind.retry or '-'} |"
+    for name in CLASSES:
+        yield f"\n## {name}\n\n```text"
+        _, *lines = failure_lines(name, content)
+        yield from lines
+        yield "```"
 
 
 def commands() -> Iterator[str]:
@@ -131,6 +148,7 @@ def main(check: bool) -> int:
         "modules.md": modules(content),
         "plugins.md": plugins(content),
         "errors.md": errors(),
+        "failures.md": failures(content),
         "commands.md": commands(),
         "journal.md": records(),
     }

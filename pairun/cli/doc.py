@@ -10,20 +10,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pairun.cli.doc_pages import page_data, page_lines, summary_of
+from pairun.diagnose.classes import CLASSES
 from pairun.errors import CATALOGUE, PairunError, Problem, did_you_mean
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.keywords import KEYWORDS
 from pairun.report.review import problem_data
 from pairun.report.terminal import Style
 
-KINDS = ("module", "plugin", "keyword", "error")
+KINDS = ("module", "plugin", "keyword", "error", "failure")
 SCHEMA = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("name", nargs="*", help="a module, plugin, keyword or error id; or one of "
-                        "modules, plugins, keywords, errors; `plugin git` is the plugin of that "
+    parser.add_argument("name", nargs="*", help="a module, plugin, keyword, error id or class of failure; or one "
+                        "of modules, plugins, keywords, errors, failures; `plugin git` is the plugin of that "
                         "name only")  # fmt: skip
     parser.add_argument(
         "--root",
@@ -67,6 +68,7 @@ def _known(content: Content) -> dict[str, list[str]]:
         "plugin": sorted(content.specs),
         "keyword": list(KEYWORDS),
         "error": list(CATALOGUE),
+        "failure": list(CLASSES),
     }
 
 
@@ -110,6 +112,7 @@ def _document(words: list[str], content: Content) -> Iterator[str]:
         "plugin": lambda: _plugins(content),
         "keyword": _keywords,
         "error": _errors,
+        "failure": _failures,
     }
     one = words[0] if len(words) == 1 else None
     if not words:
@@ -135,7 +138,10 @@ def _overview(content: Content) -> Iterator[str]:
     yield "errors"
     yield f"  {ids[0]} to {ids[-1]:9}{len(ids)} errors and warnings, each with what to do"
     yield ""
-    yield "more: pairun doc NAME, pairun doc modules, plugins, keywords, errors"
+    yield "failures"
+    yield f"  {len(CLASSES)} classes of failures, each with an example and what to do"
+    yield ""
+    yield "more: pairun doc NAME, pairun doc modules, plugins, keywords, errors, failures"
 
 
 def _modules(content: Content) -> Iterator[str]:
@@ -164,6 +170,12 @@ def _errors() -> Iterator[str]:
     for id_, kind in CATALOGUE.items():
         yield f"{id_}: {kind.title}"
         yield f"  {kind.advice}"
+
+
+def _failures() -> Iterator[str]:
+    for name, kind in CLASSES.items():
+        yield f"{name}"
+        yield f"  {kind.meaning}"
 
 
 # --- JSON ----------------------------------------------------------------------------------------

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from collections.abc import Iterator
 from typing import Any
 
+from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.errors import CATALOGUE, PairunError, Problems
 from pairun.executor.arguments import arguments, arguments_schema, type_name
+from pairun.job.diagnosis import Rules, read_rules
 from pairun.module import CheckModule, Module, format_duration
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import KEYWORDS, Keyword
@@ -23,6 +26,8 @@ def page_lines(kind: str, name: str, content: Content) -> Iterator[str]:
         yield from plugin_lines(name, content)
     elif kind == "keyword":
         yield from _keyword(KEYWORDS[name])
+    elif kind == "failure":
+        yield from failure_lines(name, content)
     else:
         yield f"{name}: {CATALOGUE[name].title}"
         yield f"  {CATALOGUE[name].advice}"
@@ -53,6 +58,9 @@ def page_data(kind: str, name: str, content: Content) -> dict[str, Any]:
             "example": k.example,
             "schema": dict(k.schema),
         }
+    if kind == "failure":
+        described = CLASSES[name]
+        return {**described._asdict(), "examples": examples(name, content)}
     return {"title": CATALOGUE[name].title, "advice": CATALOGUE[name].advice}
 
 
@@ -127,6 +135,36 @@ def plugin_lines(name: str, content: Content) -> Iterator[str]:
             yield ""
             yield f"{phase}: {task['name']}"
             yield f"  {modules[0]}" + (f", when {task['when']}" if "when" in task else "")
+
+
+def failure_lines(name: str, content: Content) -> Iterator[str]:
+    """The documentation of a class of failure, line by line."""
+    kind = CLASSES[name]
+    yield f"failure {name}"
+    yield f"  {kind.meaning}"
+    if kind.retry:
+        yield ""
+        yield f"  fault  {kind.fault}"
+        yield f"  retry  {kind.retry}"
+    if kind.advice:
+        yield f"  do     {kind.advice}"
+    found = examples(name, content)
+    if found:
+        yield ""
+        yield "for example"
+        for each in found:
+            yield f"  {each}"
+
+
+def examples(name: str, content: Content) -> list[str]:
+    """A line for each rule of a class of failure."""
+    samples = _rules(content).samples.values()
+    return [s.positive[0].splitlines()[-1] for s in samples if s.data["class"] == name and name != UNKNOWN]
+
+
+@functools.cache
+def _rules(content: Content) -> Rules:
+    return read_rules(content, Problems())
 
 
 def _sound_spec(name: str, content: Content) -> Any:

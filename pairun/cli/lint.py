@@ -13,6 +13,7 @@ from pairun.cli.common import print_problems
 from pairun.errors import PairunError, Place, Problem, Problems
 from pairun.executor.imports import foreign_imports
 from pairun.executor.loading import load_module
+from pairun.job.diagnosis import check_rules
 from pairun.job.jobfile import read_input
 from pairun.job.stored import framework_in, load_input
 from pairun.module import Phase
@@ -119,6 +120,8 @@ class _Desk:
                 problems.extend(check_tasks(node.get(phase), phase, layers.content))
         elif kind == "policy":
             _lint_policy(node, layers, problems)
+        elif kind == "diagnosis":
+            check_rules(node, problems)
         elif kind == "pod" and not self.wrong.errors:
             return _lint_pod(path, node, layers)
         elif not self.wrong.errors:
@@ -136,7 +139,7 @@ class _Desk:
         return self._around[root]
 
 
-_KEYS = {"phase": "playbook", "summary": "spec", "job_may": "policy"}
+_KEYS = {"phase": "playbook", "summary": "spec", "job_may": "policy", "rules": "diagnosis"}
 _JOB_KEYS = ("protocolVersion", "taskRoles", "jobName")
 _POD_KEYS = ("initPlugins", "runtimePlugin", "commands")
 
@@ -150,6 +153,8 @@ def _kind(path: str, node: Node) -> str:
     name, folder = os.path.basename(path), os.path.basename(os.path.dirname(os.path.abspath(path)))
     if folder == "plugin_specs":
         return "spec"
+    if folder == "diagnosis":
+        return "diagnosis"
     if folder == "playbooks":
         return "policy" if name.startswith("policy.") else "playbook"
     if any(k in keys for k in _JOB_KEYS):

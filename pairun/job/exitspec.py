@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as sre_parser  # type: ignore[import-not-found]
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -131,19 +131,23 @@ def _say_empty(code: Node, node: Node, problems: Problems) -> None:
     )
 
 
-def words_needed(pattern: str) -> list[str] | None:
+def words_needed(
+    pattern: str, most: int = _MAX_WORDS, worth: Callable[[str], int] = len
+) -> list[str] | None:
     """Words, in lower case, of which a text must hold one to match; None when nothing is known.
 
     Args:
         pattern: Python's, for `FLAGS`.
+        most: how many words may be told.
+        worth: how much a word tells; words that tell more are chosen.
     """
-    found = _needed(sre_parser.parse(pattern, FLAGS))
-    if found is None or len(found) > _MAX_WORDS:
+    found = _needed(sre_parser.parse(pattern, FLAGS), worth)
+    if found is None or len(found) > most:
         return None
     return sorted(word.encode().lower().decode() for word in found)
 
 
-def _needed(items: Iterable[Any]) -> set[str] | None:
+def _needed(items: Iterable[Any], worth: Callable[[str], int]) -> set[str] | None:
     """The best of the sets of which one word each is needed, in a sequence."""
     sets: list[set[str]] = []
     word = ""
@@ -161,14 +165,14 @@ def _needed(items: Iterable[Any]) -> set[str] | None:
         end_word()
         inner: set[str] | None = None
         if operation is sre.SUBPATTERN:
-            inner = _needed(argument[-1])
+            inner = _needed(argument[-1], worth)
         elif operation is sre.BRANCH:
-            parts = [_needed(branch) for branch in argument[1]]
+            parts = [_needed(branch, worth) for branch in argument[1]]
             known = [p for p in parts if p is not None]
             inner = set().union(*known) if len(known) == len(parts) else None
         elif operation in (sre.MAX_REPEAT, sre.MIN_REPEAT) and argument[0] > 0:
-            inner = _needed(argument[-1])
+            inner = _needed(argument[-1], worth)
         if inner:
             sets.append(inner)
     end_word()
-    return max(sets, key=lambda s: min(map(len, s)), default=None)
+    return max(sets, key=lambda s: min(map(worth, s)), default=None)

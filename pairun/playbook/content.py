@@ -1,4 +1,4 @@
-"""Content roots: folders with modules, playbooks and plugin specs, stacked.
+"""Content roots: folders with modules, playbooks, plugin specs and rules of the diagnosis, stacked.
 
 The built-in root is the lowest; then the folders of ``PAIRUN_PATH`` and of ``--root``, then the
 files in ``PAI_CONFIG_DIR``. A later root adds to or replaces by name.
@@ -63,6 +63,7 @@ class Root:
             ("modules", ".py"),
             ("playbooks", ".yaml"),
             ("plugin_specs", ".yaml"),
+            ("diagnosis", ".yaml"),
         ):
             for name, path in self.files(folder, ending).items():
                 sha.update(f"{folder}/{name}\0".encode() + load_bytes(path) + b"\0")
@@ -140,7 +141,7 @@ class Content:
     def own(self, path: str) -> tuple[str, Root] | None:
         """The file of a root that a path leads to, and the root."""
         for root in self.roots:
-            for folder in ("playbooks", "plugin_specs"):
+            for folder in ("playbooks", "plugin_specs", "diagnosis"):
                 for each in root.files(folder, ".yaml").values():
                     if os.path.realpath(each) == os.path.realpath(path):
                         return each, root
@@ -198,7 +199,7 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
                 Problem(
                     "PR601",
                     f"{path} is not a content root",
-                    hint="it has none of the folders modules, playbooks, plugin_specs",
+                    hint=f"it has none of the folders {', '.join(FOLDERS)}",
                 )
             )
         roots.append(Root(path=path, layer="cluster"))

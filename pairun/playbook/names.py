@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pairun.errors import Problem, nearest
 
-FOLDERS = ("modules", "playbooks", "plugin_specs")
+FOLDERS = ("modules", "playbooks", "plugin_specs", "diagnosis")
 PLAYBOOK_FILES = ("init", "runtime", "policy")
 _YAML = (".yaml", ".yml")
 _PLAIN_POD = ("init_plugins.yaml", "runtime_plugin.yaml")  # read beside playbooks, not as such
@@ -33,7 +33,7 @@ def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
         elif name.endswith(_YAML) and os.path.splitext(name)[0] in PLAYBOOK_FILES:
             yield _nobody_reads(path, "it belongs in the folder playbooks")
     yield from _playbooks(os.path.join(root, "playbooks"), near_only=False)
-    for folder, ending in (("modules", ".py"), ("plugin_specs", ".yaml")):
+    for folder, ending in (("modules", ".py"), ("plugin_specs", ".yaml"), ("diagnosis", ".yaml")):
         for path in _sources_in(os.path.join(root, folder)):
             if not path.endswith(ending):
                 yield _nobody_reads(path, f"in {folder} names end with {ending}")

@@ -27,6 +27,7 @@ STANDARD = sys.stdlib_module_names
 LIBRARIES = {
     **{part: {"attrs"} for part in FLOOR},
     "redaction": {"attrs", "_pairun_scan"},  # linked into the bundle
+    "diagnose": {"_pairun_scan"},
     "runtime": {"_pairun"},  # linked into the bundle
     "rendezvous": set(),
     "playbook": {"attrs", "yaml", "jinja2", "jsonschema", "referencing"},

@@ -1,0 +1,85 @@
+"""``pairun diagnose``: why a job died, from the log of any system."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import IO
+
+from pairun.cli.common import print_problems
+from pairun.diagnose.facts import Facts
+from pairun.diagnose.lines import Log
+from pairun.diagnose.summary import told
+from pairun.diagnose.weighing import diagnose
+from pairun.errors import PairunError, Problem, Problems
+from pairun.job.diagnosis import read_rules
+from pairun.playbook.content import open_content
+from pairun.report.terminal import Style
+
+SCHEMA = 1
+MAX_BYTES = 64 * 1024 * 1024
+"""How much of a log is looked at, from its end."""
+
+DEADLINE_S = 20.0
+_CHUNK = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("logs", nargs="+", metavar="LOG",
+                        help="what a job printed; - reads standard input")  # fmt: skip
+    parser.add_argument("--exit-code", type=int, metavar="N",
+                        help="what it ended with, as a shell counts")  # fmt: skip
+    parser.add_argument("--json", action="store_true",
+                        help="a JSON object for each log, each in a line of its own")  # fmt: skip
+    parser.add_argument("--root", action="append", default=[], metavar="DIR",
+                        help="a content root whose rules count too")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Say of each log why the job died."""
+    problems = Problems()
+    table = read_rules(open_content(args.root, os.environ), problems).table()
+    print_problems(problems)
+    style = Style(sys.stdout)
+    failed: list[Problem] = []
+    for n, path in enumerate(args.logs):
+        try:
+            log = _read(path)
+        except OSError as e:
+            failed.append(Problem("PR108", f"{path} cannot be read: {e.strerror}"))
+            continue
+        found = diagnose([log], table, Facts(exit_code=args.exit_code), DEADLINE_S)
+        if args.json:
+            print(json.dumps({"schema": SCHEMA, "log": path, **found.data()}, ensure_ascii=False))
+            continue
+        if n:
+            print()
+        head, *rest = told(found)
+        print(style(head, "bold"), *rest, sep="\n")
+    if failed:
+        raise PairunError(*failed)
+    return 0
+
+
+def _read(path: str) -> Log:
+    """The end of a log, with the number of the line that it begins with."""
+    if path == "-":
+        return _end_of(sys.stdin.buffer, path)
+    with open(path, "rb") as f:
+        return _end_of(f, path)
+
+
+def _end_of(stream: IO[bytes], name: str) -> Log:
+    parts: list[bytes] = []
+    size, skipped = 0, 0
+    while chunk := stream.read(_CHUNK):
+        parts.append(chunk)
+        size += len(chunk)
+        while size - len(parts[0]) >= MAX_BYTES:
+            gone = parts.pop(0)
+            size -= len(gone)
+            skipped += gone.count(b"\n")
+    return Log(b"".join(parts), name, skipped + 1)

@@ -1,0 +1,55 @@
+"""What is known of a failure beside its log."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Facts(NamedTuple):
+    """What whoever watched the process knows; None where nobody knows.
+
+    Attributes:
+        exit_code: as a shell counts: 128 and the number for a signal.
+        signal_sender: who sent the signal that ended it: ``outside``, ``process`` or ``kernel``.
+        oom_kills: how many processes of the container the kernel killed for memory meanwhile.
+        stopped: SIGTERM was asked for from outside, and passed on, before it ended.
+        error_file: the text of torchelastic's error file.
+        disk_free: bytes left where the job writes.
+        shm_free: bytes left in /dev/shm.
+        double_ecc: a GPU counts a memory error that cannot be corrected.
+        gpus_asked: how many GPUs the job asks for.
+        gpus_seen: how many the driver shows at the end.
+    """
+
+    exit_code: int | None = None
+    signal_sender: str | None = None
+    oom_kills: int | None = None
+    stopped: bool = False
+    error_file: str | None = None
+    disk_free: int | None = None
+    shm_free: int | None = None
+    double_ecc: bool = False
+    gpus_asked: int | None = None
+    gpus_seen: int | None = None
+
+
+def clues(facts: Facts) -> list[tuple[str, int, str]]:
+    """What the facts say by themselves: class, weight, and in words."""
+    out = []
+    if facts.oom_kills:
+        count = facts.oom_kills
+        out.append(
+            ("host_oom", 88, f"the kernel killed {count} process{'es' * (count > 1)} for memory")
+        )
+    if facts.stopped and facts.exit_code != 0:
+        out.append(("terminated_sigterm", 82, "the container was asked to stop before it ended"))
+    if facts.double_ecc:
+        out.append(("gpu_ecc_error", 92, "the driver counts a memory error that none can correct"))
+    if facts.disk_free is not None and facts.disk_free < 1 << 20:
+        out.append(("disk_full", 70, f"{facts.disk_free} bytes are free on the disk"))
+    if facts.shm_free is not None and facts.shm_free < 1 << 20 and facts.exit_code:
+        out.append(("shm_too_small", 60, f"{facts.shm_free} bytes are free in /dev/shm"))
+    if facts.gpus_asked and facts.gpus_seen is not None and facts.gpus_seen < facts.gpus_asked:
+        words = f"{facts.gpus_seen} of {facts.gpus_asked} GPUs are seen at the end"
+        out.append(("gpu_lost" if facts.gpus_seen else "gpu_not_available", 80, words))
+    return out

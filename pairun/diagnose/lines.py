@@ -1,0 +1,172 @@
+"""A log as lines: what launchers, terminals and loggers put around a line is taken off.
+
+Lines are found in the bytes by offset, so that a log of any length costs its own size only.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+HEADER = "Traceback (most recent call last)"
+"""How every traceback of Python begins."""
+
+MAX_LINE = 4000
+"""How much of a line is looked at, in bytes: the cost of an expression is bounded by it."""
+
+
+_DRAWN = 1 << 16
+
+
+class Line(NamedTuple):
+    """One line.
+
+    Attributes:
+        at: where it starts in the log, in bytes.
+        source: the prefix that tells who wrote it (a rank, a worker), or nothing.
+        text: the line without prefixes, times and colours.
+        shown: the line without colours.
+    """
+
+    at: int
+    source: str
+    text: str
+    shown: str
+
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]"
+)
+_SOURCE = re.compile(
+    r"\[?[Rr]ank:? ?\d+\]?: ?"  # torchrun
+    r"|\[[a-z]{2,12}\d+\]:"  # torchrun --tee: [default0]:
+    r"|\[(?:\d+,)?\d+\]<std(?:out|err)>: ?"  # mpirun --tag-output, horovodrun
+    r"|\[(?:\d+,)?\d+\]: ?"
+    r"|\d{1,5}: "  # srun --label
+    r"|\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:pid|rank)=\d+[^()]{0,60}\) ?"  # Ray, vLLM
+    r"|[\w.-]{1,60} +\| "  # docker compose
+    r"|\[pod/[\w./-]+\] "  # kubectl logs --prefix
+)
+_TIME = re.compile(
+    r"\[?\d{4}[-/.]\d\d[-/.]\d\d[T _]?\d\d:\d\d:\d\d(?:[.,:]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d| UTC)?\]?"
+    r"(?: (?:stdout|stderr) [FP])?(?: ?[:|-])?[ \t]"  # ISO 8601; CRI
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ \t]"
+    r"|\[?(?:[A-Z][a-z]{2} ){2}[ \d]?\d \d\d:\d\d:\d\d(?:\.\d{1,9})? \d{4}\]?:? "  # dmesg -T"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ "  # syslog
+    r"|\[ *\d{1,9}\.\d{6}\] "  # dmesg
+    r"|(?:INFO|WARNING|ERROR|CRITICAL|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[[\w.:/ -]{1,80}\] "  # vLLM
+)
+_BAR = re.compile(r"^[^|\n]{0,200}\|[^|\n]{0,300}\| *\d[^\[\n]{0,60}\[[^\]\n]{0,120}\] ?")
+
+
+def plain(raw: bytes) -> str:
+    """A line as text without colours and control characters."""
+    if len(raw) > MAX_LINE:
+        raw = raw[: MAX_LINE * 3 // 4] + b" ... " + raw[-MAX_LINE // 4 :]
+    text = raw.decode("utf-8", "replace")
+    return _ESCAPES.sub("", text) if "\x1b" in text or "\0" in text or "\b" in text else text
+
+
+def parse(at: int, raw: bytes) -> Line:
+    """A line without what stands around it.
+
+    Args:
+        at: its offset.
+        raw: its bytes, without the newline.
+    """
+    shown = plain(raw).rstrip()
+    text, source = shown, ""
+    for _ in range(6):
+        if found := _TIME.match(text):
+            text = text[found.end() :]
+        elif found := _SOURCE.match(text):
+            source += found[0]
+            text = text[found.end() :]
+        else:
+            break
+    if "%|" in text and (bar := _BAR.match(text)):
+        rest = text[bar.end() :]
+        text = rest if rest.strip() else text
+    return Line(at, source.strip(), text, shown)
+
+
+class Log:
+    """The bytes of a log.
+
+    Args:
+        data: its end, or the whole of it.
+        name: what people call it.
+        first_line: the number of its first line.
+    """
+
+    def __init__(self, data: bytes, name: str = "-", first_line: int = 1) -> None:
+        self.data = _utf8(data)
+        self.name = name
+        self._first_line = first_line
+
+    def number(self, at: int) -> int:
+        """The number of the line at an offset."""
+        return self._first_line + self.data.count(b"\n", 0, at)
+
+    def after(self, at: int, count: int, until: int | None = None) -> Iterator[Line]:
+        """The lines behind the one at an offset.
+
+        Args:
+            at: an offset in the line before the first.
+            count: how many at most.
+            until: where to end.
+        """
+        data, end = self.data, len(self.data) if until is None else until
+        for _ in range(count):
+            start = data.find(b"\n", at, end) + 1
+            if start <= 0 or start >= end:
+                return
+            stop = data.find(b"\n", start)
+            stop = len(data) if stop < 0 else stop
+            yield parse(start, _last_drawn(data[start:stop]))
+            at = start
+
+    def before(self, at: int, count: int) -> Iterator[Line]:
+        """The lines before the one at an offset, the nearest first."""
+        data = self.data
+        start = data.rfind(b"\n", 0, at) + 1
+        for _ in range(count):
+            if start <= 0:
+                return
+            stop = start - 1
+            start = data.rfind(b"\n", 0, stop) + 1
+            yield parse(start, _last_drawn(data[start:stop]))
+
+    def tail(self, count: int) -> list[Line]:
+        """The last lines that are not empty."""
+        found: list[Line] = []
+        end = len(self.data)
+        while end and self.data[end - 1] in b" \t\r\n":
+            end -= 1
+        start = self.data.rfind(b"\n", 0, end) + 1
+        if end:
+            found.append(parse(start, _last_drawn(self.data[start:end])))
+        found += [line for line in self.before(start, 4 * count) if line.text.strip()]
+        return found[:count][::-1]
+
+
+def _last_drawn(raw: bytes) -> bytes:
+    """What a terminal shows of a line in the end, where it is drawn over."""
+    if b"\r" not in raw:
+        return raw
+    return raw[-_DRAWN:].rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def _utf8(data: bytes) -> bytes:
+    """The log in UTF-8; some Windows tools write UTF-16."""
+    head = data[:4000]
+    zeros = head.count(b"\0") * 4 >= len(head) > 0
+    for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+        if zeros and head.startswith(mark):
+            return data[2:].decode(encoding, "replace").encode()
+    if zeros:
+        return data.replace(b"\0", b"")
+    # else no copy of a large log
+    return data.removeprefix(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else data

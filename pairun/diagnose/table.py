@@ -1,0 +1,228 @@
+"""The table of rules as init leaves it: plain data, with the words that each rule needs."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pairun.diagnose.classes import CLASSES
+from pairun.diagnose.lines import HEADER
+
+SCHEMA_VERSION = 1
+TABLE_FILE = "diagnosis.json"
+"""Where init leaves the table, in ``runtime.d``."""
+
+WEIGHTS: Mapping[str, int] = {
+    "cause": 90,
+    "end": 74,
+    "code": 75,
+    "consequence": 45,
+    "noise": 0,
+}
+"""How much a rule's word counts by its role, where the rule says nothing else.
+
+``cause``: what went wrong. ``end``: what stopped the job from outside. ``code``: an exception that
+is the job's own. ``consequence``: what others do when somebody fails. ``noise``: never a cause,
+whatever the words.
+"""
+
+FLAGS = re.ASCII
+START = 4
+"""How many letters a word has at least, digits left out."""
+
+DIGITS = b"0123456789"
+_PIECE = 1 << 16
+_LAST_RESORT = 1 << 20
+_BREAK = re.compile(rb"[\r\n]")
+_SHAPES = 20_000
+_MANY = 3000
+_FIRST, _LAST = 8, 8
+
+
+class Rule(NamedTuple):
+    """One rule; what init checked is not checked again.
+
+    Attributes:
+        id: its name.
+        klass: the class of failure.
+        role: one of `WEIGHTS`.
+        weight: 0 to 100.
+        fault: whose fault it is.
+        retry: whether to run it again, or None.
+        tell: what to do.
+        headline: what happened, with the names of captures in braces, or nothing.
+        is_warning: the message is a warning by its form.
+        near: what one of the lines above must hold too, or nothing.
+    """
+
+    id: str
+    klass: str
+    role: str
+    weight: int
+    fault: str
+    retry: str | None
+    tell: str
+    headline: str
+    is_warning: bool
+    near: str = ""
+
+
+class Found(NamedTuple):
+    """A pattern that matches a line."""
+
+    rule: Rule
+    match: re.Match[str]
+
+
+class Table:
+    """Rules, ready to be matched.
+
+    Args:
+        data: what init left.
+
+    Raises:
+        ValueError: the data are of another version, or not a table.
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        if data.get("schema") != SCHEMA_VERSION:
+            raise ValueError("not a table of rules of this version")
+        self.exit_codes: Mapping[str, int] = data["exit_codes"]
+        self.rules = {each["id"]: _rule(each) for each in data["rules"]}
+        self._patterns: list[tuple[Rule, str]] = []
+        self._compiled: dict[int, re.Pattern[str]] = {}
+        self._by_word: dict[str, list[int]] = {}
+        for each in data["rules"]:
+            for pattern in each["patterns"]:
+                number = len(self._patterns)
+                self._patterns.append((self.rules[each["id"]], pattern["regex"]))
+                for word in pattern["words"]:
+                    self._by_word.setdefault(word, []).append(number)
+        self._by_start: dict[str, list[str]] = {}
+        for word in self._by_word:
+            self._by_start.setdefault(word[:START], []).append(word)
+        self._holds = _finder([*self._by_word, HEADER.lower()])
+
+    def lines(self, data: bytes, until: float = math.inf) -> list[tuple[int, int]]:
+        """Where lines are that may say something: from and to, the newline left out.
+
+        Lines that differ in their digits only are looked at once; of those that hold a rule's word
+        the first and the last are told. What a carriage return draws over is a line too.
+
+        Args:
+            data: the log.
+            until: when to look at no more than its end.
+        """
+        known: dict[bytes, _Kept | None] = {}
+        at, size = 0, len(data)
+        while at < size:
+            if time.monotonic() > until:
+                at, until = max(at, size - _LAST_RESORT), math.inf
+            cut = _BREAK.search(data, at + _PIECE, at + 4 * _PIECE)
+            end = cut.end() if cut else min(size, at + 4 * _PIECE)
+            piece = data[at:end].replace(b"\r", b"\n")
+            shapes = piece.lower().translate(None, DIGITS).split(b"\n")
+            start = at
+            for raw, shape in zip(piece.split(b"\n"), shapes, strict=True):
+                try:
+                    kept = known[shape]
+                except KeyError:
+                    if len(known) > _SHAPES:
+                        known = _trimmed(known)
+                    kept = known[shape] = _Kept() if self._holds(shape) else None
+                if kept is not None:
+                    kept.add(start, start + len(raw))
+                start += len(raw) + 1
+            at = end
+        found = sorted(span for kept in known.values() if kept is not None for span in kept.spans())
+        return found if len(found) <= 3 * _MANY else found[:_MANY] + found[-2 * _MANY :]
+
+    def matches(self, text: str) -> list[Found]:
+        """What the rules say of one line."""
+        lower = text.lower()
+        starts = {lower[n : n + START] for n in range(len(lower) - START + 1)}
+        numbers: set[int] = set()
+        for start in starts & self._by_start.keys():
+            for word in self._by_start[start]:
+                if word in lower:
+                    numbers.update(self._by_word[word])
+        found = []
+        for number in sorted(numbers):
+            rule, regex = self._patterns[number]
+            compiled = self._compiled.get(number)
+            if compiled is None:
+                # most are never needed
+                compiled = self._compiled[number] = re.compile(regex, FLAGS)
+            if match := compiled.search(text):
+                found.append(Found(rule, match))
+        return found
+
+
+def _trimmed(known: dict[bytes, _Kept | None]) -> dict[bytes, _Kept | None]:
+    """The shapes that say something; of very many the first and the last."""
+    telling = [(shape, kept) for shape, kept in known.items() if kept is not None]
+    if len(telling) > 2 * _MANY:
+        telling = telling[:_MANY] + telling[-_MANY:]
+    return dict(telling)
+
+
+class _Kept:
+    """The first and the last lines of one shape."""
+
+    __slots__ = ("first", "last")
+
+    def __init__(self) -> None:
+        self.first: list[tuple[int, int]] = []
+        self.last: deque[tuple[int, int]] | None = None
+
+    def add(self, start: int, end: int) -> None:
+        if len(self.first) < _FIRST:
+            self.first.append((start, end))
+        elif self.last is None:
+            self.last = deque([(start, end)], maxlen=_LAST)
+        else:
+            self.last.append((start, end))
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        yield from self.first
+        yield from self.last or ()
+
+
+def _rule(each: Mapping[str, Any]) -> Rule:
+    kind = CLASSES[each["class"]]
+    return Rule(
+        id=each["id"],
+        klass=each["class"],
+        role=each["role"],
+        weight=each.get("weight", WEIGHTS[each["role"]]),
+        fault=each.get("fault", kind.fault),
+        retry=each.get("retry", kind.retry),
+        tell=each.get("tell", kind.advice),
+        headline=each.get("headline", ""),
+        is_warning=each.get("warning", False),
+        near=each.get("near", ""),
+    )
+
+
+def _finder(words: Iterable[str]) -> Callable[[bytes], bool]:
+    """Tells whether a line in lower case, without its digits, holds one of the words."""
+    forms = {w.encode().translate(None, DIGITS) for w in words}
+    if "_pairun_scan" in sys.builtin_module_names:
+        import _pairun_scan  # type: ignore[import-not-found]
+
+        scan = _pairun_scan.Scanner(sorted(forms, key=len, reverse=True), b"").scan
+        return lambda line: scan(line, True)[0] is not None
+    by_start: dict[bytes, list[bytes]] = {}
+    for form in forms:
+        by_start.setdefault(form[:START], []).append(form)
+
+    def holds(line: bytes) -> bool:
+        starts = {line[n : n + START] for n in range(len(line) - START + 1)}
+        return any(f in line for start in starts & by_start.keys() for f in by_start[start])
+
+    return holds

@@ -1,0 +1,110 @@
+"""Python's tracebacks in a log, read as what they are: frames, an exception, what came of it.
+
+The forms are those of the module ``traceback`` (Python Library Reference); lines of several ranks
+may stand between each other, so a traceback is followed by the prefix of its lines.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from pairun.diagnose.lines import HEADER, Line, Log
+
+_MAX_FRAMES = 240
+_EXCEPTION = re.compile(
+    r"(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?:\([\w.]+\))?(?P<rest>: .*|:?\s*)$"
+)
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib(?:64)?/python\d|<frozen ")
+_HANDLED = "During handling of the above exception"
+_CAUSED = "The above exception was the direct cause"
+_IGNORED = re.compile(
+    r"Exception ignored in|--- Logging error ---|Error in atexit|Exception in thread Thread-\S+ \(_pin"
+)
+
+
+class Frame(NamedTuple):
+    """Where a traceback leads."""
+
+    file: str
+    line: int
+    function: str
+
+
+def follow_up(log: Log, line: Line) -> str:
+    """Whether another exception came of the one on this line: ``handled``, ``caused`` or nothing.
+
+    A message may have several lines, and other ranks may write between them.
+    """
+    for after in log.after(line.at, 40):
+        if after.source != line.source:
+            continue
+        if after.text.startswith(_HANDLED):
+            return "handled"
+        if after.text.startswith(_CAUSED):
+            return "caused"
+        if after.text.startswith(HEADER):
+            return ""
+    return ""
+
+
+def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
+    """The exception's line of the traceback that begins at a line, and the type without modules."""
+    seen_frame = False
+    for line in log.after(header.at, _MAX_FRAMES):
+        if line.source != header.source:
+            continue
+        if HEADER in line.text:
+            return None
+        if line.text.startswith((" ", "\t", "|")) or not line.text:
+            seen_frame = seen_frame or bool(_FRAME.match(line.text))
+            continue
+        found = _EXCEPTION.match(line.text)
+        if found and seen_frame:
+            return line, found["type"].rpartition(".")[2]
+        return None
+    return None
+
+
+def is_ignored(log: Log, line: Line) -> bool:
+    """Whether Python itself says that the traceback that ends here changed nothing."""
+    for before in log.before(line.at, _MAX_FRAMES):
+        if before.source != line.source:
+            continue
+        if _IGNORED.search(before.text):
+            return True
+        if HEADER in before.text:
+            above = next(iter(log.before(before.at, 1)), None)
+            return above is not None and bool(_IGNORED.search(above.text))
+        if not before.text.startswith((" ", "\t")):
+            return False
+    return False
+
+
+def is_source(log: Log, line: Line) -> bool:
+    """Whether a line is code that a traceback shows, not a message."""
+    if not line.text.startswith("    "):
+        return False
+    for before in log.before(line.at, 12):
+        if before.source == line.source:
+            return bool(_FRAME.match(before.text))
+    return False
+
+
+def place(log: Log, line: Line) -> Frame | None:
+    """The last frame in the job's own code before an exception, else the last one of all."""
+    last: Frame | None = None
+    for before in log.before(line.at, _MAX_FRAMES):
+        if before.source != line.source:
+            continue
+        if HEADER in before.text:
+            break
+        if found := _FRAME.match(before.text):
+            frame = Frame(found["file"], int(found["line"]), found["function"] or "")
+            last = last or frame
+            if not _LIBRARY.search(frame.file):
+                return frame
+        elif before.text and not before.text.startswith((" ", "\t")):
+            break
+    return last

@@ -1,0 +1,462 @@
+"""What a log says, weighed: the cause before its consequences, and what was handled not at all.
+
+Every line that a rule knows is a hit; what stands around it (a warning, a retry, a traceback that
+led to another, a job that went on) makes it lighter. The heaviest hit names the class; of equal
+ones the first, because what fails first is the cause.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pairun.diagnose import tracebacks
+from pairun.diagnose.classes import CLASSES, EXIT_CODES, NONE, UNKNOWN
+from pairun.diagnose.facts import Facts, clues
+from pairun.diagnose.lines import HEADER, Line, Log, parse
+from pairun.diagnose.table import Found, Rule, Table
+
+DEADLINE_S = 2.0
+"""How long a diagnosis may take; what was found until then is weighed."""
+
+CERTAIN = 40
+"""Below this nothing is said."""
+
+ADVISED = 60
+"""Below this nobody is told not to run it again."""
+
+_SAME = 24
+_LONG = 80
+_SPARE_S = 1.0
+_NEAR_LINES = 12
+_TAIL_LINES = 5
+_TEXT = 400
+_UNCAUGHT = Rule(
+    id="uncaught-exception",
+    klass="user_code_error",
+    role="code",
+    weight=52,
+    fault=CLASSES["user_code_error"].fault,
+    retry=CLASSES["user_code_error"].retry,
+    tell=CLASSES["user_code_error"].advice,
+    headline="",
+    is_warning=False,
+)
+
+_CODE_ONLY = frozenset(
+    ("AttributeError", "KeyError", "NameError", "UnboundLocalError", "ZeroDivisionError")
+)
+_OF_COMMANDS = frozenset(("command_not_found", "file_not_found", "permission_denied"))
+"""What a shell goes on after."""
+
+_WARNING = re.compile(
+    r"(?<!NCCL )\bWARN(?:ING)?\b|\bWarn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W \w+\.cpp|\[warn"
+)
+_HARMLESS = re.compile(r"\w+Warning: |\bW tensorflow/")
+_INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4} |^I tensorflow")
+_RETRY = re.compile(
+    r"(?i)\bretry(?:ing)?\b|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
+    r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
+    r"|\bfrom scratch\b|\busing (?:the )?default|\bcaught (?!signal|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+)
+_EXHAUSTED = re.compile(
+    r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up"
+)
+_PROGRESS = re.compile(
+    rb"\d(?:it/s|s/it|ba/s| ?ex(?:amples)?/s| ?step/s|ms/step|s/step)"
+    rb"|\b(?:loss|lr|acc(?:uracy)?|ppl|throughput|tokens/s)\b['\"]?\s*[=:]\s*[\[\-]?\d"
+    rb"|\b[Ee]poch\b\W{0,3}\d|\b(?:[Ss]tep|[Ii]ter(?:ation)?)\b\W{0,3}\d+ ?[/\]:,|]"
+)
+_LOADING = re.compile(rb"(?i)load|fetch|map\b|map:|resolv|unpack|extract|tokeniz|filter")
+_SUCCESS = re.compile(
+    r"(?i)\b(?:training|evaluation|testing|benchmark|job|run|experiment|pipeline|inference|export)\b"
+    r"(?: \w+)? (?:is |was |has )?(?:done|complete[d]?|finished|succeeded)\b"
+    r"|\bfinished (?:training|evaluation|successfully)|\bcompleted successfully|\bsuccessfully (?:completed|finished)"
+    r"|\ball (?:done|tests passed|\d+ tests)|\bexit(?:ed)?(?: with)?(?: code)?[ :=]+0\b"
+    r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
+)
+_TROUBLE = re.compile(
+    r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ]"
+    r"|\b(?:FATAL|CRITICAL)\b|^E\d{4} |\[E\d{3}|Traceback \(most recent|\bpanic: "
+    r"|(?:exited|failed|finished) with (?:exit |return )?(?:code|status)[ :=]*[1-9-]",
+)
+
+
+class Hit(NamedTuple):
+    """A line that says something.
+
+    Attributes:
+        score: what is left of the rule's weight.
+        rule: the rule.
+        line: the line.
+        log: the log it is in.
+        details: the captures.
+    """
+
+    score: int
+    rule: Rule
+    line: Line
+    log: Log
+    details: dict[str, str]
+
+
+class Evidence(NamedTuple):
+    """What a diagnosis rests on; a line of 0 where it is no line of a log."""
+
+    file: str
+    line: int
+    text: str
+
+
+class Diagnosis(NamedTuple):
+    """Why it died.
+
+    Attributes:
+        klass: a class of failure, ``none`` or ``unknown``.
+        fault: whose fault it is.
+        retry: whether to run it again, or None where nobody should be told.
+        confidence: 0 to 1.
+        headline: one line for people.
+        advice: what to do.
+        evidence: what it rests on, the most important first.
+        details: what the evidence names.
+        alternatives: other classes, with their confidence.
+        rule: the rule that decided, or nothing.
+    """
+
+    klass: str
+    fault: str
+    retry: str | None
+    confidence: float
+    headline: str
+    advice: str
+    evidence: tuple[Evidence, ...]
+    details: dict[str, str]
+    alternatives: tuple[tuple[str, float], ...]
+    rule: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, as ``pairun diagnose --json`` prints it."""
+        return {
+            "class": self.klass,
+            "fault": self.fault,
+            "retry": self.retry,
+            "confidence": self.confidence,
+            "headline": self.headline,
+            "advice": self.advice,
+            "evidence": [e._asdict() for e in self.evidence],
+            "details": self.details,
+            "alternatives": [{"class": k, "confidence": c} for k, c in self.alternatives],
+            "rule": self.rule,
+        }
+
+
+def diagnose(
+    logs: Sequence[Log], table: Table, facts: Facts | None = None, deadline_s: float = DEADLINE_S
+) -> Diagnosis:
+    """Why a job died.
+
+    Args:
+        logs: what it printed; of several instances each its own.
+        table: the rules.
+        facts: what else is known.
+        deadline_s: how long it may take, in seconds.
+    """
+    facts = facts or Facts()
+    until = time.monotonic() + deadline_s / 2
+    if facts.error_file:
+        logs = [*logs, Log(facts.error_file.encode(), "error file")]
+    failed = facts.exit_code not in (None, 0)
+    hits = [hit for log in logs for hit in _hits(log, table, until, failed=failed)]
+    hits.sort(key=lambda h: -h.score)
+    return _verdict(hits, logs, facts)
+
+
+# --- hits ----------------------------------------------------------------------------------------
+
+
+def _hits(log: Log, table: Table, until: float, *, failed: bool) -> Iterator[Hit]:
+    surroundings = _Surroundings(log, failed=failed)
+    seen: dict[tuple[str, str], int] = {}
+    for start, end in table.lines(log.data, until):
+        if time.monotonic() > until + _SPARE_S:
+            return
+        line = parse(start, log.data[start:end])
+        found = table.matches(line.text)
+        if any(each.rule.role == "noise" for each in found):
+            continue
+        blunt = any(f.match.groupdict().get("exception") in _CODE_ONLY for f in found)
+        for each in found:
+            if not is_near(each.rule, line, log):
+                continue
+            # The same again and again says no more.
+            key = (each.rule.id, line.source)
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] <= _SAME:
+                hit = _weighed(each, line, log, surroundings)
+                # The type says more than the words of its message.
+                less = 12 if blunt and each.rule.role == "cause" else 0
+                yield hit._replace(score=hit.score - less)
+        if HEADER in line.text:
+            yield from _uncaught(line, log, table, surroundings, seen)
+
+
+def is_near(rule: Rule, line: Line, log: Log) -> bool:
+    """Whether one of the lines above a line, or the line itself, holds what its rule asks for."""
+    if not rule.near:
+        return True
+    near = re.compile(rule.near)
+    above = log.before(line.at, _NEAR_LINES)
+    return any(near.search(each.text) for each in (line, *above))
+
+
+def _uncaught(
+    header: Line,
+    log: Log,
+    table: Table,
+    surroundings: _Surroundings,
+    seen: dict[tuple[str, str], int],
+) -> Iterator[Hit]:
+    """The exception of a traceback that no rule knows."""
+    key = ("", header.source)
+    seen[key] = seen.get(key, 0) + 1
+    if seen[key] > _SAME or (found := tracebacks.exception_after(log, header)) is None:
+        return
+    line, name = found
+    if table.matches(line.text):
+        return
+    match = re.match("", "")
+    assert match
+    hit = _weighed(Found(_UNCAUGHT, match), line, log, surroundings)
+    yield hit._replace(details={"exception": name, **hit.details})
+
+
+def _weighed(found: Found, line: Line, log: Log, surroundings: _Surroundings) -> Hit:
+    rule, match = found
+    details = {k: v.strip() for k, v in match.groupdict().items() if v and v.strip()}
+    if line.source:
+        details.setdefault("source", line.source.strip(" :"))
+    score = rule.weight
+    if score >= CERTAIN:
+        score -= _doubts(rule, match, line, log)
+        if rule.role != "end":
+            score -= surroundings.went_on(line)
+        if rule.klass in _OF_COMMANDS and surroundings.outlived(line):
+            score -= 16
+    return Hit(score, rule, line, log, details)
+
+
+def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
+    """What the line itself, and the traceback it is in, take from a rule's weight."""
+    doubt = 0
+    head = line.shown[: len(line.shown) - len(line.text) + match.start() + 40]
+    if not rule.is_warning:
+        doubt += 60 if _HARMLESS.search(head) else 45 if _WARNING.search(head) else 0
+    if _RETRY.search(line.text) and not _EXHAUSTED.search(line.text):
+        doubt += 40 if not _RETRY.search(match[0]) else 0
+    if line.text.startswith("+ "):
+        doubt += 50
+    if _INFO.search(head):
+        doubt += 40 if "NCCL INFO" in head else 10
+    if tracebacks.is_source(log, line):
+        return doubt + 60
+    if rule.role == "code" and match.start() > 0 and line.text[: match.start()].strip("|+- "):
+        doubt += 6
+    if (
+        rule.role in ("cause", "code", "consequence")
+        and tracebacks.follow_up(log, line) == "handled"
+    ):
+        doubt += 25 if rule.role == "code" else 12
+    if rule.role == "code" and tracebacks.is_ignored(log, line):
+        doubt += 40
+    return doubt
+
+
+class _Surroundings:
+    """Whether a job went on after a line.
+
+    Args:
+        log: its log.
+        failed: it is known that the job failed.
+    """
+
+    def __init__(self, log: Log, *, failed: bool = False) -> None:
+        self._log = log
+        self._failed = failed
+        self._known: dict[int, int] = {}
+        tail = log.tail(25)
+        ends = [n for n, line in enumerate(tail) if _SUCCESS.search(line.text)]
+        self.succeeded_at = tail[ends[-1]].at if ends else -1
+        if ends and any(_TROUBLE.search(line.text) for line in tail[ends[-1] + 1 :]):
+            self.succeeded_at = -1
+
+    def went_on(self, line: Line) -> int:
+        """What to take from a hit for what came after it."""
+        if line.at not in self._known:
+            self._known[line.at] = self._weigh(line)
+        return self._known[line.at]
+
+    def outlived(self, line: Line) -> bool:
+        """Whether something else was printed after a line that ends no traceback."""
+        after = [a for a in self._log.after(line.at, 6) if a.text.strip()]
+        return len(after) >= 2 and tracebacks.place(self._log, line) is None
+
+    def _weigh(self, line: Line) -> int:
+        at = line.at
+        data = self._log.data
+        count = 0
+        start = data.find(b"\n", at) + 1
+        if not start:
+            return 0
+        for found in _PROGRESS.finditer(data, start, start + (1 << 15)):
+            begin = (
+                max(data.rfind(b"\n", 0, found.start()), data.rfind(b"\r", 0, found.start())) + 1
+            )
+            if not _LOADING.search(data, begin, min(found.start(), begin + 200)):
+                count += 1
+        if self.succeeded_at > at:
+            return 60 if count >= 2 else 35
+        if 4 <= count < 40:
+            # what a program printed before may be flushed after its traceback
+            return 35 if tracebacks.place(self._log, line) else 55
+        if count >= 40:
+            return 60
+        doubt = 18 if count >= 2 else 12 * count
+        if data.count(b"\n", at, at + (1 << 16)) > _LONG and not tracebacks.place(self._log, line):
+            # whoever printed it, it did not end the program
+            doubt += 10 if self._failed else 45
+        return doubt
+
+
+# --- verdict -------------------------------------------------------------------------------------
+
+
+def _verdict(hits: list[Hit], logs: Sequence[Log], facts: Facts) -> Diagnosis:
+    scores: dict[str, int] = {}
+    for hit in hits:
+        if hit.score > 0:
+            scores.setdefault(hit.rule.klass, hit.score)
+    words: dict[str, str] = {}
+    for klass, weight, told in clues(facts):
+        words[klass] = told
+        scores[klass] = max(scores.get(klass, 0), weight)
+    code = facts.exit_code
+    by_code = EXIT_CODES.get(code) if code is not None else None
+    if by_code:
+        klass, weight = by_code
+        before = scores.get(klass, 0)
+        scores[klass] = min(98, before + 3) if before >= CERTAIN else max(before, weight)
+        words.setdefault(klass, f"the exit code is {code}")
+    if code == 0:
+        # Whatever was said on the way, it ended well; only what the kernel saw counts beside it.
+        scores = {k: v for k, v in scores.items() if k in words}
+    scores.pop(UNKNOWN, None)
+    # of equal ones the first hit's
+    ranked = sorted(scores, key=lambda k: -scores[k])
+    if not ranked or scores[ranked[0]] < CERTAIN:
+        return _undecided(ranked, scores, logs, facts)
+    best = ranked[0]
+    chosen = [h for h in hits if h.rule.klass == best and h.score > 0]
+    others = tuple((k, _confidence(scores[k])) for k in ranked[1:4] if scores[k] >= CERTAIN // 2)
+    return _decided(best, scores[best], chosen, words, others)
+
+
+def _decided(
+    klass: str,
+    score: int,
+    hits: list[Hit],
+    words: dict[str, str],
+    others: tuple[tuple[str, float], ...],
+) -> Diagnosis:
+    kind = CLASSES[klass]
+    rule = hits[0].rule if hits else None
+    evidence = [_evidence(h) for h in _distinct(hits)]
+    details = dict(hits[0].details) if hits else {}
+    for hit in hits[1:4]:
+        details = {**hit.details, **details}
+    if hits and hits[0].rule.role in ("cause", "code"):
+        frame = tracebacks.place(hits[0].log, hits[0].line)
+        if frame is not None:
+            details.update(code_file=frame.file, code_line=str(frame.line))
+    if klass in words:
+        told = Evidence("", 0, words[klass])
+        evidence = [*evidence, told] if evidence else [told]
+    retry = rule.retry if rule else kind.retry
+    if score < ADVISED and retry in ("after_fix", "never"):
+        retry = None
+    return Diagnosis(
+        klass=klass,
+        fault=rule.fault if rule else kind.fault,
+        retry=retry,
+        confidence=_confidence(score),
+        headline=_headline(rule, kind.meaning, details, hits),
+        advice=rule.tell if rule else kind.advice,
+        evidence=tuple(evidence),
+        details=details,
+        alternatives=others,
+        rule=rule.id if rule else "",
+    )
+
+
+def _headline(rule: Rule | None, meaning: str, details: dict[str, str], hits: list[Hit]) -> str:
+    if rule is not None and rule.headline:
+        try:
+            return rule.headline.format_map(details)
+        except (KeyError, ValueError, IndexError):
+            pass  # an alternative of the pattern without that capture
+    if rule is not None and rule.role == "code":
+        return f"{meaning}: {hits[0].line.text.strip()[:200]}"
+    return meaning
+
+
+def _distinct(hits: Iterable[Hit]) -> list[Hit]:
+    out: list[Hit] = []
+    for hit in hits:
+        if all(hit.line.text != h.line.text for h in out):
+            out.append(hit)
+        if len(out) == 3:
+            break
+    return out
+
+
+def _evidence(hit: Hit) -> Evidence:
+    return Evidence(hit.log.name, hit.log.number(hit.line.at), hit.line.shown.strip()[:_TEXT])
+
+
+def _undecided(
+    ranked: list[str], scores: dict[str, int], logs: Sequence[Log], facts: Facts
+) -> Diagnosis:
+    """Nothing is certain: nothing is wrong, or nobody knows."""
+    tails = [(log, line) for log in logs for line in log.tail(_TAIL_LINES)]
+    shown = tuple(
+        Evidence(log.name, log.number(line.at), line.shown.strip()[:_TEXT]) for log, line in tails
+    )
+    trouble = facts.exit_code not in (None, 0)
+    if facts.exit_code is None:
+        trouble = any(map(_ends_in_trouble, logs))
+    klass = UNKNOWN if trouble else NONE
+    kind = CLASSES[klass]
+    return Diagnosis(
+        klass=klass,
+        fault=kind.fault,
+        retry=None,
+        confidence=0.3 if trouble else 0.9,
+        headline=kind.meaning,
+        advice=kind.advice,
+        evidence=shown if trouble else (),
+        details={} if facts.exit_code is None else {"exit_code": str(facts.exit_code)},
+        alternatives=tuple((k, _confidence(scores[k])) for k in ranked[:3] if scores[k] > 0),
+    )
+
+
+def _ends_in_trouble(log: Log) -> bool:
+    if _Surroundings(log).succeeded_at >= 0:
+        return False
+    last = [line for line in log.tail(12) if _TROUBLE.search(line.text)]
+    return any(not tracebacks.is_ignored(log, line) for line in last)
+
+
+def _confidence(score: int) -> float:
+    return round(min(max(score, 1), 98) / 100, 2)

@@ -1,0 +1,25 @@
+"""The built-in rules, read once, and what asks them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pairun.diagnose.table import Table
+from pairun.errors import Problems
+from pairun.job.diagnosis import Rules, read_rules
+from pairun.playbook.content import Content, built_in_root
+
+
+@pytest.fixture(scope="session")
+def rules() -> Rules:
+    """The built-in rules, tried on their samples."""
+    problems = Problems()
+    found = read_rules(Content([built_in_root()]), problems, trusted=False)
+    assert [p.message for p in problems] == []
+    return found
+
+
+@pytest.fixture(scope="session")
+def table(rules: Rules) -> Table:
+    """Their table."""
+    return rules.table()

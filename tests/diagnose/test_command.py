@@ -1,0 +1,149 @@
+"""``pairun diagnose`` and ``pairun export``, as people and programs call them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pairun.cli import main as cli
+from tests.diagnose.cases import STEPS, TRACE
+
+_MISSING = TRACE + "ModuleNotFoundError: No module named 'einops'\n"
+
+
+def pairun(*argv: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """The command, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "pairun", *argv], input=stdin, capture_output=True, timeout=60
+    )
+
+
+def test_three_lines_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What happened, the line that shows it, what to do."""
+    log = tmp_path / "a.log"
+    log.write_text(_MISSING)
+    assert cli.main(["diagnose", str(log)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "the Python package einops is missing (module_not_found, 88%, the job's own)",
+        f"  {log}:4: ModuleNotFoundError: No module named 'einops'",
+        "  do: install it in the image, or correct PYTHONPATH; do not run it again before that",
+    ]
+
+
+def test_a_pipe_and_json() -> None:
+    """One object for each log, each in a line of its own."""
+    done = pairun("diagnose", "--json", "--exit-code", "1", "-", stdin=_MISSING.encode())
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["class"] == "module_not_found"
+    assert found["retry"] == "after_fix"
+    assert found["details"]["module"] == "einops"
+    assert found["evidence"][0] == {
+        "file": "-",
+        "line": 4,
+        "text": "ModuleNotFoundError: No module named 'einops'",
+    }
+    assert {"schema", "log", "fault", "confidence", "headline", "alternatives"} <= found.keys()
+
+
+def test_several_logs_and_one_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PR108 names the log that cannot be read; the others are diagnosed."""
+    good = tmp_path / "good.log"
+    good.write_text(STEPS)
+    assert cli.main(["diagnose", str(tmp_path / "none.log"), str(good)]) == 1
+    told = capsys.readouterr()
+    assert "nothing is wrong in the log" in told.out
+    assert "PR108" in told.err
+
+
+def test_lines_count_from_the_start_of_a_long_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only the end of a log is looked at, the numbers are those of the whole."""
+    monkeypatch.setattr("pairun.cli.diagnose.MAX_BYTES", 3 << 20)
+    log = tmp_path / "long.log"
+    log.write_text("0123456789abcdef\n" * 600_000 + _MISSING)
+    assert cli.main(["diagnose", "--json", str(log)]) == 0
+    assert json.loads(capsys.readouterr().out)["evidence"][0]["line"] == 600_004
+
+
+def test_what_a_log_says_does_not_reach_the_terminal_raw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Control characters of a log are not obeyed by the terminal that shows it."""
+    log = tmp_path / "a.log"
+    log.write_bytes(b"ModuleNotFoundError: No module named '\x9b31mx\x07'\n")
+    cli.main(["diagnose", str(log)])
+    out = capsys.readouterr().out
+    assert "\x07" not in out
+    assert "\x9b" not in out
+
+
+def test_a_job_s_policy_gives_up_after_what_is_sure(capsys: pytest.CaptureFixture[str]) -> None:
+    """After a missing command a Job gives up; a bare SIGKILL counts as any failure."""
+    assert cli.main(["export", "pod-failure-policy"]) == 0
+    rules = yaml.safe_load(capsys.readouterr().out)["podFailurePolicy"]["rules"]
+    values = {r["action"]: r["onExitCodes"]["values"] for r in rules if "onExitCodes" in r}
+    assert 127 in values["FailJob"]
+    assert 143 in values["Ignore"]
+    assert not {137, 139} & {*values["FailJob"], *values["Ignore"]}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """A content root that gives classes exit codes."""
+    folder = tmp_path / "diagnosis"
+    folder.mkdir()
+    (folder / "codes.yaml").write_text("exit_codes: {gpu_oom: 20, gpu_lost: 40, segfault: 41}\n")
+    return str(tmp_path)
+
+
+def test_codes_of_a_root_are_in_the_policies(root: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The user's fault ends a Job, the hardware's costs no retry, what nobody knows counts."""
+    assert cli.main(["export", "jobset-failure-policy", "--root", root]) == 0
+    found = yaml.safe_load(capsys.readouterr().out)
+    rules = found["podFailurePolicy"]["rules"]
+    values = {r["action"]: r["onExitCodes"]["values"] for r in rules if "onExitCodes" in r}
+    assert 20 in values["FailJob"]
+    assert 40 in values["Ignore"]
+    assert 41 not in values["FailJob"] + values["Ignore"]
+    assert found["failurePolicy"]["rules"][0]["action"] == "FailJobSet"
+
+
+def test_an_exit_spec_is_one_that_pairun_reads(
+    root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exported spec has no pattern that Go's syntax cannot say."""
+    from pairun.errors import Problems, Source
+    from pairun.job.exitspec import read_exit_spec
+
+    assert cli.main(["export", "exit-spec", "--root", root]) == 0
+    text = capsys.readouterr().out
+    problems = Problems()
+    spec = read_exit_spec(Source("spec", "cluster", text), problems)
+    assert [p.message for p in problems if p.id != "PR741"] == []
+    assert {s["code"] for s in spec.data["specs"]} == {20, 40, 41}
+
+
+def test_without_codes_there_is_no_exit_spec(capsys: pytest.CaptureFixture[str]) -> None:
+    """PR795 says where codes are given."""
+    assert cli.main(["export", "exit-spec"]) == 1
+    assert "PR795" in capsys.readouterr().err
+
+
+def test_lint_knows_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of rules is linted as one, its samples tried."""
+    path = tmp_path / "diagnosis" / "site.yaml"
+    path.parent.mkdir()
+    path.write_text(
+        "rules:\n- {id: a, class: gpu_oom, patterns: [abcd], positive: [abcd, abce], negative: [x, y]}\n"
+    )
+    assert cli.main(["lint", str(path)]) == 1
+    assert "it misses its own sample: abce" in capsys.readouterr().err

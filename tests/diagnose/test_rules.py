@@ -1,0 +1,142 @@
+"""Rules are data: a root's file adds, replaces and disables them, and a rule that lies is not used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pairun.diagnose.classes import CLASSES
+from pairun.diagnose.lines import Log
+from pairun.diagnose.table import SCHEMA_VERSION, Table
+from pairun.diagnose.weighing import CERTAIN, diagnose
+from pairun.errors import Problems
+from pairun.job.diagnosis import Rules, compiled, read_rules
+from pairun.playbook.content import Content, Root, built_in_root
+
+RULE: dict[str, Any] = {
+    "id": "site-reactor",
+    "class": "storage_io_error",
+    "patterns": [r"reactor (?P<reactor>\d+) scrammed"],
+    "headline": "reactor {reactor} is off",
+    "positive": ["reactor 7 scrammed", "ERROR reactor 12 scrammed at noon"],
+    "negative": ["reactor 7 is on", "the reactor scrammed"],
+}
+
+
+def content(folder: Path, *documents: dict[str, Any]) -> Content:
+    """The built-in root, and one root for each document."""
+    roots = [built_in_root()]
+    for n, document in enumerate(documents):
+        path = folder / str(n) / "diagnosis"
+        path.mkdir(parents=True)
+        (path / "site.yaml").write_text(yaml.safe_dump(document))
+        roots.append(Root(path=str(path.parent), layer="cluster"))
+    return Content(roots)
+
+
+def read(folder: Path, *documents: dict[str, Any]) -> tuple[Rules, list[str]]:
+    """The rules, and the ids of what is wrong."""
+    problems = Problems()
+    rules = read_rules(content(folder, *documents), problems)
+    assert not problems.errors
+    return rules, [f"{p.id} {p.message}" for p in problems]
+
+
+def test_every_sample_of_the_built_in_rules_is_diagnosed(rules: Rules, table: Table) -> None:
+    """Each positive sample alone gets its rule's class; no negative one does by that rule."""
+    for name, sample in rules.samples.items():
+        rule = table.rules[name]
+        for text in sample.positive if rule.weight >= CERTAIN else ():
+            assert diagnose([Log(text.encode())], table).klass == rule.klass, text
+        for text in sample.negative:
+            assert diagnose([Log(text.encode())], table).rule != name, text
+
+
+def test_every_rule_says_where_its_message_comes_from(rules: Rules) -> None:
+    """Each rule has a source."""
+    assert [n for n, s in rules.samples.items() if not s.source.startswith("https://")] == []
+
+
+def test_a_root_adds_a_rule(tmp_path: Path) -> None:
+    """A cluster's own message gets a class, and its captures a headline."""
+    rules, wrong = read(tmp_path, {"rules": [RULE]})
+    found = diagnose([Log(b"12:00:01 reactor 7 scrammed\n")], rules.table())
+    assert (found.klass, found.headline, wrong) == ("storage_io_error", "reactor 7 is off", [])
+
+
+def test_a_root_replaces_and_disables_rules_and_gives_exit_codes(tmp_path: Path) -> None:
+    """What a later root says counts."""
+    other = {**RULE, "class": "port_in_use", "retry": "never", "tell": "ask the site"}
+    rules, wrong = read(
+        tmp_path,
+        {"rules": [RULE], "exit_codes": {"gpu_oom": 20, "host_oom": 21}},
+        {"rules": [other], "disable": ["gpu-out-of-memory"], "exit_codes": {"gpu_oom": 30}},
+    )
+    assert wrong == []
+    assert "gpu-out-of-memory" not in rules.samples
+    assert rules.exit_codes == {"gpu_oom": 30, "host_oom": 21}
+    found = diagnose([Log(b"reactor 7 scrammed\n")], rules.table())
+    assert (found.klass, found.retry, found.advice) == ("port_in_use", "never", "ask the site")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"positive": ["reactor 7 scrammed", "reactor is off"]}, "it misses its own sample"),
+        ({"negative": ["reactor 9 scrammed", "b"]}, "it takes a sample that it must not"),
+        ({"patterns": [r"(a+)+ scrammed$"]}, "ms for one line"),
+        ({"patterns": [r"scrammed ("]}, "is no regular expression"),
+        ({"patterns": [r"\d+|scrammed"]}, "needs a word of 4 letters"),
+    ],
+)
+def test_a_rule_that_lies_is_left_out(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """PR794: a rule that misses its samples, takes others', or costs too much is not used."""
+    rules, wrong = read(tmp_path, {"rules": [{**RULE, **change}]})
+    assert "site-reactor" not in rules.samples
+    assert len(wrong) == 1
+    assert wrong[0].startswith("PR794")
+    assert said in wrong[0]
+
+
+@pytest.mark.parametrize(
+    ("document", "id_"),
+    [
+        ({"rules": [{**RULE, "colour": "red"}]}, "PR790"),
+        ({"rules": [{**RULE, "class": "bad_luck"}]}, "PR791"),
+        ({"rules": [{**RULE, "positive": ["reactor 7 scrammed"]}]}, "PR791"),
+        ({"rules": [{k: v for k, v in RULE.items() if k != "negative"}]}, "PR792"),
+        ({"disable": ["no-such-rule"]}, "PR793"),
+    ],
+)
+def test_a_file_of_another_form_is_told_of(
+    document: dict[str, Any], id_: str, tmp_path: Path
+) -> None:
+    """What is wrong with a file is said with its id, and the other rules stay."""
+    rules, wrong = read(tmp_path, document)
+    assert [w.split()[0] for w in wrong] == [id_]
+    assert "gpu-out-of-memory" in rules.samples
+
+
+def test_init_leaves_a_table_that_says_the_same(tmp_path: Path, rules: Rules) -> None:
+    """What PID 1 reads is plain data, and knows every rule."""
+    data = json.loads(compiled(content(tmp_path, {"exit_codes": {"gpu_oom": 20}}), Problems()))
+    table = Table(data)
+    assert table.rules.keys() == rules.samples.keys()
+    assert table.exit_codes == {"gpu_oom": 20}
+
+
+def test_a_table_of_another_version_is_refused() -> None:
+    """PID 1 does not guess what another version meant."""
+    with pytest.raises(ValueError, match="version"):
+        Table({"schema": SCHEMA_VERSION + 1, "rules": [], "exit_codes": {}})
+
+
+def test_classes_say_whose_fault_they_are_and_what_to_do() -> None:
+    """Every class has one line, a fault and an advice."""
+    for name, kind in CLASSES.items():
+        assert kind.meaning, name
+        assert kind.advice or name == "none", name

@@ -1,0 +1,250 @@
+"""The cause before its consequences, nothing of what was handled, and honesty about the rest."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.facts import Facts
+from pairun.diagnose.lines import Log
+from pairun.diagnose.summary import exit_code_of, read_table, told, why
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import Diagnosis, diagnose
+from pairun.job.diagnosis import Rules
+from tests.diagnose.cases import FAILED, HEALTHY, STEPS, TRACE, WATCHDOG
+
+_OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total\n"
+
+
+def said(text: str, table: Table, **facts: object) -> Diagnosis:
+    """The diagnosis of a text."""
+    return diagnose([Log(text.encode(), "log")], table, Facts(**facts))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", FAILED, ids=lambda c: c[0])
+def test_a_failure_has_its_class(case: tuple[str, int | None, str], table: Table) -> None:
+    """With the exit code and without, a failure gets the class of what caused it."""
+    klass, code, text = case
+    assert said(text, table, exit_code=code).klass == klass
+    if klass != UNKNOWN:
+        assert said(text, table).klass == klass
+
+
+@pytest.mark.parametrize("text", HEALTHY)
+@pytest.mark.parametrize("code", [0, None])
+def test_a_healthy_log_raises_no_alarm(text: str, code: int | None, table: Table) -> None:
+    """Frightening words in a log that goes on are no failure."""
+    assert said(text, table, exit_code=code).klass == NONE
+
+
+def test_every_class_is_known_by_a_rule_or_by_an_exit_code(table: Table) -> None:
+    """No class of the published tables is without a rule."""
+    assert {r.klass for r in table.rules.values()} >= CLASSES.keys() - {NONE, UNKNOWN}
+
+
+def test_a_diagnosis_shows_what_it_rests_on(table: Table) -> None:
+    """File, number and text of the line, what it names, and where in the job's code it was."""
+    found = said("a\nb\n" + TRACE + _OOM, table)
+    assert found.evidence[0] == ("log", 6, _OOM.strip())
+    assert found.details["size"] == "2.00 GiB"
+    assert found.details["gpu"] == "3"
+    assert (found.details["code_file"], found.details["code_line"]) == ("/job/train.py", "41")
+    assert found.headline == "GPU memory is full: 2.00 GiB more were asked for"
+    assert (found.fault, found.retry) == ("user", "after_fix")
+
+
+def test_a_consequence_is_an_alternative(table: Table) -> None:
+    """What others did when somebody failed is told after the cause."""
+    found = said(TRACE + _OOM + WATCHDOG, table)
+    assert found.klass == "gpu_oom"
+    assert "nccl_timeout" in dict(found.alternatives)
+
+
+def test_what_is_unsure_forbids_nothing(table: Table) -> None:
+    """An exception that nobody knows is no reason not to run a job again."""
+    found = said(TRACE + "some.library.Strange: 7\n", table)
+    assert (found.klass, found.retry) == ("user_code_error", None)
+
+
+def test_without_a_cause_the_last_lines_are_shown(table: Table) -> None:
+    """Nobody knows: the last lines are all there is to say."""
+    found = said(STEPS + "odd\n", table, exit_code=9)
+    assert (found.klass, found.retry) == (UNKNOWN, None)
+    assert found.evidence[-1].text == "odd"
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "klass"),
+    [
+        (STEPS, {"exit_code": 137, "oom_kills": 1}, "host_oom"),
+        (STEPS, {"exit_code": 137, "oom_kills": 0, "stopped": True}, "terminated_sigterm"),
+        (TRACE + "KeyboardInterrupt\n", {"exit_code": 1, "stopped": True}, "terminated_sigterm"),
+        (TRACE + "KeyError: 1\n", {"exit_code": 143, "stopped": True}, "terminated_sigterm"),
+        (TRACE + _OOM, {"exit_code": 143, "stopped": True}, "gpu_oom"),
+        (STEPS, {"exit_code": 1, "double_ecc": True}, "gpu_ecc_error"),
+        (STEPS, {"exit_code": 1, "disk_free": 0}, "disk_full"),
+        (STEPS, {"exit_code": 135, "shm_free": 0}, "shm_too_small"),
+        (STEPS, {"exit_code": 1, "gpus_asked": 8, "gpus_seen": 7}, "gpu_lost"),
+        (STEPS, {"exit_code": 1, "gpus_asked": 8, "gpus_seen": 0}, "gpu_not_available"),
+        (STEPS, {"exit_code": 1, "error_file": _OOM}, "gpu_oom"),
+        (STEPS, {"exit_code": 139}, "segfault"),
+        (STEPS, {"exit_code": 127}, "command_not_found"),
+        (TRACE + _OOM, {"exit_code": 0}, NONE),
+    ],
+)
+def test_facts_beside_the_log_count(
+    text: str, facts: dict[str, object], klass: str, table: Table
+) -> None:
+    """The exit status, the cgroup's kills, who asked to stop, disks and GPUs speak too."""
+    assert said(text, table, **facts).klass == klass
+
+
+def test_a_bare_137_forbids_nothing(table: Table) -> None:
+    """SIGKILL alone may have come from anywhere."""
+    assert said(STEPS, table, exit_code=137).retry is None
+
+
+# --- what stands around lines --------------------------------------------------------------------
+
+
+def _each(prefix: str) -> Callable[[str, random.Random], str]:
+    return lambda text, _: "".join(prefix + line for line in text.splitlines(keepends=True))
+
+
+def _two_ranks(text: str, dice: random.Random) -> str:
+    """Two ranks that fail alike write in turns."""
+    left = [[f"[rank{n}]: {line}" for line in text.splitlines(keepends=True)] for n in (0, 1)]
+    out = []
+    while any(left):
+        out.append(dice.choice([side for side in left if side]).pop(0))
+    return "".join(out)
+
+
+AROUND: dict[str, Callable[[str, random.Random], str]] = {
+    "rank": _each("[rank3]: "),
+    "srun": _each("1: "),
+    "ray": _each("(Worker pid=4711) "),
+    "ray with address": _each("(train_fn pid=71, ip=10.0.0.7) "),
+    "mpirun": _each("[1,3]<stderr>:"),
+    "horovodrun": _each("[0]<stderr>: "),
+    "torchrun": _each("[default0]:"),
+    "compose": _each("trainer-1  | "),
+    "iso": _each("2024-05-01T10:00:00.123456Z "),
+    "cri": _each("2024-05-01T10:00:00.123456789+00:00 stderr F "),
+    "comma": _each("2024-05-01 10:00:00,123 "),
+    "bracket": _each("[2024-05-01 10:00:00] "),
+    "both": _each("2024-05-01T10:00:00Z [rank0]: "),
+    "colours": lambda text, _: text.replace("Error", "\033[1;31mError\033[0m"),
+    "windows": lambda text, _: text.replace("\n", "\r\n"),
+    "bar": lambda text, _: "\r 10%|#   | 1/10 [00:01<00:09,  1.0s/it]\r 20%|##  | 2/10 [00:02<00:08,  1.0s/it]" + text,
+    "two ranks": _two_ranks,
+}  # fmt: skip
+_PLAIN = [
+    (klass, text)
+    for klass, _, text in FAILED
+    # those whose consequences stand in prefixes of their own already
+    if klass not in (UNKNOWN, "user_code_error") and "[rank" not in text
+]
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_what_stands_around_lines_changes_nothing(around: str, table: Table) -> None:
+    """Prefixes of ranks and workers, times, colours and progress bars leave the class as it is."""
+    dice = random.Random(around)
+    for klass, text in _PLAIN:
+        if around == "two ranks" and len(text) > 2500:
+            continue
+        assert said(AROUND[around](text, dice), table).klass == klass, text
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        lambda t: codecs.BOM_UTF16_LE + t.encode("utf-16-le"),
+        lambda t: codecs.BOM_UTF16_BE + t.encode("utf-16-be"),
+        lambda t: codecs.BOM_UTF8 + t.encode(),
+        lambda t: ("Größe\n" + t).encode("latin-1"),
+        lambda t: b"\xff\xfe\xfd\n" + t.encode(),
+    ],
+)
+def test_an_encoding_changes_nothing(encoded: Callable[[str], bytes], table: Table) -> None:
+    """UTF-16, byte order marks and what is no UTF-8 at all leave the class as it is."""
+    for klass, text in _PLAIN:
+        assert diagnose([Log(encoded(text))], table).klass == klass
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    case=st.sampled_from(_PLAIN),
+    names=st.lists(st.sampled_from(["rank", "iso", "colours", "windows", "ray"]), max_size=3),
+    before=st.integers(0, 3000),
+)
+def test_any_mixture_keeps_the_class(
+    case: tuple[str, str], names: list[str], before: int, table: Table
+) -> None:
+    """Several of them at once, behind any number of healthy lines, wherever blocks are cut."""
+    klass, text = case
+    for name in names:
+        text = AROUND[name](text, random.Random(0))
+    healthy = "".join(f"[INFO] batch {n} of 3000 was read\n" for n in range(before))
+    assert said(healthy + text, table).klass == klass
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.binary(max_size=4000), code=st.one_of(st.none(), st.integers(0, 255)))
+def test_no_bytes_make_it_fail(data: bytes, code: int | None, table: Table) -> None:
+    """Whatever a job prints, there is a diagnosis."""
+    found = diagnose([Log(data)], table, Facts(exit_code=code))
+    assert found.klass in CLASSES
+    assert 0 < found.confidence < 1
+
+
+def test_a_flood_of_errors_ends_in_time(table: Table) -> None:
+    """A log of failures only costs no more than its deadline."""
+    flood = "".join(
+        f'Traceback (most recent call last):\n  File "a.py", line {n}, in f\nValueError: {n:x} {"ab" * (n % 50)}\n'
+        for n in range(60_000)
+    )
+    before = time.process_time()
+    assert said(flood, table).klass == "user_code_error"
+    assert time.process_time() - before < 4
+
+
+def test_several_logs_name_the_one_that_tells_the_cause(table: Table) -> None:
+    """Of the logs of several instances the evidence names the one with the cause."""
+    found = diagnose(
+        [Log(WATCHDOG.encode(), "worker-0"), Log((TRACE + _OOM).encode(), "worker-1")], table
+    )
+    assert (found.klass, found.evidence[0].file) == ("gpu_oom", "worker-1")
+
+
+def test_the_end_of_a_container_has_it_in_three_lines(
+    table: Table, rules: Rules, tmp_path: Path
+) -> None:
+    """From the file that init left; without one there is nothing to say, and nothing fails."""
+    path = tmp_path / "diagnosis.json"
+    assert read_table(str(path)) is None
+    path.write_text("[1]")
+    assert read_table(str(path)) is None
+    path.write_text(
+        json.dumps({**rules.data(), "exit_codes": {"gpu_oom": 20, "user_code_error": 21}})
+    )
+    read = read_table(str(path))
+    assert read is not None
+    found = why(read, (TRACE + _OOM).encode(), Facts(exit_code=1), 1.0)
+    assert (len(told(found)), exit_code_of(found, read)) == (3, 20)
+    unsure = why(read, (TRACE + "lib.Strange: 1\n").encode(), Facts(exit_code=1), 1.0)
+    assert (unsure.klass, exit_code_of(unsure, read)) == ("user_code_error", None)
