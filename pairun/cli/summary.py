@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 
+from pairun.diagnose.summary import is_consequence
+from pairun.diagnose.weighing import Diagnosis
 from pairun.runtime.exitsummary import Question, work_out
+from pairun.runtime.paths import pai_dir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +26,47 @@ def run(args: argparse.Namespace) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     with open(args.state_in, encoding="utf-8") as f:
         question = Question(**json.load(f))
-    answer = work_out(question, os.environ)
+    answer = work_out(question, os.environ, lambda why: first_failure(why, pai_dir()))
     with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
         json.dump(answer._asdict(), f)
     return 0
+
+
+PEERS_S = 0.7
+"""How long the other instances are asked, all in all; it is part of the summary's time."""
+
+
+def first_failure(why: Diagnosis, volume: str) -> str | None:
+    """Tell the other instances why this one failed; who of them failed first.
+
+    A cause outranks what follows from it, so each kind has a first one of its own.
+
+    Args:
+        why: why this instance failed.
+        volume: the shared volume.
+
+    Returns:
+        None where nobody knows, and where this one was the first.
+    """
+    from pairun.errors import PairunError
+    from pairun.rendezvous.peers import peers_of
+
+    peers = peers_of(volume, "runtime")
+    if peers is None:
+        return None
+    said = {"by": peers.name, "class": why.klass, "headline": why.headline}
+    with contextlib.suppress(PairunError):
+        if not is_consequence(why):
+            return _told(peers.facts.put("first cause", said, PEERS_S), peers.name)
+        followed = peers.facts.put("first consequence", said, PEERS_S / 2)
+        with contextlib.suppress(PairunError):
+            return _told(peers.facts.get("first cause", PEERS_S / 2), peers.name)
+        return _told(followed, peers.name)
+    return None
+
+
+def _told(first: object, own: str) -> str | None:
+    if not isinstance(first, dict) or first.get("by") == own:
+        return None
+    words = (str(first.get(name))[:200] for name in ("by", "headline", "class"))
+    return "{} failed first: {} ({})".format(*words)

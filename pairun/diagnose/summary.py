@@ -10,6 +10,11 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import ADVISED, Diagnosis, Evidence, diagnose
 
+CONSEQUENCES = frozenset(
+    (NONE, UNKNOWN, "nccl_timeout", "peer_lost", "rendezvous_timeout", "terminated_sigterm")
+)
+"""Classes of those who fail because somebody else did."""
+
 _SHOWN = 200
 _RETRY = {
     "after_fix": "do not run it again before that",
@@ -47,6 +52,11 @@ def why(table: Table, log: bytes, facts: Facts, deadline_s: float) -> Diagnosis:
 def exit_code_of(found: Diagnosis, table: Table) -> int | None:
     """The exit code that the cluster gives the class, where the diagnosis is sure enough."""
     return table.exit_codes.get(found.klass) if found.confidence * 100 >= ADVISED else None
+
+
+def is_consequence(found: Diagnosis) -> bool:
+    """Whether it is what others do when somebody fails, or nothing at all."""
+    return found.klass in CONSEQUENCES
 
 
 def told(found: Diagnosis) -> list[str]:

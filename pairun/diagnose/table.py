@@ -14,8 +14,6 @@ from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.lines import HEADER
 
 SCHEMA_VERSION = 1
-TABLE_FILE = "diagnosis.json"
-"""Where init leaves the table, in ``runtime.d``."""
 
 WEIGHTS: Mapping[str, int] = {
     "cause": 90,

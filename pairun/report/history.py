@@ -138,6 +138,8 @@ class PhasePast:
         pairun: the version that ran it, where known.
         tasks: in the order in which they began; exit handlers last.
         command: the user's, where it was started.
+        diagnosis: why it failed, where that was looked for: ``class``, ``fault``, ``retry``,
+            ``confidence``, ``headline``, ``advice``, ``evidence``, ``time``.
         event: what the exit handlers ran for, where any did.
         outcome: success, failure, signal, or that there is no end.
         exit_code: where it has ended.
@@ -152,6 +154,7 @@ class PhasePast:
     pairun: str = ""
     tasks: list[TaskPast] = attrs.Factory(list)
     command: CommandPast | None = None
+    diagnosis: Record | None = None
     event: str | None = None
     outcome: str = UNFINISHED
     exit_code: int | None = None
@@ -190,6 +193,7 @@ class _Builder:
             "wait": self._wait, "task_end": self._task_end,
             "handlers_begin": self._handlers_begin,
             "command_begin": self._command_begin, "command_end": self._command_end,
+            "diagnosis": self._diagnosis,
         }  # fmt: skip
 
     def take(self, entry: Entry) -> None:
@@ -259,6 +263,10 @@ class _Builder:
         self._phase().command = CommandPast(
             exit_code=data["exit_code"], seconds=data["seconds"], measured=True
         )
+
+    def _diagnosis(self, data: Record) -> None:
+        names = ("class", "fault", "retry", "confidence", "headline", "advice", "evidence")
+        self._phase().diagnosis = {"time": data.get("time"), **{n: data.get(n) for n in names}}
 
     # --- a task ---
 

@@ -77,7 +77,13 @@ class InstancePast:
             self.outcome,
             tuple(self.notes),
             tuple(
-                (p.name, p.outcome, p.exit_code, p.command and p.command.exit_code)
+                (
+                    p.name,
+                    p.outcome,
+                    p.exit_code,
+                    p.command and p.command.exit_code,
+                    p.diagnosis and p.diagnosis["class"],
+                )
                 for p in self.phases
             ),
             tuple(

@@ -72,6 +72,7 @@ def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
             "seconds": command.seconds,
             "measured": command.measured,
         },
+        "diagnosis": phase.diagnosis,
     }
     if with_blame:
         found = blame(phase)

@@ -86,7 +86,7 @@ _KINDS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(
         (
             "type", "phase", "pairun", "task", "name", "module", "outcome", "kind", "fault",
-            "message", "hint", "trace", "because", "event",
+            "message", "hint", "trace", "because", "event", "class", "retry", "headline", "advice",
         ),
         _is_text,
     ),
@@ -94,6 +94,8 @@ _KINDS: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("time", "seconds"), _is_seconds),
     "handler": lambda v: isinstance(v, bool),
     "output": _are_lines,
+    "confidence": lambda v: isinstance(v, float) and 0 <= v <= 1,
+    "evidence": lambda v: isinstance(v, list) and all(isinstance(e, dict) for e in v),
 }  # fmt: skip
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -105,6 +107,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "handlers_begin": ("event",),
     "command_begin": (),
     "command_end": ("exit_code", "seconds"),
+    "diagnosis": ("class", "headline"),
     "phase_end": ("phase", "outcome", "exit_code", "seconds"),
 }
 """The types that are known, and what a record of each cannot do without."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
+from pairun.executor.journal import Record
 from pairun.module import format_duration
 from pairun.report.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.instances import InstancePast, alike
@@ -92,6 +93,8 @@ class JournalText:
         self._tasks(tasks, widths)
         if phase.command is not None:
             self._command(phase)
+        if phase.diagnosis is not None:
+            self._diagnosis(phase.diagnosis)
         if handlers:
             self.line(f"    exit handlers for {describe(phase.event or 'this outcome')}:")
             self._tasks(handlers, widths)
@@ -105,6 +108,20 @@ class JournalText:
         ended = "no end is recorded" if code is None else f"exit code {code}"
         time = duration(command.seconds, measured=command.measured)
         self.line(f"    the user's command: {ended}, {time}", *(("red",) if code else ()))
+
+    def _diagnosis(self, found: Record) -> None:
+        confidence = found.get("confidence")
+        sure = f", {confidence:.0%}" if isinstance(confidence, int | float) else ""
+        fault = f", fault: {describe(found['fault'])}" if found.get("fault") else ""
+        self.wrapped(f"why: {found['headline']} [{found['class']}{sure}{fault}]", "    ")
+        evidence = found.get("evidence")
+        first = evidence[0] if isinstance(evidence, list) and evidence else None
+        if isinstance(first, dict) and first.get("text"):
+            self.line(
+                f"        | {fit(describe(str(first['text'])), self.style.width - 10)}", "dim"
+            )
+        if found.get("advice"):
+            self.wrapped(f"help: {found['advice']}", " " * 8)
 
     def _tasks(self, tasks: Sequence[TaskPast], widths: tuple[int, int, int]) -> None:
         shown = tasks

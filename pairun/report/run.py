@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from pairun.diagnose.summary import CONSEQUENCES
 from pairun.executor.journal import Record, read_journal
 from pairun.module import format_duration
 from pairun.report.terminal import Style, fit, visible
@@ -132,6 +133,11 @@ def _notes(instance: InstanceReport) -> list[str]:
     handlers = [f"{r['task']} {r['outcome']}" for r in _ends(records, handler=True)]
     if handlers:
         notes.append(f"exit handlers: {', '.join(handlers)}")
+    notes += [
+        f"{visible(str(r.get('headline', '')))} ({r.get('class')})"
+        for r in records
+        if r["type"] == "diagnosis" and not instance.stopped
+    ]
     if instance.stopped:
         notes.append("told to end")
     if instance.command is None:
@@ -161,13 +167,29 @@ def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:
     return [r for r in ends if bool(r.get("handler")) == handler]
 
 
+def _first_failure(instances: Sequence[InstanceReport]) -> list[str]:
+    """Which of several instances failed first, and why; causes before what follows from them."""
+    found = []
+    for instance in instances:
+        for record in read_journal(instance.journal):
+            if record["type"] == "diagnosis" and not instance.stopped:
+                follows = record.get("class") in CONSEQUENCES
+                found.append((follows, record.get("time", 0.0), instance.label, record))
+    if not found or len(instances) < 2:
+        return []
+    _, _, label, record = min(found, key=lambda f: f[:3])
+    why = visible(str(record.get("headline", "")))
+    return _wrap(f"first to fail: {label}: {why} ({record.get('class')})")
+
+
 def _ending(report: RunReport, style: Style) -> list[str]:
     word = style("succeeded", "green") if report.succeeded else style("failed", "red")
     first, *more = _wrap(f"{'succeeded' if report.succeeded else 'failed'}: {report.verdict}")
     first = first.replace("succeeded" if report.succeeded else "failed", word, 1)
     code = [] if report.succeeded else [f"exit code {report.exit_code}"]
     logs = f"logs: {report.workdir}/INSTANCE/output.log, more in {report.workdir}/INSTANCE/pai/logs"
-    return [first, *more, *code, *_wrap(logs)]
+    why = _first_failure(report.instances)
+    return [first, *more, *why, *code, *_wrap(logs)]
 
 
 def _wrap(text: str) -> list[str]:

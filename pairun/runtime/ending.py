@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pairun.runtime.exitspec import EXIT_SPEC_FILE, NO_MATCH
 from pairun.runtime.forwarding import TO_HANDLERS
 from pairun.runtime.grace import Grace
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.own import Letter, own_command
-from pairun.runtime.paths import log_dir, runtime_file
+from pairun.runtime.paths import DIAGNOSIS_FILE, log_dir, runtime_file
 from pairun.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ class Ending:
         supervisor: starts the process that works the summary out.
         grace: the clock of a stop.
         say: takes one line for people.
+
+    Attributes:
+        diagnosis: why it died, once the summary is there.
     """
 
     def __init__(
@@ -48,6 +51,8 @@ class Ending:
         self._say = say
         self._log_folder = log_dir(pai_dir, env)
         self._spec_file = runtime_file(pai_dir, EXIT_SPEC_FILE)
+        self._diagnosis_file = runtime_file(pai_dir, DIAGNOSIS_FILE)
+        self.diagnosis: Mapping[str, Any] | None = None
         self._kills_before = oom_kills()
         self._unmatched = NO_MATCH
 
@@ -77,6 +82,8 @@ class Ending:
             spec_file=self._spec_file,
             log_folder=self._log_folder,
             budget=budget_of(self._env),
+            diagnosis_file=self._diagnosis_file,
+            facts={"oom_kills": self._oom_kills(), "stopped": self._grace.signal is not None},
         )
         answer = self._ask(question)
         if answer is None:
@@ -86,6 +93,9 @@ class Ending:
         for expression in answer.stopped:
             self._say(f"an expression of the exit spec took too long and was stopped: {expression}")
         self._write(answer.message)
+        for line in answer.told:
+            self._say(line)
+        self.diagnosis = answer.diagnosis
         return answer.exit_code
 
     def _ask(self, question: Question) -> Answer | None:
@@ -119,13 +129,16 @@ class Ending:
                 self._say(f"the exit summary ended with {status}; the short one stands")
 
     def _tell_of_memory(self) -> None:
-        now = oom_kills()
-        if now is None or self._kills_before is None or now <= self._kills_before:
+        count = self._oom_kills()
+        if not count:
             return
-        count = now - self._kills_before
         self._say(
             f"the kernel killed {count} process{'es' * (count > 1)} of this container for its memory"
         )
+
+    def _oom_kills(self) -> int | None:
+        now = oom_kills()
+        return None if now is None or self._kills_before is None else now - self._kills_before
 
     def _write_short(self, exit_code: int, user_code: int) -> None:
         from pairun.runtime.exitsummary import budget_of, short_message

@@ -12,9 +12,14 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pairun.diagnose.facts import Facts
+from pairun.diagnose.summary import exit_code_of, read_table
+from pairun.diagnose.summary import told as tell
+from pairun.diagnose.summary import why as diagnosed
+from pairun.diagnose.weighing import Diagnosis
 from pairun.runtime.exitspec import SCHEMA_VERSION, Evidence, Match, match, text_of
 from pairun.runtime.termination import (
     DEFAULT_BUDGET,
@@ -37,18 +42,22 @@ MIN_BUDGET = 256
 OPENPAI_MESSAGE = "/tmp/pai-termination-log"
 KUBERNETES_MESSAGE = "/dev/termination-log"
 
+DIAGNOSIS_S = 1.0
+"""How long the search for the cause may take."""
+
 NO_SPEC: Mapping[str, Any] = {"specs": []}
 
 GPU_S = 1.0
 """How long ``nvidia-smi`` may take."""
 
 
-def summarise(found: Match, evidence: Evidence) -> Summary:
+def summarise(found: Match, evidence: Evidence, why: Diagnosis | None = None) -> Summary:
     """What to say of a failure.
 
     Args:
         found: what the exit spec says.
         evidence: the failure.
+        why: why it died, where there are rules.
     """
     user, platform = text_of(evidence.user_log), text_of(evidence.platform_log)
     return Summary(
@@ -59,6 +68,9 @@ def summarise(found: Match, evidence: Evidence) -> Summary:
         double_ecc=evidence.double_ecc if found.gpu else None,
         user_log=excerpt(user, USER_LINES, found.user),
         platform_log=excerpt(platform, PLATFORM_LINES, found.platform),
+        diagnosis=None
+        if why is None
+        else {**why.data(), "evidence": why.evidence[0].text if why.evidence else ""},
     )
 
 
@@ -130,6 +142,8 @@ class Question(NamedTuple):
         spec_file: what init left of the cluster's exit spec; it may be missing.
         log_folder: where the logs of this container are.
         budget: the largest termination message in bytes.
+        diagnosis_file: what init left of the rules that say why it died; it may be missing.
+        facts: what is known beside the logs, as `pairun.diagnose.facts.Facts` has it.
     """
 
     user_code: int
@@ -137,6 +151,8 @@ class Question(NamedTuple):
     spec_file: str
     log_folder: str
     budget: int
+    diagnosis_file: str
+    facts: Mapping[str, Any]
 
 
 class Answer(NamedTuple):
@@ -146,19 +162,29 @@ class Answer(NamedTuple):
         exit_code: the container's.
         message: the termination message.
         stopped: expressions that ran away.
+        diagnosis: why it died, as ``pairun diagnose --json`` has it; None where there are no rules.
+        told: the same in a few lines for people.
     """
 
     exit_code: int
     message: str
     stopped: list[str]
+    diagnosis: Mapping[str, Any] | None = None
+    told: Sequence[str] = ()
 
 
-def work_out(question: Question, env: Mapping[str, str]) -> Answer:
+def work_out(
+    question: Question,
+    env: Mapping[str, str],
+    first: Callable[[Diagnosis], str | None] = lambda _: None,
+) -> Answer:
     """The whole summary; slow where a log is long or a GPU's driver does not answer.
 
     Args:
         question: what failed.
         env: the environment of the container.
+        first: asks the other instances who of the job failed first; None where nobody knows, or
+            where it was this one.
     """
     spec = _read_spec(question.spec_file)
     evidence = Evidence(
@@ -169,9 +195,43 @@ def work_out(question: Question, env: Mapping[str, str]) -> Answer:
     )
     # A spec that cannot be read replaces no code.
     unmatched = question.user_code if spec is NO_SPEC else question.unmatched_code
-    found = match(spec, evidence, unmatched)
-    text = message(summarise(found, evidence), question.budget)
-    return Answer(found.code, text, list(found.stopped))
+    why, code, told = None, None, []
+    if (table := read_table(question.diagnosis_file)) is not None:
+        facts = _facts(question, evidence, env)
+        why = diagnosed(table, evidence.user_log or evidence.platform_log, facts, DIAGNOSIS_S)
+        code, told = exit_code_of(why, table), tell(why)
+        if (other := first(why)) is not None:
+            told.append(f"  {other}")
+    found = match(spec, evidence, unmatched if code is None else code)
+    text = message(summarise(found, evidence, why), question.budget)
+    return Answer(found.code, text, list(found.stopped), why.data() if why else None, told)
+
+
+def _facts(question: Question, evidence: Evidence, env: Mapping[str, str]) -> Facts:
+    """What is known beside the logs, and what the container shows at its end."""
+    return Facts(**question.facts)._replace(
+        exit_code=question.user_code,
+        double_ecc=evidence.double_ecc,
+        error_file=_error_file(env),
+        disk_free=_free(env.get("PAI_WORK_DIR") or "/"),
+        shm_free=_free("/dev/shm"),
+    )
+
+
+def _error_file(env: Mapping[str, str]) -> str | None:
+    """What torchelastic kept of the first worker's error (PyTorch documentation, "Error Propagation")."""
+    path = env.get("TORCHELASTIC_ERROR_FILE")
+    return text_of(read_end(path, MANY_BYTES)) or None if path else None
+
+
+def _free(path: str) -> int | None:
+    """The bytes that are free where a path leads, for whoever is not root."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return None
+    # A file system that counts nothing has no limit.
+    return found.f_bavail * found.f_frsize if found.f_blocks else None
 
 
 def short_message(exit_code: int, user_code: int, budget: int) -> str:

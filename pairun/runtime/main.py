@@ -128,6 +128,8 @@ class RuntimePhase:
         """The container's exit code, and the termination message written."""
         self._logs.complete(self._left_for_logs)
         replaced = self._ending.finish(code)
+        if self._ending.diagnosis is not None:
+            self._record("diagnosis", **self._ending.diagnosis)
         if replaced != code:
             self.say(f"the exit spec makes the exit code {replaced} of {code}")
         return replaced

@@ -19,6 +19,9 @@ PLACE_FILE = "rendezvous.json"
 KEY_FILE = "rendezvous/key"
 """On the volume, where the platform mounts it: by what the instances of the job know each other."""
 
+DIAGNOSIS_FILE = "diagnosis.json"
+"""In ``runtime.d``: the rules that say why a command died."""
+
 STATE_FILE = "rendezvous-state.json"
 """In ``runtime.d``: what the job's first instance was told in init, and goes on with."""
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 START = "[PAI_RUNTIME_ERROR_START]"
 END = "[PAI_RUNTIME_ERROR_END]"
@@ -21,6 +21,7 @@ PLATFORM_LINES = 10
 LINES_BEFORE_MATCH = 3
 EXCERPT_BYTES = 4048
 MATCHED_BYTES = 2048
+DIAGNOSIS_BYTES = 512
 
 
 class Summary(NamedTuple):
@@ -34,6 +35,8 @@ class Summary(NamedTuple):
         double_ecc: the GPU's state, where a pattern asked for it.
         user_log: an excerpt of the user's log.
         platform_log: an excerpt of the platform's log.
+        diagnosis: why it died: ``class``, ``fault``, ``retry``, ``confidence``, ``headline``,
+            ``evidence``, ``advice``; nothing where nobody looked.
     """
 
     exit_code: int
@@ -43,6 +46,7 @@ class Summary(NamedTuple):
     double_ecc: bool | None = None
     user_log: str = ""
     platform_log: str = ""
+    diagnosis: Mapping[str, Any] | None = None
 
 
 def message(summary: Summary, budget: int = DEFAULT_BUDGET) -> str:
@@ -55,17 +59,21 @@ def message(summary: Summary, budget: int = DEFAULT_BUDGET) -> str:
     Returns:
         At most ``budget`` bytes of UTF-8; the logs are cut first, the codes never.
     """
+    why = summary.diagnosis or {}
     texts = {
         "platform_log": printable(summary.platform_log),
         "user_log": printable(summary.user_log),
         "matched_platform": _head(printable(summary.matched_platform or ""), MATCHED_BYTES),
+        "evidence": _head(printable(why.get("evidence", "")), DIAGNOSIS_BYTES),
+        "advice": _head(printable(why.get("advice", "")), DIAGNOSIS_BYTES),
         "matched_user": _head(printable(summary.matched_user or ""), MATCHED_BYTES),
+        "headline": _head(printable(why.get("headline", "")), DIAGNOSIS_BYTES),
     }
     out = _document(summary, texts)
     for name, text in texts.items():
         if len(out.encode()) <= budget:
             break
-        shorten = _head if name.startswith("matched") else _tail
+        shorten = _tail if name.endswith("_log") else _head
         texts[name] = _longest(summary, texts, name, text, shorten, budget)
         out = _document(summary, texts)
     return out
@@ -118,8 +126,19 @@ def _yaml(summary: Summary, texts: dict[str, str]) -> Iterator[str]:
         yield f"matchedPlatformLogString: {_scalar(texts['matched_platform'], 2)}\n"
     if summary.double_ecc is not None:
         yield f"matchedGpuInfo:\n  nvidiaDoubleEccError: {str(summary.double_ecc).lower()}\n"
+    if summary.diagnosis is not None:
+        yield from _diagnosis_yaml(summary.diagnosis, texts)
     user, platform = _scalar(texts["user_log"], 4), _scalar(texts["platform_log"], 4)
     yield f"errorLogs:\n  user: {user}\n  platform: {platform}\n"
+
+
+def _diagnosis_yaml(why: Mapping[str, Any], texts: dict[str, str]) -> Iterator[str]:
+    yield "diagnosis:\n"
+    for name in ("class", "fault", "retry", "confidence"):
+        yield f"  {name}: {json.dumps(why[name])}\n"
+    for name in ("headline", "evidence", "advice"):
+        if texts[name]:
+            yield f"  {name}: {_scalar(texts[name], 4)}\n"
 
 
 def _scalar(text: str, indent: int) -> str:

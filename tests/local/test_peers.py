@@ -83,6 +83,7 @@ def test_who_comes_to_a_barrier_alone(job: Any, start: Any) -> None:
     [
         ("ready --count 3", "--count must be from 1 to 2"),
         ("ready --timeout 20", "did you mean '20s'?"),
+        ("''", "NAME must have from 1 to 253 characters"),
     ],
 )
 def test_wrong_words(job: Any, start: Any, words: str, says: str) -> None:
@@ -101,3 +102,20 @@ def test_alone_there_is_nobody_to_meet(job: Any, start: Any) -> None:
     assert run.end() == 0, run.text
     assert "[PR779]" in run.text
     assert "it ended with 1" in run.text
+
+
+def test_who_failed_first_is_named(job: Any, start: Any, tmp_path: pathlib.Path) -> None:
+    """One that only hears of it names the other and its reason; so does the summary of the run."""
+    never = {"minFailedInstances": -1}
+    output = tmp_path / "pairun-run/test/worker-0/output.log"
+    timeout = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE)"
+    job.role("chief", f"until grep -q 'do: ' {output}; do sleep 0.02; done",
+             f"echo '[rank0]: {timeout}' >&2; exit 1", completion=never)  # fmt: skip
+    job.role("worker", "python3 -c 'import frobnicate'", completion=never)
+    run = start()
+    assert run.end() == 0, run.text
+    said = "\n".join(run.said("chief-0"))
+    assert "(nccl_timeout, " in said
+    reason = "the Python package frobnicate is missing (module_not_found)"
+    assert f"worker-0 failed first: {reason}" in said
+    assert f"first to fail: worker-0: {reason}" in " ".join(run.text.split())

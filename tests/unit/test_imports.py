@@ -17,7 +17,7 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 FLOOR = {"errors", "redaction", "executor", "rendezvous", "diagnose", "runtime", "module"}
 MAY_USE = {
     **dict.fromkeys(FLOOR, FLOOR),
-    "runtime": {"runtime", "errors", "redaction"},
+    "runtime": {"runtime", "errors", "redaction", "diagnose"},
     "playbook": {*FLOOR, "playbook"},
     "job": {*FLOOR, "playbook", "job"},
     "engines": {*FLOOR, "playbook", "job", "engines", "report"},

@@ -1,0 +1,162 @@
+"""Why a command died, as PID 1 tells it: on the container's streams, to the platform, in the journal."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from pairun.errors import Problems
+from pairun.job.diagnosis import compiled
+from pairun.playbook.content import open_content
+
+MISSING = "echo \"ModuleNotFoundError: No module named 'frobnicate'\" >&2; exit 1"
+
+
+class Rules:
+    """A volume with the rules that init leaves, and what the phase leaves."""
+
+    def __init__(self, volume: Any, folder: pathlib.Path) -> None:
+        self.volume = volume
+        self.path = folder / "termination-log"
+        self.logs = volume.root / "logs" / "local"
+        self.logs.mkdir(parents=True)
+        self.env = {"PAIRUN_TERMINATION_LOG": str(self.path)}
+        self.of([])
+
+    def of(self, roots: list[str]) -> None:
+        """Leave the rules of content roots."""
+        problems = Problems()
+        data = compiled(open_content(roots, {}), problems)
+        assert list(problems) == []
+        (self.volume.files / "diagnosis.json").write_bytes(data)
+
+    @property
+    def message(self) -> Any:
+        """The termination message, taken apart as OpenPAI's REST server does."""
+        found = re.search(r"ERROR_START\]([\s\S]*)\[PAI", self.path.read_text())
+        assert found is not None
+        return yaml.safe_load(found[1])
+
+    @property
+    def journal(self) -> list[dict[str, Any]]:
+        """What the journal has of a diagnosis."""
+        lines = (self.logs / "journal.jsonl").read_text().splitlines()
+        return [r for r in map(json.loads, lines) if r["type"] == "diagnosis"]
+
+
+@pytest.fixture
+def rules(volume: Any, tmp_path: pathlib.Path) -> Rules:
+    """The built-in rules."""
+    return Rules(volume, tmp_path)
+
+
+def test_three_lines_a_message_and_a_record(volume: Any, start: Any, rules: Rules) -> None:
+    """What happened, its evidence, what to do: for people, the platform and the report."""
+    volume.command(MISSING)
+    run = start(**rules.env)
+    assert run.end() == 1
+    told = run.got("[pairun] ")[-3:]
+    assert "frobnicate is missing (module_not_found" in told[0]
+    assert "No module named 'frobnicate'" in told[1]
+    assert "do: " in told[2]
+    why = rules.message["diagnosis"]
+    assert (why["class"], why["fault"], why["retry"]) == ("module_not_found", "user", "after_fix")
+    assert "No module named 'frobnicate'" in why["evidence"]
+    (record,) = rules.journal
+    assert record["details"]["module"] == "frobnicate"
+
+
+def test_success_needs_no_reason(volume: Any, start: Any, rules: Rules) -> None:
+    """Nobody asks why where nothing failed, whatever the log holds."""
+    volume.command("echo CUDA out of memory")
+    assert start(**rules.env).end() == 0
+    assert not rules.path.exists()
+    assert rules.journal == []
+
+
+def test_a_cluster_gives_a_class_its_own_exit_code(
+    volume: Any, start: Any, rules: Rules, tmp_path: pathlib.Path
+) -> None:
+    """Where no entry of an exit spec matches, and the diagnosis is sure."""
+    (tmp_path / "root" / "diagnosis").mkdir(parents=True)
+    codes = "exit_codes: {module_not_found: 77}\n"
+    (tmp_path / "root" / "diagnosis" / "codes.yaml").write_text(codes)
+    rules.of([str(tmp_path / "root")])
+    volume.command(MISSING)
+    assert start(**rules.env).end() == 77
+    assert rules.message["exitCode"] == 77
+    assert rules.message["originUserExitCode"] == 1
+
+
+def test_our_own_stop_is_known(volume: Any, start: Any, rules: Rules) -> None:
+    """A command that ends because the container was told to stop was stopped from outside."""
+    volume.command("trap 'exit 3' TERM; echo ready; sleep 60 & wait")
+    run = start(**rules.env)
+    run.line("ready")
+    import signal
+
+    run.signal(signal.SIGTERM)
+    assert run.end() == 3
+    assert rules.message["diagnosis"]["class"] == "terminated_sigterm"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda p: p.unlink(),
+        lambda p: p.write_text("{"),
+        lambda p: p.write_text('{"schema": 99}'),
+        lambda p: p.write_bytes(b"\xff"),
+    ],
+    ids=["missing", "torn", "of another version", "no text"],
+)
+def test_rules_that_cannot_be_read_cost_nothing_else(
+    volume: Any, start: Any, rules: Rules, spoil: Callable[[pathlib.Path], None]
+) -> None:
+    """The exit code and the rest of the message stand."""
+    spoil(rules.volume.files / "diagnosis.json")
+    volume.command(MISSING)
+    assert start(**rules.env).end() == 1
+    assert "diagnosis" not in rules.message
+    assert "frobnicate" in rules.message["errorLogs"]["user"]
+
+
+def test_a_secret_is_no_evidence(volume: Any, start: Any, rules: Rules) -> None:
+    """What no log may show is in no reason either."""
+    secrets = {"schema": 1, "values": {}, "redact": ["hunter22"]}
+    (rules.volume.files / "secrets.json").write_text(json.dumps(secrets))
+    volume.command("echo \"ModuleNotFoundError: No module named 'hunter22'\" >&2; exit 1")
+    run = start(**rules.env)
+    assert run.end() == 1
+    assert "hunter22" not in rules.path.read_text()
+    assert "hunter22" not in json.dumps(rules.journal)
+    assert not any("hunter22" in line for line in run.got(""))
+
+
+def test_torchelastic_s_error_file_counts(
+    volume: Any, start: Any, rules: Rules, tmp_path: pathlib.Path
+) -> None:
+    """The first worker's own error decides where the log has nothing but the launcher's."""
+    error = {"message": {"message": "ModuleNotFoundError: No module named 'frobnicate'"}}
+    (tmp_path / "error.json").write_text(json.dumps(error))
+    volume.command(
+        "echo 'torch.distributed.elastic.multiprocessing.errors.ChildFailedError:'; exit 1"
+    )
+    env = {**rules.env, "TORCHELASTIC_ERROR_FILE": str(tmp_path / "error.json")}
+    assert start(**env).end() == 1
+    assert rules.message["diagnosis"]["class"] == "module_not_found"
+
+
+@pytest.mark.parametrize("budget", [256, 400, 700, 4096])
+def test_the_message_keeps_its_size(volume: Any, start: Any, rules: Rules, budget: int) -> None:
+    """Whatever the budget: it parses, and the class is the last to go."""
+    volume.command("seq 1 2000; " + MISSING)
+    assert start(**rules.env, PAIRUN_TERMINATION_BYTES=str(budget)).end() == 1
+    assert len(rules.path.read_bytes()) <= budget
+    assert rules.message["diagnosis"]["class"] == "module_not_found"
