@@ -21,6 +21,7 @@ COPY pairun pairun
 COPY modules modules
 COPY playbooks playbooks
 COPY plugin_specs plugin_specs
+COPY diagnosis diagnosis
 RUN /opt/build/bin/python -m hatchling build -t wheel -d /dist \
     && /opt/build/bin/pip --python /opt/pairun/bin/python install --no-cache-dir --no-deps /dist/*.whl
 
@@ -33,7 +34,9 @@ ARG PAIRUN_BUNDLE_CACHE=/src/build/bundle-cache
 WORKDIR /src
 COPY requirements.lock ./
 COPY bundle/*.sh bundle/gcc-musl bundle/
+COPY bundle/openssh bundle/openssh
 RUN bundle/build.sh --prepare
+RUN bundle/rclone.sh --output /opt/pairun/tools
 COPY bundle bundle
 COPY pairun pairun
 COPY modules modules
@@ -48,6 +51,7 @@ RUN apt-get update \
        /usr/share/doc /usr/share/man /usr/share/info /usr/share/locale
 COPY --from=build /opt/pairun /opt/pairun
 COPY --from=bundle /opt/pairun/runtime /opt/pairun/runtime
+COPY --from=bundle /opt/pairun/tools /opt/pairun/tools
 # An operator's own init programs: `COPY src/* /usr/local/pai/init.d/`, or with /user. Both are
 # links to a folder that the volume at /usr/local/pai does not hide.
 RUN mkdir -p /opt/pairun/init.d /usr/local/pai /user/local/pai \

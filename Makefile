@@ -17,6 +17,7 @@ bench: $(STAMP) ## measure, and print ratios; ansible-core and pyinfra are insta
 
 bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md)
 	bundle/build.sh
+	bundle/rclone.sh
 
 lint: $(STAMP) ## format, lint, types
 	$(VENV)/bin/ruff format --check .

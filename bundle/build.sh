@@ -53,6 +53,7 @@ make_quietly() { quietly make -j"$JOBS" "$@"; }
 . "$HERE/libraries.sh"
 . "$HERE/cpython.sh"
 . "$HERE/link.sh"
+. "$HERE/openssh.sh"
 
 mkdir -p "$CACHE" "$(dirname "$OUTPUT")"
 CACHE=$(cd "$CACHE" && pwd)
@@ -107,6 +108,8 @@ touch "$BUILD"
 find "$CACHE" -mindepth 1 -maxdepth 1 -type d -regex '.*/[0-9a-f]+' -mtime +7 -exec rm -rf {} +
 
 install_packages
+prepare_openssh
 [ -z "$PREPARE" ] || exit 0
 link_bundle
+install_openssh
 say "$OUTPUT: $(stat -c %s "$OUTPUT") bytes, sha256 $(sha256sum "$OUTPUT" | cut -d' ' -f1)"

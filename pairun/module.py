@@ -33,7 +33,16 @@ import abc
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, NewType, Protocol, TypeVar, dataclass_transform
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NewType,
+    Protocol,
+    TypeVar,
+    dataclass_transform,
+)
 
 import attrs
 
@@ -284,7 +293,7 @@ class Gathering(Protocol):
         """Wait at most so long, and no longer than until one of these changes."""
 
     def close(self) -> None:
-        """Give up, where it is not over."""
+        """Leave: the platform has told what was to be known. The others count this one as here."""
 
 
 class Talk(Protocol):

@@ -159,7 +159,11 @@ def failure_lines(name: str, content: Content) -> Iterator[str]:
 def examples(name: str, content: Content) -> list[str]:
     """A line for each rule of a class of failure."""
     samples = _rules(content).samples.values()
-    return [s.positive[0].splitlines()[-1] for s in samples if s.data["class"] == name and name != UNKNOWN]
+    return [
+        s.positive[0].splitlines()[-1]
+        for s in samples
+        if s.data["class"] == name and name != UNKNOWN
+    ]
 
 
 @functools.cache

@@ -77,7 +77,7 @@ def test_bash_completes_names_after_doc(shell: Shell) -> None:
     wanted = {*content.modules, *content.specs, *KEYWORDS, *CATALOGUE, "modules", "plugin"}
     assert wanted <= set(bash(shell, "doc", ""))
     assert bash(shell, "doc", "git_") == ["git_clone"]
-    assert bash(shell, "doc", "plugin", "ssh_") == ["ssh_setup"]
+    assert bash(shell, "doc", "plugin", "ssh_") == ["ssh_barrier", "ssh_setup"]
     assert bash(shell, "doc", "PR30") == [i for i in CATALOGUE if i.startswith("PR30")]
 
 

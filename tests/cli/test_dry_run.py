@@ -710,7 +710,48 @@ taskRoles:
 
 
 def test_what_a_version_does_not_do_is_said_in_the_review(shell: Shell) -> None:
-    """A reviewer is told that ssh is not set up, at the job's line, before anything runs."""
+    """A reviewer is told what is not done yet, at the job's line, before anything runs."""
+    shell.file(
+        "root/modules/later.py",
+        """\
+from pairun.module import CheckModule, Context, Skip, define
+
+
+@define
+class Later(CheckModule):
+    \"\"\"Stand in plans before it works.\"\"\"
+
+    example = "later: {}"
+    not_yet = "nothing is done later"
+
+    def check(self, ctx: Context) -> None:
+        \"\"\"Say it.\"\"\"
+        raise Skip(self.not_yet)
+""",
+    )
+    shell.file("root/plugin_specs/later.yaml", "summary: x.\nruntime: [{name: Later, later: {}}]\n")
+    job = shell.file(
+        "later.yaml",
+        """\
+protocolVersion: 2
+name: later
+type: job
+prerequisites: [{name: i, type: dockerimage, uri: u}]
+taskRoles:
+  a: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [one]}
+extras:
+  com.microsoft.pai.runtimeplugin:
+    - {plugin: later, parameters: {}}
+""",
+    )
+    done = shell("--dry-run", "--root", shell.tmp / "root", job)
+    assert "check: not part of this version: nothing is done later" in done.out
+    assert "PR908" in done.err
+    assert "later.yaml:9" in done.err
+
+
+def test_ssh_in_the_review(shell: Shell) -> None:
+    """What ssh needs is known to the run alone; keys are in no review."""
     job = shell.file(
         "ssh.yaml",
         """\
@@ -722,10 +763,10 @@ taskRoles:
   a: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [one]}
 extras:
   com.microsoft.pai.runtimeplugin:
-    - {plugin: ssh, parameters: {jobssh: true}}
+    - {plugin: ssh, parameters: {jobssh: true, sshbarrier: "true"}}
 """,
     )
     done = shell("--dry-run", job)
-    assert "check: not part of this version: no sshd is started" in done.out
-    assert "PR908" in done.err
-    assert "ssh.yaml:9" in done.err
+    assert done.code == 0, done.err
+    assert "sshd answers, with the keys of the job and of its author" in done.out
+    assert "every instance of the job is reached by ssh" in done.out

@@ -1,0 +1,22 @@
+"""One network host of the ssh tests: takes the module's name and its volume; ends when it is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from pairun.executor.context import HostContext
+from pairun.executor.loading import built_in_folder, load_module
+from pairun.module import CheckModule, StateModule
+
+name, pai_dir, args = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+context = HostContext(dict(os.environ), pai_dir)
+module = load_module(name, os.path.join(built_in_folder(), "modules", f"{name}.py"))(**args)
+if isinstance(module, CheckModule):
+    module.check(context)
+else:
+    assert isinstance(module, StateModule)
+    assert module.plan(module.probe(context)).kind == "will_change"
+    module.apply(context)
+    assert module.plan(module.probe(context)).kind == "no_change"
