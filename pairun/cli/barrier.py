@@ -6,6 +6,7 @@ import argparse
 
 from pairun.errors import PairunError, Problem
 from pairun.module import parse_duration
+from pairun.rendezvous.board import MAX_NAME
 from pairun.rendezvous.peers import peers_of
 from pairun.rendezvous.refusals import NotInTime
 from pairun.runtime.paths import pai_dir
@@ -29,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Wait; returns 0 when all came, 124 when not all came in time."""
+    if not 0 < len(args.name) <= MAX_NAME:
+        raise PairunError(Problem("PR801", f"NAME must have from 1 to {MAX_NAME} characters"))
     timeout_s = parse_duration(args.timeout)
     if timeout_s is None:
         hint = f"did you mean '{args.timeout}s'?" if args.timeout.isdigit() else None
@@ -54,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             Problem("PR801", f"--count must be from 1 to {gang.total}, the instances of this job")
         )
     try:
-        peers.facts.arrive(f"user {args.name}", peers.name, count, timeout_s)
+        peers.facts.arrive(args.name, peers.name, count, timeout_s)
     except NotInTime as e:
         from pairun.cli.common import print_problems
 

@@ -26,7 +26,7 @@ from pairun.job.planning import (
     plan_role,
     secrets_of,
 )
-from pairun.job.podconfig import EXIT_SPEC
+from pairun.job.podconfig import EXIT_SPEC, with_config_dir
 from pairun.job.podinput import (
     PodInput,
     has_cluster,
@@ -44,7 +44,7 @@ from pairun.playbook.views import Unknown
 from pairun.redaction import Redactor
 from pairun.report.console import Console
 from pairun.runtime.exitspec import EXIT_SPEC_FILE
-from pairun.runtime.paths import DEFAULT_PAI_DIR, journal_file, pai_dir
+from pairun.runtime.paths import DEFAULT_PAI_DIR, DIAGNOSIS_FILE, journal_file, pai_dir
 
 if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers
@@ -120,7 +120,7 @@ class InitPhase:
     def __init__(self, roots: list[str], env: dict[str, str], *, placed: bool = False) -> None:
         self.env = env
         self.pai_dir = pai_dir()
-        self.layers = Layers(open_content(roots, env))
+        self.layers = Layers(open_content(roots, with_config_dir(env)))
         self._pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
         self._redact = secrets_of(self._pod.job)
         self._conceal()
@@ -196,7 +196,7 @@ class InitPhase:
                 outcome = executor.stopped() or outcome
             outcome = executor.run_handlers(outcome)
             if self._meeting is not None:
-                self._meeting.end()
+                self._meeting.end(stay=outcome.event == "success")
             events.end(outcome)
         return outcome.exit_code
 
@@ -205,6 +205,14 @@ class InitPhase:
         if (spec := self._pod.exit_spec) is not None:
             volume.add(EXIT_SPEC, spec.text)
             volume.add(EXIT_SPEC_FILE, json.dumps(spec.data).encode())
+
+    def _add_rules(self, volume: Volume) -> None:
+        """Leave the rules that say why a command died."""
+        from pairun.job.diagnosis import compiled
+
+        problems = Problems()
+        volume.add(DIAGNOSIS_FILE, compiled(self.layers.content, problems))
+        print_problems(problems, redactor=self._redactor)
 
     def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
         return Executor(
@@ -240,6 +248,7 @@ class InitPhase:
     def _hand_over(self, volume: Volume, outcome: PhaseOutcome) -> PhaseOutcome:
         """Make the runtime plan anew, now that peers are known, and leave it on the volume."""
         try:
+            self._add_rules(volume)
             cluster = self._known_cluster()
             if self._meeting is not None:
                 self._meeting.note(cluster)

@@ -81,10 +81,15 @@ class Meeting:
         except (PairunError, OSError) as e:
             say(f"the other instances are not served: {e}")
 
-    def end(self) -> None:
-        """Serve no more; what was told is kept for PID 1, which goes on."""
+    def end(self, *, stay: bool) -> None:
+        """Serve no more; what was told is kept for PID 1, which goes on.
+
+        Args:
+            stay: not before those who wait for a verdict have it, or 10 s are over: until PID 1
+                has started nobody can tell them.
+        """
         if self._server is not None:
-            self._server.stop()
+            self._server.stop(stay=stay)
             self._server = None
 
     def note(self, cluster: Cluster) -> None:

@@ -19,6 +19,17 @@ INIT_DIRS = ("/opt/pairun/init.d", "/user/local/pai/init.d")
 EXIT_SPEC = "runtime-exit-spec.yaml"
 
 
+def with_config_dir(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which the cluster's layer is found where the platform mounts it.
+
+    Args:
+        env: of the init container; its own ``PAI_CONFIG_DIR`` counts.
+    """
+    if env.get("PAI_CONFIG_DIR") or not os.path.isdir(DEFAULT_CONFIG_DIR):
+        return dict(env)
+    return {**env, "PAI_CONFIG_DIR": DEFAULT_CONFIG_DIR}
+
+
 @attrs.frozen(kw_only=True)
 class PodConfig:
     """Where the settings of this Pod are.

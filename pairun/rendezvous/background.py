@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -12,11 +13,13 @@ from pairun.executor.apiserver import ApiServer
 from pairun.module import Failure, Gathering, Peer
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import LeaderPod, NotAllowed
+from pairun.rendezvous.loop import close_quietly
 from pairun.rendezvous.peers import job_key, read_key
 from pairun.rendezvous.ports import DEFAULT_RANGE
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member
 
 _DAY_S = 86400.0
+_LEAVE_S = 1.0
 _NEEDED = (
     "FC_FRAMEWORK_NAMESPACE",
     "FC_FRAMEWORK_NAME",
@@ -102,11 +105,12 @@ class _Background:
         self.connected = False
         self.over = ""
         self._leader = leader
-        self._closed = False
+        self._leave_fd, self._leave = os.pipe()
         self._changed = threading.Condition()
         self._news = False
         self._arguments = (own, roles, job, key, log)
-        threading.Thread(target=self._run, name="gathering", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="gathering", daemon=True)
+        self._thread.start()
 
     @property
     def ports(self) -> tuple[int, int] | None:
@@ -122,8 +126,9 @@ class _Background:
             self._news = False
 
     def close(self) -> None:
-        """Give up."""
-        self._closed = True
+        """Leave, and be counted by the others."""
+        close_quietly(self._leave)
+        self._thread.join(_LEAVE_S)
 
     def _run(self) -> None:
         own, roles, job, key, log = self._arguments
@@ -131,6 +136,7 @@ class _Background:
             roster = gather(
                 own, roles, job, key=key, locate=self._locate,
                 deadline_s=time.monotonic() + _DAY_S, log=log, told=self._tell_connected,
+                leave_fd=self._leave_fd,
             )  # fmt: skip
             peers = [
                 Peer(m.role, m.index, m.pod_uid, m.pod_ip, m.host_ip, m.pod_name)
@@ -147,10 +153,9 @@ class _Background:
     def _locate(self, timeout_s: float) -> Address | None:
         return self._leader(timeout_s)
 
-    def _tell_connected(self, connected: bool) -> bool:
+    def _tell_connected(self, connected: bool) -> None:
         if connected != self.connected:
             self._tell(connected=connected)
-        return not self._closed
 
     def _tell(self, **changes: object) -> None:
         with self._changed:

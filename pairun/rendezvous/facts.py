@@ -125,8 +125,7 @@ class Facts:
 
     def _answer(self, packed: Any, end: float) -> Message:
         channel = Channel(self._key, serves=False)
-        left_s = max(0.001, end - time.monotonic())
-        with socket.create_connection(self._address, min(_CONNECT_S, left_s)) as sock:
+        with self._connect(max(0.001, end - time.monotonic())) as sock:
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20)
@@ -142,3 +141,10 @@ class Facts:
                 if channel.is_ready and not asked:
                     sock.sendall(channel.frame(packed))
                     asked = True
+
+    def _connect(self, left_s: float) -> socket.socket:
+        try:
+            return socket.create_connection(self._address, min(_CONNECT_S, left_s))
+        except TimeoutError:
+            # Where a Pod was, its address may swallow everything.
+            raise ConnectionError("nothing answers at its address") from None

@@ -37,7 +37,8 @@ def gather(
     deadline_s: float,
     log: Callable[[str], None],
     port: int = 0,
-    told: Callable[[bool], bool] = lambda _: True,
+    told: Callable[[bool], None] = lambda _: None,
+    leave_fd: int | None = None,
 ) -> Roster | None:
     """Join the job's leader and wait for all members. Rank 0 does so too, beside its server.
 
@@ -51,11 +52,12 @@ def gather(
         deadline_s: when to give up, on the monotonic clock.
         log: takes lines for people.
         port: where to listen for other members in a large gang; any free one where it is taken.
-        told: hears after every event whether somebody is there who will tell; says whether to go
-            on.
+        told: hears after every event whether somebody is there who will tell.
+        leave_fd: once it can be read or is at its end this member goes, and the others count it as
+            one that has come.
 
     Returns:
-        The roster. Without a key None, once the leader says that all are here: a reason to look
+        The roster; None where it left before. Without a key None, once the leader says that all are here: a reason to look
         again where the truth is, never a proof.
 
     Raises:
@@ -74,14 +76,15 @@ def gather(
         )
         loop.machine = joiner
         loop.watch(search.fd, lambda: joiner.located(search.found(), time.monotonic()))
+        if leave_fd is not None:
+            loop.watch(leave_fd, joiner.leave)
         search.begin()
         while not joiner.is_finished(now := time.monotonic()):
             if now >= deadline_s and joiner.rows is None:
                 raise _not_in_time(gang, joiner)
             wait_s = _TURN_S if joiner.rows is not None else deadline_s - now
             loop.turn(min(_TURN_S, wait_s))
-            if not told(joiner.is_connected):
-                return None
+            told(joiner.is_connected)
     finally:
         loop.close_all()
         search.close()

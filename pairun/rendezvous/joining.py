@@ -96,6 +96,7 @@ class Joiner:
         self._news_at: float | None = None
         self._released: Packed | None = None
         self._drain_by: float | None = None
+        self._is_leaving = False
 
     @property
     def is_connected(self) -> bool:
@@ -104,7 +105,7 @@ class Joiner:
 
     def is_finished(self, now: float) -> bool:
         """Whether nothing is left to do, for itself and for its children."""
-        if self.refused or self.looked:
+        if self.refused or self.looked or self._is_leaving:
             return True
         drained = not self._children or (self._drain_by is not None and now >= self._drain_by)
         return self.rows is not None and drained
@@ -125,6 +126,21 @@ class Joiner:
         self._leader = address
         self._again_at = now + spread
 
+    def leave(self) -> None:
+        """Go without the roster, whose content it has from elsewhere, and stay counted.
+
+        A member that is told of, and not only connected, is not missing when its connection ends.
+        """
+        self._is_leaving = True
+        if self._up is not None and self._stays:
+            rows = [*self._news.values(), self._shown]
+            self._net.send(self._up, self._message("have", {"m": rows}))
+        self._leave()
+
+    @property
+    def _shown(self) -> Row:
+        return self._row if self._keyed else [self._row[0], "", "", "", ""]
+
     def _pause(self, now: float, least_s: float = 0.0) -> None:
         """Plan the next attempt. What the last one took counts as waiting."""
         longest = 0.5 + self._gang.total / _PAUSE_GROWTH
@@ -138,7 +154,7 @@ class Joiner:
         self._contacted_at = now
         self._answer_by = now + 5.0 + self._gang.total / 2000
         self._up = self._net.connect(address)
-        said: Message = {"m": self._row if self._keyed else [self._row[0], "", "", "", ""]}
+        said: Message = {"m": self._shown}
         if self._at and self._keyed:
             said["at"] = self._at
         if self._below:

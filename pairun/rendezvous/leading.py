@@ -82,6 +82,11 @@ class Leader:
         return not self._absent
 
     @property
+    def is_read(self) -> bool:
+        """Whether somebody waits for a fact."""
+        return self._board.is_read
+
+    @property
     def changed(self) -> bool:
         """Whether there is something that was not dumped yet."""
         return self._roster_changed or self._board.changed
@@ -94,7 +99,7 @@ class Leader:
         match message["t"]:
             case "join":
                 return self._join(peer, message, now)
-            case "have" if self._keyed:
+            case "have":
                 return self._have(message, now)
             case "put" if self._keyed:
                 return self._board.put(peer, message)
@@ -115,8 +120,7 @@ class Leader:
     def _join(self, peer: int, message: Message, now: float) -> None:
         row = self._gang.checked(message.get("m"))
         at, lost = checked_address(message.get("at")), checked_address(message.get("lost"))
-        row = row if self._keyed else [row[0], "", "", "", ""]
-        self._learn([row], now)
+        (row,) = self._learn([row], now)
         for child in self._children.values():
             if lost and child.at == lost:
                 child.suspect_until = now + _SUSPECT_S
@@ -148,7 +152,10 @@ class Leader:
             raise BadPeer("it sent members that are none")
         self._learn([self._gang.checked(row) for row in rows], now)
 
-    def _learn(self, rows: list[Row], now: float) -> None:
+    def _learn(self, rows: list[Row], now: float) -> list[Row]:
+        """Count members; returns what is kept of each."""
+        if not self._keyed:
+            rows = [[row[0], "", "", "", ""] for row in rows]
         was_complete = self.is_complete
         for row in rows:
             if self._rows.get(row[0]) != row:
@@ -165,6 +172,7 @@ class Leader:
             self._children.clear()
         elif self._tell_at is None and not was_complete:
             self._tell_at = now + max(1.0, self._gang.total / 1000)
+        return rows
 
     def _released(self) -> Packed:
         if self._packed is None:

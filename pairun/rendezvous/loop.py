@@ -116,6 +116,10 @@ class Loop:
         """Call when a file can be read, or is at its end."""
         self._selector.register(fd, selectors.EVENT_READ, action)
 
+    def unwatch(self, fd: int) -> None:
+        """Take no more notice of a file."""
+        self._selector.unregister(fd)
+
     def connect(self, address: Address) -> int:
         """Begin a connection; see `Net`."""
         sock = socket.socket(_family(address[0]), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)

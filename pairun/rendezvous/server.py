@@ -20,7 +20,10 @@ from pairun.rendezvous.wire import BadPeer
 _SAVE_EVERY_S = 0.5
 _TURN_S = 60.0
 _STOP_S = 5.0
+STAY_S = 10.0
+"""How long a leader whose own work is done stays for those who wait for a fact."""
 _MAX_STATE_BYTES = 64 * 1024 * 1024
+_STAY = b"s"
 
 
 class Server:
@@ -69,6 +72,7 @@ class Server:
         self._save_at = 0.0
         self._log = log
         self._stopped = False
+        self._stay_until = 0.0
         if state_path:
             self.load(state_path)
         try:
@@ -84,16 +88,24 @@ class Server:
         return self._loop.turned_away
 
     def serve_forever(self, stop_fd: int | None = None) -> None:
-        """Serve until `stop_fd` can be read or is at its end; keep the state then."""
+        """Serve until `stop_fd` can be read or is at its end; keep the state then.
+
+        `Child.stop` says there to stay a little.
+        """
         if stop_fd is not None:
-            self._loop.watch(stop_fd, self._stop)
+            self._loop.watch(stop_fd, lambda: self._stop(stop_fd))
         while not self._stopped:
             self._loop.turn(self._keep())
+        while self._leader.is_read and (left_s := self._stay_until - time.monotonic()) > 0:
+            self._loop.turn(min(left_s, self._keep()))
         self._keep(now_at_once=True)
         self.close()
 
-    def _stop(self) -> None:
+    def _stop(self, stop_fd: int) -> None:
+        self._loop.unwatch(stop_fd)
         self._stopped = True
+        if os.read(stop_fd, 1) == _STAY:
+            self._stay_until = time.monotonic() + STAY_S
 
     def _keep(self, *, now_at_once: bool = False) -> float:
         """Save what has changed, not too often; returns how long nothing is to be saved."""
@@ -110,7 +122,9 @@ class Server:
         return _TURN_S
 
     def save(self, path: str) -> None:
-        """Write the state to a file of this user's own, at once or not at all.
+        """Write the state to a new file that all may read, at once or not at all.
+
+        PID 1 may be another user, and who reaches the volume belongs to the Pod.
 
         Raises:
             OSError: it cannot be written.
@@ -121,6 +135,7 @@ class Server:
             os.unlink(new)
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "wb") as file:
+            os.fchmod(fd, 0o644)
             file.write(data)
         os.replace(new, path)
 
@@ -171,10 +186,17 @@ class Child:
         os.close(stop)
         server.close()
 
-    def stop(self) -> None:
-        """Let it keep its state and end, within seconds; its port is free then."""
+    def stop(self, *, stay: bool = False) -> None:
+        """Let it keep its state and end, within seconds; its port is free then.
+
+        Args:
+            stay: not before those who wait for a fact have it, or 10 s are over.
+        """
+        if stay:
+            with contextlib.suppress(OSError):
+                os.write(self._stop, _STAY)
         close_quietly(self._stop)
-        end = time.monotonic() + _STOP_S
+        end = time.monotonic() + _STOP_S + (STAY_S if stay else 0.0)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
                 if time.monotonic() >= end:

@@ -9,10 +9,11 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 import pytest
@@ -20,16 +21,20 @@ import yaml
 
 from tests.node.api import Api, Object
 from tests.node.framework_controller import GROUP, FrameworkController
-from tests.podman import Podman
+from tests.podman import ROOT, Podman
 
 WAIT_S = 90.0
 ACCOUNT = "runtime-account"
 RBAC = "rbac.authorization.k8s.io"
 FUSE = "github.com/fuse"
+KUBERNETES = "1.20"
+JOB = "gang"
 WORKER = "pai-worker"
 PRIORITY = "pai-job-minimal-priority"
 
 Lab = Callable[..., str]
+Run = Callable[..., str]
+Manifests = Callable[..., list[dict[str, Any]]]
 T = TypeVar("T")
 
 
@@ -320,3 +325,45 @@ def controller(node: Node) -> Iterator[FrameworkController]:
     """FrameworkController's part, played in this test's namespace."""
     with FrameworkController(node.api, node.namespace) as controller:
         yield controller
+
+
+@pytest.fixture
+def pairun(node: Node) -> Run:
+    """Runs a command of pairun in this test's namespace; a person's variables decide where to."""
+
+    def run(*argv: str, stdin: str = "", code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "pairun", *argv, "--namespace", node.namespace], cwd=ROOT,
+            env=node.env, capture_output=True, text=True, input=stdin, timeout=90,
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def manifests(node: Node, pairun: Run, runtime_image: str) -> Manifests:
+    """The objects that `pairun manifest` makes of a job, with folders of the host."""
+
+    def made(engine: str, document: Object, *options: str) -> list[Object]:
+        argv = ["manifest", "-", "--engine", engine, "--name", JOB, "--image", runtime_image,
+                "--kubernetes-version", KUBERNETES, "--log-host-path", str(node.logs)]  # fmt: skip
+        text = yaml.safe_dump(document, sort_keys=False)
+        objects = list(yaml.safe_load_all(pairun(*argv, *options, stdin=text)))
+        for spec in pod_specs(objects):
+            give_folders(spec, node)
+        return objects
+
+    return made
+
+
+@pytest.fixture
+def deployed(node: Node, tmp_path: pathlib.Path) -> None:
+    """What `deploy/frameworks` has is in this namespace: account, rights, the cluster's layer."""
+    folder = tmp_path / "deploy"
+    folder.mkdir()
+    base = os.path.relpath(ROOT / "deploy" / "frameworks", folder)
+    overlay = {"namespace": node.namespace, "resources": [base]}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    node.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(folder))

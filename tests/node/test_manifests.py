@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
 import yaml
 
 from tests.node.api import Object
-from tests.node.conftest import Node, give_folders, pod_specs
-from tests.podman import ROOT
+from tests.node.conftest import Manifests, Node, Run
 
 SECRET = "sesame-opens"
-KUBERNETES = "1.20"
 
 Make = Callable[..., None]
-Run = Callable[..., str]
+
+pytestmark = pytest.mark.usefixtures("deployed")
 
 SERVER = r"""
 exec perl -MIO::Socket::INET -e '
@@ -67,45 +62,13 @@ def job(image: str, **roles: tuple[int, str]) -> Object:
 
 
 @pytest.fixture
-def pairun(node: Node) -> Run:
-    """Runs a command of pairun in this test's namespace; a person's variables decide where to."""
-
-    def run(*argv: str, stdin: str = "", code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "pairun", *argv, "--namespace", node.namespace], cwd=ROOT,
-            env=node.env, capture_output=True, text=True, input=stdin, timeout=90,
-        )  # fmt: skip
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
-
-    return run
-
-
-@pytest.fixture
-def make(node: Node, pairun: Run, runtime_image: str, debian: str) -> Make:
+def make(node: Node, manifests: Manifests, debian: str) -> Make:
     """Applies what `pairun manifest` makes of a job."""
 
     def make(engine: str, **roles: tuple[int, str]) -> None:
-        argv = ["manifest", "-", "--engine", engine, "--name", "gang", "--image", runtime_image,
-                "--kubernetes-version", KUBERNETES, "--log-host-path", str(node.logs)]  # fmt: skip
-        text = yaml.safe_dump(job(debian, **roles), sort_keys=False)
-        objects = list(yaml.safe_load_all(pairun(*argv, stdin=text)))
-        for spec in pod_specs(objects):
-            give_folders(spec, node)
-        node.apply(*objects)
+        node.apply(*manifests(engine, job(debian, **roles)))
 
     return make
-
-
-@pytest.fixture(autouse=True)
-def deployed(node: Node, tmp_path: pathlib.Path) -> None:
-    """What `deploy/frameworks` has is in this namespace: account, rights, the cluster's layer."""
-    folder = tmp_path / "deploy"
-    folder.mkdir()
-    base = os.path.relpath(ROOT / "deploy" / "frameworks", folder)
-    overlay = {"namespace": node.namespace, "resources": [base]}
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-    node.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(folder))
 
 
 def test_pods(node: Node, make: Make) -> None:
@@ -114,7 +77,7 @@ def test_pods(node: Node, make: Make) -> None:
     ended = {n: node.ended(f"gang-{n}") for n in ("chief-0", "worker-0", "worker-1")}
     for each in ended.values():
         assert (each.code("init"), each.code("app")) == (0, 0), each.story
-        assert "3 of 3 tasks have addresses" in each.log("barrier.log")
+        assert "all 3 tasks have found each other" in each.log("barrier.log")
         assert "init phase: success" in each.log("init.log")
         assert "USER COMMAND END" in each.log("runtime.log")
         assert SECRET not in each.log("init.log")
@@ -179,7 +142,7 @@ def test_framework(node: Node, make: Make) -> None:
     status = node.wait("the end of the Framework", look)
     assert status["attemptStatus"]["completionStatus"]["code"] == 0, node.story()
     ended = node.ended("gang-chief-0")
-    assert "3 of 3 tasks have addresses" in ended.log("barrier.log")
+    assert "all 3 tasks have found each other" in ended.log("barrier.log")
     assert len(ended.log("user-all/current").splitlines()) == 2
 
 

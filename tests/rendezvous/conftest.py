@@ -81,10 +81,10 @@ class Gathering:
         self.address = self._child.address
         return self.address
 
-    def stop(self) -> None:
+    def stop(self, *, stay: bool = False) -> None:
         """End the leader's process; it keeps its state."""
         if self._child:
-            self._child.stop()
+            self._child.stop(stay=stay)
             self._child = None
 
     def locate(self, timeout_s: float) -> Address | None:
@@ -101,6 +101,8 @@ class Gathering:
         locate: Locate | None = None,
         within_s: float = WAIT_S,
         log: Callable[[str], None] | None = None,
+        told: Callable[[bool], None] = lambda _: None,
+        leave_fd: int | None = None,
     ) -> Roster | None:
         """Gather as one member."""
         return gather(
@@ -111,6 +113,8 @@ class Gathering:
             locate=locate or self.locate,
             deadline_s=time.monotonic() + within_s,
             log=log or self.lines.append,
+            told=told,
+            leave_fd=leave_fd,
         )
 
     def facts(self, *, job: JobKey = JOB, key: bytes | None = KEY) -> Facts:

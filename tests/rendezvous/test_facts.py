@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ import pytest
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.refusals import NoKey, NotInTime, Refused
 from pairun.rendezvous.roster import JobKey
+from pairun.rendezvous.wire import Channel, pack
 from tests.rendezvous.conftest import JOB, KEY, WAIT_S, Gathering, Waiting
 
 Make = Callable[[int], Gathering]
@@ -54,6 +56,71 @@ def test_a_barrier_opens_when_all_have_come(gathering: Make, background: Backgro
         job.facts().arrive("c", "one", 2, 0.2)
     with pytest.raises(Refused, match="another count"):
         job.facts().arrive("c", "two", 3, WAIT_S)
+
+
+def test_who_gave_up_is_not_counted(gathering: Make, background: Background) -> None:
+    """A barrier opens while all are there to hear it; who comes after it was opened passes."""
+    job = gathering(1)
+    job.lead()
+    for who in ("one", "two"):
+        with pytest.raises(NotInTime):
+            job.facts().arrive("b", who, 2, 0.3)
+    waits = background(lambda: job.facts().arrive("b", "one", 2, WAIT_S))
+    job.facts().arrive("b", "two", 2, WAIT_S)
+    waits.result()
+
+
+def test_who_waits_at_a_barrier_is_told_by_the_next_leader(
+    gathering: Make, background: Background
+) -> None:
+    """One that came before the leader's process was another one is there when the barrier opens."""
+    job = gathering(1)
+    _, port = job.lead()
+    with pytest.raises(NotInTime):
+        job.facts().arrive("b", "one", 2, 0.3)
+    job.stop()
+    job.lead(port=port)
+    with pytest.raises(NotInTime):
+        job.facts().arrive("b", "two", 2, 0.3)
+    waits = background(lambda: job.facts().arrive("b", "one", 2, WAIT_S))
+    job.facts().arrive("b", "two", 2, WAIT_S)
+    waits.result()
+
+
+def test_a_leader_stays_for_those_who_wait(gathering: Make, background: Background) -> None:
+    """What is told while it ends reaches those who asked before; then it ends at once."""
+    job = gathering(1)
+    job.lead()
+    with socket.create_connection(job.address or ("", 0), WAIT_S) as asks:
+        channel = Channel(KEY, serves=False)
+        asks.sendall(channel.greeting)
+        while not channel.is_ready:
+            list(channel.feed(asks.recv(4096)))
+        asks.sendall(
+            channel.frame(pack({"t": "get", "k": "x", "job": JOB.uid, "attempt": JOB.attempt}))
+        )
+        job.facts().put("later", 0, WAIT_S)
+        ends = background(lambda: job.stop(stay=True))
+        assert job.facts().put("x", 1, WAIT_S) == 1
+        told = [f.message for f in channel.feed(asks.recv(4096))]
+    assert told == [{"t": "is", "v": 1}]
+    ends.result()
+
+
+def test_a_silent_address_is_gone_too() -> None:
+    """Where a Pod was, packets may vanish: that counts as a leader that is not reached."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        address = full.getsockname()
+        # A full queue of connections swallows the next one.
+        with contextlib.ExitStack() as stack:
+            for _ in range(3):
+                each = stack.enter_context(socket.socket())
+                each.setblocking(False)
+                each.connect_ex(address)
+            with pytest.raises(NotInTime, match="not reached: nothing answers at its address"):
+                Facts(address, JOB, KEY).get("x", 3600.0, gone_s=0.1)
 
 
 def test_too_much_is_refused(gathering: Make) -> None:

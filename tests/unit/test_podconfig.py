@@ -173,6 +173,17 @@ def test_the_default_folders(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (init.file, runtime.file) == (str(pod.config_dir / "init_plugins.yaml"), str(inner))
 
 
+def test_the_clusters_layer_of_the_default_folder(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts where the platform mounted it, unless PAI_CONFIG_DIR names another folder."""
+    assert podconfig.with_config_dir({"A": "b"}) == {"A": "b"}
+    monkeypatch.setattr(podconfig, "DEFAULT_CONFIG_DIR", str(pod.config_dir))
+    found = podconfig.with_config_dir({"A": "b"})
+    assert found == {"A": "b", "PAI_CONFIG_DIR": str(pod.config_dir)}
+    assert podconfig.with_config_dir({"PAI_CONFIG_DIR": "own"}) == {"PAI_CONFIG_DIR": "own"}
+
+
 @pytest.mark.parametrize("planted", ["file", "folder link", "file link"])
 def test_what_lies_on_the_volume_is_not_trusted(pod: Pod, planted: str) -> None:
     """A setting that the user's container could have left is not read, and that is said."""
