@@ -46,7 +46,7 @@ _SHORTEST_S = 1.0
 _PATIENCE_S = 20.0
 # While the leader is reached the API server is looked at this seldom, and in large gangs never:
 # a leader that began anew has nobody to tell about.
-_SELDOM_S, _SELDOM_PER_TASK_S = 60.0, 0.06
+_SELDOM_S, _SELDOM_PER_TASK_S = 90.0, 0.06
 # A Framework of more tasks is over a megabyte; ten thousand Pods do not read ten thousand of those.
 _WHOLE_FRAMEWORK = 800
 _MAX_BYTES = 256 * 1024 * 1024
@@ -264,10 +264,13 @@ class _Wait:
             Permanent: waiting on would not help.
         """
         start, turn = self._ctx.now(), 0
-        looked = start - self._limit
+        looked = float("-inf")
         while True:
+            gathering = self._gathering
             if (look := self._together()) is not None:
                 return look
+            if self._gathering is not gathering:
+                looked = start - self._limit  # what is known now was not known then
             now = self._ctx.now()
             left = self._limit - (now - start)
             wait = max(looked + self._pause(turn), start + self._patience(turn)) - now
@@ -276,6 +279,8 @@ class _Wait:
                 continue
             look = self._once()
             if look is not None and look.complete:
+                if self._gathering is not None:
+                    self._gathering.close()
                 return look
             looked = self._ctx.now()
             if self._limit <= looked - start:
@@ -511,7 +516,8 @@ def _write(ctx: Context, name: str, data: bytes, mode: int = 0o644) -> None:
 
 
 def _write_framework(ctx: Context, framework: _Object) -> None:
-    _write(ctx, "framework.json", json.dumps(framework, indent=1).encode() + b"\n")
+    # In one line: to indent that of a large gang takes longer than all else that is done with it.
+    _write(ctx, "framework.json", json.dumps(framework).encode() + b"\n")
 
 
 def _write_injector(ctx: Context, framework: _Object) -> None:
@@ -598,17 +604,28 @@ class _Framework:
         self._namespace, self._name = (ctx.env[name] for name in _OBJECT)
         self._path = _FRAMEWORKS.format(quote(self._namespace), quote(self._name))
         self._last: _Look | None = None
+        self._seen = ""
 
     def look(self) -> _Look:
         """The Framework; while its metadata says that nothing changed, only these are read."""
+        # What is not older than the last answer the server has in memory; after trouble it says
+        # what is so now.
+        seen, self._seen = self._seen, ""
         if self._last is not None:
-            head = self._get(accept=_METADATA_ONLY)
-            if _meta(head, "resourceVersion") == _meta(self._last.framework, "resourceVersion"):
+            head = self._get(seen, accept=_METADATA_ONLY)
+            seen = _meta(head, "resourceVersion") or ""
+            if seen == _meta(self._last.framework, "resourceVersion"):
+                self._seen = seen
                 return self._last
-        framework = _inflated(self._get())
+        framework = _inflated(self._get(seen))
+        self._seen = _meta(framework, "resourceVersion") or ""
         members = _members(framework)
         own = _own(self._ctx, members)
         attempts = dict(_attempts(framework))
+        if self._ctx.env.get("PAIRUN_HOST_IP"):
+            # Pods of an engine that sets it are reached at their own addresses, not their nodes'.
+            for said in attempts.values():
+                said["podHostIP"] = said.get("podIP")
         if self._gang:
             missing = [m for m in members if not attempts.get(m, {}).get("podIP")]
         else:
@@ -630,7 +647,7 @@ class _Framework:
         ports = gathering.ports
         if self._strict or ports is None or len(members) <= _WHOLE_FRAMEWORK:
             try:
-                framework = _inflated(self._get())
+                framework = _inflated(self._lately())
                 known = dict(_attempts(framework))
                 whole = {m: {**known.get(m, {}), **said} for m, said in addresses.items()}
                 return _Look(_filled(framework, whole), members, [])
@@ -638,6 +655,13 @@ class _Framework:
                 if self._strict or ports is None:
                     raise
         return _Look(_filled(self._sketch(roles, ports), addresses), members, [])
+
+    def _lately(self) -> _Object:
+        """The Framework as the server has it in memory, which costs it half; a moment old, maybe."""
+        try:
+            return self._get("0")
+        except Permanent:
+            return self._get()
 
     def _sketch(self, roles: Mapping[str, _Object], ports: tuple[int, int]) -> _Object:
         """The part of the Framework that addresses and ports follow from."""
@@ -655,9 +679,11 @@ class _Framework:
             "spec": {"taskRoles": drawn},
         }
 
-    def _get(self, accept: str | None = None) -> _Object:
+    def _get(self, version: str = "", accept: str | None = None) -> _Object:
+        """The Framework, not older than a version (Kubernetes API concepts, "Resource versions")."""
+        query = {"resourceVersion": version} if version else None
         data = self._ctx.ask_api(
-            self._path, accept=accept, timeout_s=_ANSWER_S, max_bytes=_MAX_BYTES
+            self._path, query=query, accept=accept, timeout_s=_ANSWER_S, max_bytes=_MAX_BYTES
         )
         which = f"the Framework {self._name} in the namespace {self._namespace}"
         if data is None:

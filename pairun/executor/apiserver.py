@@ -17,6 +17,7 @@ import socket
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -302,7 +303,8 @@ class ApiServer:
         byte now and then.
         """
         answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
-        headers = self._headers(question.accept)
+        # The server compresses what is large (Kubernetes API concepts, "Compression").
+        headers = self._headers(question.accept) | {"Accept-Encoding": "gzip"}
         method = "GET" if question.data is None else "POST"
         if question.data is not None:
             headers["Content-Type"] = "application/json"
@@ -324,12 +326,24 @@ class ApiServer:
     def _whole(self, response: http.client.HTTPResponse, max_bytes: int) -> Answer:
         # One byte more than allowed shows that there is more.
         body = response.read(max_bytes + 1)
+        if response.length and len(body) <= max_bytes:
+            raise ConnectionResetError("it ended before the answer did")
+        if response.headers.get("Content-Encoding") == "gzip":
+            body = self._inflated(body, max_bytes + 1)
         if len(body) > max_bytes:
             raise Permanent(f"{self.where} sent more than {max_bytes} bytes", fault="platform")
-        if response.length:
-            raise ConnectionResetError("it ended before the answer did")
         retry_after = _seconds(response.headers.get("Retry-After"))
         return Answer(response.status, body, retry_after)
+
+    def _inflated(self, body: bytes, most: int) -> bytes:
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            found = inflater.decompress(body, most)
+        except zlib.error:
+            found = b""
+        if not inflater.eof and len(found) < most:
+            raise Transient(f"{self.where} sent what cannot be inflated", fault="platform")
+        return found
 
     def _headers(self, accept: str | None) -> dict[str, str]:
         headers = {"Accept": accept or "application/json", "User-Agent": "pairun"}

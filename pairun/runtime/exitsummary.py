@@ -100,11 +100,8 @@ def read_end(path: str, size: int) -> bytes:
         return b""
 
 
-def double_ecc_error(env: Mapping[str, str]) -> bool:
-    """Whether ``nvidia-smi`` tells of a memory error that no GPU could correct.
-
-    A driver that does not answer in time tells of none. Drivers before 450 count
-    ``double_bit/total``, later ones ``*_uncorrectable``.
+def gpu_report(env: Mapping[str, str]) -> bytes:
+    """What ``nvidia-smi -q -x`` says; nothing where it is missing, fails or does not answer in time.
 
     Args:
         env: where its ``PATH`` leads to the program.
@@ -119,12 +116,15 @@ def double_ecc_error(env: Mapping[str, str]) -> bool:
             env=dict(env),
         )
     except (OSError, subprocess.SubprocessError):
-        return False
-    return double_ecc_in(asked.stdout) if asked.returncode == 0 else False
+        return b""
+    return asked.stdout if asked.returncode == 0 else b""
 
 
 def double_ecc_in(report: bytes) -> bool:
-    """Whether a report of ``nvidia-smi -q -x`` counts an uncorrectable error since the last boot."""
+    """Whether a report of ``nvidia-smi -q -x`` counts an uncorrectable error since the last boot.
+
+    Drivers before 450 count ``double_bit/total``, later ones ``*_uncorrectable``.
+    """
     for counts in re.findall(rb"<volatile>(.*?)</volatile>", report, re.DOTALL):
         old = re.findall(rb"<double_bit>.*?<total>\s*(\d+)\s*</total>", counts, re.DOTALL)
         new = re.findall(rb"<[a-z]+_uncorrectable(?:_[a-z]+)?>\s*(\d+)\s*<", counts)
@@ -186,18 +186,19 @@ def work_out(
         first: asks the other instances who of the job failed first; None where nobody knows, or
             where it was this one.
     """
-    spec = _read_spec(question.spec_file)
+    spec, table = _read_spec(question.spec_file), read_table(question.diagnosis_file)
+    gpus = gpu_report(env) if table is not None or _asks_for_gpu(spec) else b""
     evidence = Evidence(
         question.user_code,
         read_log(os.path.join(question.log_folder, "user-all")),
         read_end(os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES),
-        double_ecc=_asks_for_gpu(spec) and double_ecc_error(env),
+        double_ecc=double_ecc_in(gpus),
     )
     # A spec that cannot be read replaces no code.
     unmatched = question.user_code if spec is NO_SPEC else question.unmatched_code
     why, code, told = None, None, []
-    if (table := read_table(question.diagnosis_file)) is not None:
-        facts = _facts(question, evidence, env)
+    if table is not None:
+        facts = _facts(question, evidence, env, gpus)
         why = diagnosed(table, evidence.user_log or evidence.platform_log, facts, DIAGNOSIS_S)
         code, told = exit_code_of(why, table), tell(why)
         if (other := first(why)) is not None:
@@ -207,7 +208,7 @@ def work_out(
     return Answer(found.code, text, list(found.stopped), why.data() if why else None, told)
 
 
-def _facts(question: Question, evidence: Evidence, env: Mapping[str, str]) -> Facts:
+def _facts(question: Question, evidence: Evidence, env: Mapping[str, str], gpus: bytes) -> Facts:
     """What is known beside the logs, and what the container shows at its end."""
     return Facts(**question.facts)._replace(
         exit_code=question.user_code,
@@ -215,7 +216,16 @@ def _facts(question: Question, evidence: Evidence, env: Mapping[str, str]) -> Fa
         error_file=_error_file(env),
         disk_free=_free(env.get("PAI_WORK_DIR") or "/"),
         shm_free=_free("/dev/shm"),
+        gpus_asked=_gpus_asked(env),
+        gpus_seen=gpus.count(b"<gpu id=") if gpus else None,
     )
+
+
+def _gpus_asked(env: Mapping[str, str]) -> int | None:
+    """How many GPUs the job asks for, as OpenPAI tells it: the first number of the role's resources."""
+    role = env.get("PAI_CURRENT_TASK_ROLE_NAME", "")
+    first = env.get(f"PAI_RESOURCE_{role}", "").partition(",")[0]
+    return int(first) if first.isdecimal() else None
 
 
 def _error_file(env: Mapping[str, str]) -> str | None:

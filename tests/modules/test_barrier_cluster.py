@@ -192,7 +192,7 @@ def test_the_whole_is_read_only_when_it_changed(
 
     ctx = world(answer)
     passes(harness, ctx)
-    assert [form for _, _, form in ctx.asked] == ["", *[METADATA] * 4, ""]
+    assert [form for _, _, form in ctx.asked] == ["", *[METADATA] * 4, "resourceVersion=2;"]
 
 
 # --- trouble on the way ----------------------------------------------------------------------------
@@ -307,6 +307,16 @@ def test_a_framework_that_will_not_do(
     change(found)
     failure = fails(harness, world(lambda *_: found, FC_FRAMEWORK_UID="own"), timeout="3s")
     assert (failure.kind, says in failure.message or failure.message) == ("permanent", True)
+
+
+@pytest.mark.parametrize(("env", "expected"), [({}, "h"), ({"PAIRUN_HOST_IP": "10.0.0.0"}, "10.0.0.1")])  # fmt: skip
+def test_pods_with_a_network_of_their_own(
+    harness: Harness, world: Callable[..., World], env: dict[str, str], expected: str
+) -> None:
+    """Where the engine tells a Pod its address, the others are reached at theirs, too."""
+    found = passes(harness, world(lambda *_: framework(2, 2), **env))
+    (role,) = found["status"]["attemptStatus"]["taskRoleStatuses"]
+    assert role["taskStatuses"][1]["attemptStatus"]["podHostIP"] == expected
 
 
 def test_alone_a_host_address_of_the_engine_is_enough(

@@ -137,6 +137,18 @@ def test_without_proof_it_looks_at_once(harness: Harness, plan: Callable[..., Pl
     assert [round(at) for at, *_ in world.asked] == [7]
 
 
+def test_a_hint_counts_however_short_ago_was_the_last_look(
+    harness: Harness, plan: Callable[..., Planned]
+) -> None:
+    """Of a large gang, too, whose looks are far apart."""
+    script = {1: {"connected": False}, 22: {"complete": True}}
+    world: Planned = plan(
+        script, lambda _: framework(700, 700 if world.now() - 1e9 > 21 else 1), 700
+    )
+    passes(harness, world)
+    assert [round(at) for at, *_ in world.asked][-1] == 22
+
+
 def test_hints_that_come_too_early_cost_little(
     harness: Harness, plan: Callable[..., Planned]
 ) -> None:

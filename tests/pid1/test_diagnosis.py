@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from pairun.job.diagnosis import compiled
 from pairun.playbook.content import open_content
 
 MISSING = "echo \"ModuleNotFoundError: No module named 'frobnicate'\" >&2; exit 1"
+
+ECC = "<volatile><dram_uncorrectable>2</dram_uncorrectable></volatile>"
 
 
 class Rules:
@@ -160,3 +163,25 @@ def test_the_message_keeps_its_size(volume: Any, start: Any, rules: Rules, budge
     assert start(**rules.env, PAIRUN_TERMINATION_BYTES=str(budget)).end() == 1
     assert len(rules.path.read_bytes()) <= budget
     assert rules.message["diagnosis"]["class"] == "module_not_found"
+
+
+@pytest.mark.parametrize(
+    ("report", "klass"),
+    [
+        ('<gpu id="1"></gpu>', "gpu_lost"),
+        (f'<gpu id="0">{ECC}</gpu><gpu id="1"></gpu>', "gpu_ecc_error"),
+    ],
+    ids=["one of two is seen", "one has a memory error"],
+)  # fmt: skip
+def test_what_the_driver_shows_counts(
+    volume: Any, start: Any, rules: Rules, tmp_path: pathlib.Path, report: str, klass: str
+) -> None:
+    """The state of the GPUs at the end says what a log without a word of them does not."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "nvidia-smi").write_text(f"#!/bin/sh\ncat <<'X'\n{report}\nX\n")
+    (tmp_path / "bin" / "nvidia-smi").chmod(0o755)
+    volume.command("echo it failed; exit 1")
+    env = {"PAI_CURRENT_TASK_ROLE_NAME": "w", "PAI_RESOURCE_w": "2,4,1024,0",
+           "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}  # fmt: skip
+    assert start(**rules.env, **env).end() == 1
+    assert rules.message["diagnosis"]["class"] == klass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import shutil
 import signal
@@ -163,6 +164,21 @@ def test_a_body_that_is_too_large(server: Server, api: ApiServer) -> None:
     server.reply = lambda _: (200, b"x" * 1001, {})
     with pytest.raises(Permanent, match="more than 1000 bytes"):
         api.get(POD, **LIMITS)
+
+
+def test_a_compressed_body(server: Server, api: ApiServer) -> None:
+    """It is inflated, as far as it may be large; one that is broken may be right the next time."""
+    sent = {"Content-Encoding": "gzip"}
+    server.reply = lambda _: (200, gzip.compress(b'{"a": 1}'), sent)
+    assert api.get(POD, **LIMITS).body == b'{"a": 1}'
+    server.reply = lambda _: (200, gzip.compress(b"x" * 1001), sent)
+    with pytest.raises(Permanent, match="more than 1000 bytes"):
+        api.get(POD, **LIMITS)
+    broken = [gzip.compress(b"{}")[:-9], b"no gzip"]
+    server.reply = lambda _: (200, broken.pop(), sent)
+    while broken:
+        with pytest.raises(Transient, match="cannot be inflated"):
+            api.get(POD, **LIMITS)
 
 
 def test_half_an_answer_is_none(server: Server, api: ApiServer) -> None:
