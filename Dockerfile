@@ -52,6 +52,8 @@ RUN apt-get update \
 COPY --from=build /opt/pairun /opt/pairun
 COPY --from=bundle /opt/pairun/runtime /opt/pairun/runtime
 COPY --from=bundle /opt/pairun/tools /opt/pairun/tools
+# The rules of the diagnosis as PID 1 reads them: worked out here, and not in every Pod.
+RUN /opt/pairun/bin/pairun export rules > /opt/pairun/rules.json
 # An operator's own init programs: `COPY src/* /usr/local/pai/init.d/`, or with /user. Both are
 # links to a folder that the volume at /usr/local/pai does not hide.
 RUN mkdir -p /opt/pairun/init.d /usr/local/pai /user/local/pai \

@@ -74,6 +74,10 @@ def rows() -> Iterator[Row]:
         path = pathlib.Path(folder)
         env = {**os.environ, "PYTHONPYCACHEPREFIX": str(path / "compiled")}
         env.pop("PYTHONDONTWRITEBYTECODE", None)
+        env["PAIRUN_RULES"] = str(path / "rules.json")
+        with open(path / "rules.json", "wb") as file:
+            argv = [sys.executable, "-m", "pairun", "export", "rules"]
+            subprocess.run(argv, cwd=ROOT, env=env, stdout=file, check=True)
         script = _old_starts()
         ours = _prepare(path, env, f"127.0.0.1:{registry.server_address[1]}/team/image:1")
         old = {**env, "PYTHON": sys.executable}

@@ -11,26 +11,37 @@ from typing import Any
 from pairun.cli.common import print_problems
 from pairun.diagnose.classes import CLASSES, EXIT_CODES
 from pairun.diagnose.table import WEIGHTS
-from pairun.diagnose.weighing import ADVISED
+from pairun.diagnose.weighing import ADVISED, CERTAIN
 from pairun.errors import PairunError, Problem, Problems
 from pairun.job.diagnosis import Rules, read_rules
 from pairun.job.goregex import from_go
+from pairun.job.readyrules import made_rules
 from pairun.playbook.content import open_content
+
+RULES = "rules"
+"""What is no table of exit codes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("format", choices=tuple(WRITERS))
+    parser.add_argument("format", choices=(*WRITERS, RULES),
+                        help=f"{RULES}: the rules as PID 1 reads them, for an image's build")  # fmt: skip
     parser.add_argument("--root", action="append", default=[], metavar="DIR",
                         help="a content root whose rules and exit codes count too")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table as YAML."""
+    """Print the table as YAML, or the rules as JSON."""
     import yaml
 
     problems = Problems()
-    rules = read_rules(open_content(args.root, os.environ), problems)
+    content = open_content(args.root, os.environ)
+    if args.format == RULES:
+        made = made_rules(content, problems)
+        print_problems(problems)
+        print(made.decode())
+        return 0
+    rules = read_rules(content, problems)
     print_problems(problems)
     data = WRITERS[args.format](rules)
     print(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000), end="")
@@ -44,7 +55,8 @@ def codes(rules: Rules) -> tuple[list[int], list[int]]:
     """
     classes: dict[int, set[str]] = {}
     for code, (klass, weight) in EXIT_CODES.items():
-        if weight >= ADVISED or CLASSES[klass].retry not in ("after_fix", "never"):
+        # without a bound, as a retry at no cost is, only what is sure may be run again
+        if weight >= ADVISED:
             classes.setdefault(code, set()).add(klass)
     for klass, code in rules.exit_codes.items():
         classes.setdefault(code, set()).add(klass)
@@ -93,14 +105,19 @@ def exit_spec(rules: Rules) -> list[dict[str, Any]]:
     """OpenPAI's exit spec of the classes that have an exit code.
 
     The first entry that matches wins there, so what is more certain stands above; patterns that
-    Go cannot say are left out.
+    Go cannot say are left out, and so are rules that look at the lines around.
     """
     entries: dict[str, tuple[int, list[dict[str, Any]]]] = {}
     for sample in rules.samples.values():
         klass = sample.data["class"]
-        if klass not in rules.exit_codes:
-            continue
         weight = sample.data.get("weight", WEIGHTS[sample.data["role"]])
+        # an exit spec cannot ask what stands on the lines around
+        if (
+            klass not in rules.exit_codes
+            or weight < CERTAIN
+            or {"near", "unless"} & set(sample.data)
+        ):
+            continue
         said = [p["regex"] for p in sample.data["patterns"] if _go_knows(p["regex"])]
         before, patterns = entries.get(klass, (0, []))
         patterns += [{"userLogRegex": each} for each in said]

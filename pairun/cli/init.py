@@ -208,10 +208,10 @@ class InitPhase:
 
     def _add_rules(self, volume: Volume) -> None:
         """Leave the rules that say why a command died."""
-        from pairun.job.diagnosis import compiled
+        from pairun.job.readyrules import ready_rules
 
         problems = Problems()
-        volume.add(DIAGNOSIS_FILE, compiled(self.layers.content, problems))
+        volume.add(DIAGNOSIS_FILE, ready_rules(self.layers.content, self.env, problems))
         print_problems(problems, redactor=self._redactor)
 
     def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
