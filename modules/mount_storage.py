@@ -75,6 +75,7 @@ def _problems(storage: Mapping[str, Value], where: str) -> Iterator[str]:
     for name in ("path", *required):
         if storage.get(name) in (None, ""):
             yield f"{where}: '{name}' is missing"
+    storage = {n: v for n, v in storage.items() if n in known}
     wrong = list(_wrong_values(storage, where))
     yield from wrong
     if not wrong:
@@ -117,6 +118,13 @@ def _wrong_words(storage: Mapping[str, Value], where: str) -> Iterator[str]:
             yield f"{where}: an option is one word, name or name=value, without a comma"
         elif option.partition("=")[0].lower() in _OURS:
             yield f"{where}: the option '{option.partition('=')[0]}' is not yours to set: it is made"
+    namenode = text.get("namenode")
+    if namenode and not re.fullmatch(r"[^/\s]+:[0-9]{1,5}", namenode):
+        yield f"{where}: 'namenode' must be host:port"
+    if storage.get("type") == "azureblob" and not storage.get("sas_url"):
+        for name in ("account", "key"):
+            if not storage.get(name):
+                yield f"{where}: '{name}' is missing: account and key, or sas_url"
     settings = storage.get("settings")
     if isinstance(settings, dict) and not settings.get("type"):
         yield f"{where}: 'settings' are those of a remote in rclone's configuration: 'type' is missing"
@@ -306,6 +314,9 @@ def _rclone_settings(wanted: _Wanted) -> dict[str, str]:
     found = {ours: wanted.secret(given) for ours, given in names.items()}
     if wanted.type == "s3":
         found["provider"] = found["provider"] or ("Other" if found["endpoint"] else "AWS")
+    if wanted.type == "hdfs":
+        # It asks for one. Who mounts is root, and Hadoop's own client would say so.
+        found["username"] = found["username"] or "root"
     return {"type": wanted.type, **{n: v for n, v in found.items() if v}}
 
 
@@ -324,6 +335,7 @@ _UNREACHABLE = {
     errno.EINPROGRESS: "it does not answer",
 }
 _VERSIONS = (errno.EPROTONOSUPPORT, errno.EOPNOTSUPP, errno.EPROTO)
+_KERNELS = {"nfs": "nfs", "samba": "cifs", "azurefile": "cifs", "local": "bind mounts"}
 _MODULES = {"nfs": "nfs and nfsv4", "samba": "cifs", "azurefile": "cifs"}
 _PRIVILEGE = (
     "mounting needs root and CAP_SYS_ADMIN in the user's container, and a seccomp and AppArmor "
@@ -349,7 +361,7 @@ def _refused(ctx: Context, wanted: _Wanted, error: OSError) -> Failure:
     if code == errno.ENODEV:
         hint = f"the node's kernel needs the module {_MODULES.get(wanted.type, '')}: modprobe it"
         return Permanent(
-            f"the node's kernel has no {wanted.type}: {at}", fault="platform", hint=hint
+            f"the node's kernel has no {_KERNELS[wanted.type]}: {at}", fault="platform", hint=hint
         )
     if wanted.type == "local":
         return Permanent(f"cannot mount {at}: {_said(code)}", fault="user")
@@ -402,6 +414,12 @@ _RCLONE_UNREACHABLE = re.compile(
     "no such host|connection refused|no route|unreachable|timeout|timed out|deadline exceeded"
     "|connection reset|EOF|server misbehaving|status code: 5|StatusCode=5"
 )
+_RCLONE_SETTINGS = re.compile(
+    "no authentication method|failed to parse credentials|illegal base64|not specified"
+    "|didn't find backend"
+)
+# It begins a line with the time, and the level or the storage.
+_RCLONE_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (?:[A-Z]+ *: )?")
 _FUSE_REFUSED = re.compile("fusermount.*(Operation not permitted|Permission denied)|fuse: device")
 
 
@@ -420,7 +438,10 @@ def _rclone_failed(wanted: _Wanted, said: str) -> Failure:
     for value in sorted(_secrets(wanted), key=len, reverse=True):
         said = said.replace(value, "******")
     last = said.strip().splitlines()[-1:] or ["it said nothing"]
-    return Transient(f"rclone cannot mount {at}: {last[0][:300]}")
+    words = f"rclone cannot mount {at}: {_RCLONE_TIME.sub('', last[0])[:300]}"
+    if _RCLONE_SETTINGS.search(said):
+        return Permanent(words, fault="user", hint="correct the storage's fields or settings")
+    return Transient(words)
 
 
 def _secrets(wanted: _Wanted) -> Iterator[str]:
@@ -564,7 +585,12 @@ mount_storage:
             raise self._silent(wanted, wanted.path) from None
         found = next((m for m in reversed(table) if m.target == target), None)
         if self.state == "absent":
-            mine = found is not None and self._same(ctx, wanted, found, table)
+            # One for writing is not the one that was to be read-only: it was there before.
+            mine = (
+                found is not None
+                and found.read_only >= wanted.read_only
+                and self._same(ctx, wanted, found, table)
+            )
             return _Seen(wanted, target, mounted=mine)
         outer = any(not s.mounted and target.startswith(s.target + "/") for s in before)
         if found is None or outer:
@@ -576,9 +602,12 @@ mount_storage:
             there = f"{found.kind} {found.source}{inner}"
             said = f"{wanted.path} is already mounted from elsewhere: {there}"
             raise Permanent(said, fault="user", hint=_NOT_MINE)
-        if wanted.read_only != found.read_only:
+        # A directory of what is read-only cannot be otherwise.
+        only_read = wanted.type == "local" and self._home(ctx, wanted, table)[1].read_only
+        if (wanted.read_only or only_read) != found.read_only:
             how = "read-only" if found.read_only else "for writing"
-            raise Permanent(f"{wanted} is already mounted {how} at {wanted.path}", fault="user")
+            said = f"{wanted} is already mounted {how} at {wanted.path}"
+            raise Permanent(said, fault="user", hint=_NOT_MINE)
         return self._answering(ctx, wanted, target)
 
     def _answering(self, ctx: Context, wanted: _Wanted, target: str) -> _Seen:
@@ -598,11 +627,16 @@ mount_storage:
         said = f"{wanted}, mounted at {target}, does not answer within {self.answer_within:g}s"
         return TimedOut(said, fault="platform", hint="its server, or the way to it, hangs")
 
+    def _home(self, ctx: Context, wanted: _Wanted, table: list[Mount]) -> tuple[str, Mount]:
+        """The directory that is to appear a second time, and the mount in which it lies."""
+        source = ctx.real_path(posixpath.join(wanted.text("source"), wanted.subdir))
+        homes = (m for m in table if _below(m.target, source))
+        return source, max(homes, key=lambda m: len(m.target))
+
     def _same(self, ctx: Context, wanted: _Wanted, found: Mount, table: list[Mount]) -> bool:
         """Whether a line of the mount table is this storage."""
         if wanted.type == "local":
-            source = ctx.real_path(posixpath.join(wanted.text("source"), wanted.subdir))
-            home = max((m for m in table if _below(m.target, source)), key=lambda m: len(m.target))
+            source, home = self._home(ctx, wanted, table)
             root = posixpath.join(home.root, posixpath.relpath(source, home.target))
             place = (found.source, found.kind, found.root)
             return place == (home.source, home.kind, posixpath.normpath(root))

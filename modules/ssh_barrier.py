@@ -159,13 +159,15 @@ class SshBarrier(CheckModule):
     example = "ssh_barrier: {}"
     tools: ClassVar[tuple[str, ...]] = ("ssh/ssh",)
 
-    wanted: Any = arg("Whether to wait at all.", default=True)
+    wanted: Any = arg("Whether the instances reach each other at all.", default=True)
     timeout_min: Any = arg("How many minutes to wait; 30 by default.", default=None)
 
     def check(self, ctx: Context) -> Result:
         """Ask those below, tell the one above, wait for its word."""
         if str(self.wanted).strip().lower() != "true":
-            raise Skip("nobody asks for it")
+            raise Skip(
+                "ssh between the instances (jobssh) is not asked for: there is nothing to wait for"
+            )
         peers, own = _peers(ctx)
         if len(peers) < 2:
             raise Skip("this is the only instance")

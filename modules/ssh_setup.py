@@ -37,7 +37,7 @@ _KEY_TYPES = (
     "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com",
 )  # fmt: skip
 # Of one shell's life, and no part of a session's environment.
-_NOT_PASSED = {"_", "PWD", "OLDPWD", "SHLVL"}
+_NOT_PASSED = {"_", "PWD", "OLDPWD", "SHLVL", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY"}
 _COMMENT = "pai-job-ssh"
 
 _PROBE = """\
@@ -128,8 +128,9 @@ class SshSetup(StateModule):
         people = self._keys_of_people(ctx, complaints)
         job_ssh = _is_true(self.jobssh)
         if not job_ssh and not people:
-            raise Skip("neither keys of people nor ssh between the instances are asked for"
-                       + "".join(f"; {each}" for each in complaints))  # fmt: skip
+            if complaints:
+                raise Skip(f"nobody could log in: {'; '.join(complaints)}")
+            raise Skip("neither keys of people nor ssh between the instances are asked for")
         programs = _programs(ctx)
         port = ctx.env.get("PAI_CONTAINER_SSH_PORT", "")
         if not port.isdigit():
@@ -602,7 +603,8 @@ def _start(ctx: Context, programs: _Programs, port: int) -> None:
         ctx.sleep(_LOOK_S)
     said = (ctx.read_file(log) or b"").decode(errors="replace").strip().splitlines()
     last = said[-1] if said else "nothing"
-    raise Transient(f"sshd does not listen on port {port}; the last that it said: {last}")
+    ended = f", and ended with {done.code}" if done.code else ""
+    raise Transient(f"sshd does not listen on port {port}{ended}; the last that it said: {last}")
 
 
 def _prepare_image_sshd(ctx: Context) -> None:

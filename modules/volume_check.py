@@ -44,11 +44,12 @@ class VolumeCheck(CheckModule):
             Transient: it answers with an error.
         """
         mounted = {m.target for m in ctx.mounts()}
+        missing = []
         for path in self.paths:
             try:
                 if ctx.real_path(path, timeout_s=self.answer_within) not in mounted:
-                    said = f"the platform has mounted nothing at {path}"
-                    raise Permanent(said, fault="platform")
+                    missing.append(path)
+                    continue
                 ctx.free_bytes(path, timeout_s=self.answer_within)
             except TimedOut:
                 said = f"what is mounted at {path} does not answer within {self.answer_within:g}s"
@@ -57,4 +58,7 @@ class VolumeCheck(CheckModule):
             except OSError as e:
                 said = f"what is mounted at {path} does not work: {e.strerror}"
                 raise Transient(said, fault="platform") from e
+        if missing:
+            said = f"the platform has mounted nothing at {', '.join(missing)}"
+            raise Permanent(said, fault="platform")
         return Result(message=f"{', '.join(self.paths)}")

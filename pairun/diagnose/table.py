@@ -56,6 +56,7 @@ class Rule(NamedTuple):
         headline: what happened, with the names of captures in braces, or nothing.
         is_warning: the message is a warning by its form.
         near: what one of the lines above must hold too, or nothing.
+        unless: what none of the lines around may hold, or nothing.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Rule(NamedTuple):
     headline: str
     is_warning: bool
     near: str = ""
+    unless: str = ""
 
 
 class Found(NamedTuple):
@@ -204,6 +206,7 @@ def _rule(each: Mapping[str, Any]) -> Rule:
         headline=each.get("headline", ""),
         is_warning=each.get("warning", False),
         near=each.get("near", ""),
+        unless=each.get("unless", ""),
     )
 
 

@@ -31,6 +31,8 @@ _SAME = 24
 _LONG = 80
 _SPARE_S = 1.0
 _NEAR_LINES = 12
+_STOPPED = 70
+_SHUTDOWN = 1 << 14
 _TAIL_LINES = 5
 _TEXT = 400
 _UNCAUGHT = Rule(
@@ -48,6 +50,8 @@ _UNCAUGHT = Rule(
 _CODE_ONLY = frozenset(
     ("AttributeError", "KeyError", "NameError", "UnboundLocalError", "ZeroDivisionError")
 )
+_AGAIN = frozenset(("retry", "retry_elsewhere"))
+_STOPS = frozenset(("terminated_sigterm", "time_limit"))
 _OF_COMMANDS = frozenset(("command_not_found", "file_not_found", "permission_denied"))
 """What a shell goes on after."""
 
@@ -59,7 +63,7 @@ _INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4} |^I tensorflow")
 _RETRY = re.compile(
     r"(?i)\bretry(?:ing)?\b|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
     r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
-    r"|\bfrom scratch\b|\busing (?:the )?default|\bcaught (?!signal|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+    r"|\bfrom scratch\b|\busing (?:the )?default|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
 )
 _EXHAUSTED = re.compile(
     r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up"
@@ -77,8 +81,9 @@ _SUCCESS = re.compile(
     r"|\ball (?:done|tests passed|\d+ tests)|\bexit(?:ed)?(?: with)?(?: code)?[ :=]+0\b"
     r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
 )
+_RAISED = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
 _TROUBLE = re.compile(
-    r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ]"
+    r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ](?! ?[\d.]+$)"
     r"|\b(?:FATAL|CRITICAL)\b|^E\d{4} |\[E\d{3}|Traceback \(most recent|\bpanic: "
     r"|(?:exited|failed|finished) with (?:exit |return )?(?:code|status)[ :=]*[1-9-]",
 )
@@ -93,6 +98,7 @@ class Hit(NamedTuple):
         line: the line.
         log: the log it is in.
         details: the captures.
+        start: where in the line's text the rule's words begin.
     """
 
     score: int
@@ -100,6 +106,7 @@ class Hit(NamedTuple):
     line: Line
     log: Log
     details: dict[str, str]
+    start: int
 
 
 class Evidence(NamedTuple):
@@ -169,7 +176,7 @@ def diagnose(
     if facts.error_file:
         logs = [*logs, Log(facts.error_file.encode(), "error file")]
     failed = facts.exit_code not in (None, 0)
-    hits = [hit for log in logs for hit in _hits(log, table, until, failed=failed)]
+    hits = [h for log in logs for h in _stopped_first([*_hits(log, table, until, failed=failed)])]
     hits.sort(key=lambda h: -h.score)
     return _verdict(hits, logs, facts)
 
@@ -203,13 +210,29 @@ def _hits(log: Log, table: Table, until: float, *, failed: bool) -> Iterator[Hit
             yield from _uncaught(line, log, table, surroundings, seen)
 
 
+def _stopped_first(hits: list[Hit]) -> list[Hit]:
+    """What the job's own code said while it was being stopped from outside says less."""
+    stops = [
+        hit.line.at
+        for hit in hits
+        if hit.rule.klass in _STOPS and hit.rule.role == "end" and hit.score >= _STOPPED
+    ]
+    return [
+        hit._replace(score=hit.score - 25)
+        if (hit.rule.role == "code" or hit.rule.klass == "cancelled_by_user")
+        and any(0 < hit.line.at - at < _SHUTDOWN for at in stops)
+        else hit
+        for hit in hits
+    ]
+
+
 def is_near(rule: Rule, line: Line, log: Log) -> bool:
-    """Whether one of the lines above a line, or the line itself, holds what its rule asks for."""
-    if not rule.near:
-        return True
-    near = re.compile(rule.near)
-    above = log.before(line.at, _NEAR_LINES)
-    return any(near.search(each.text) for each in (line, *above))
+    """Whether the lines around a line, or the line itself, hold what its rule asks for."""
+    above = [line, *log.before(line.at, _NEAR_LINES)] if rule.near or rule.unless else []
+    if rule.near and not any(re.search(rule.near, each.text) for each in above):
+        return False
+    around = [*above, *log.after(line.at, _NEAR_LINES)] if rule.unless else []
+    return not any(re.search(rule.unless, each.text) for each in around)
 
 
 def _uncaught(
@@ -245,7 +268,7 @@ def _weighed(found: Found, line: Line, log: Log, surroundings: _Surroundings) ->
             score -= surroundings.went_on(line)
         if rule.klass in _OF_COMMANDS and surroundings.outlived(line):
             score -= 16
-    return Hit(score, rule, line, log, details)
+    return Hit(score, rule, line, log, details, match.start())
 
 
 def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
@@ -255,7 +278,7 @@ def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     if not rule.is_warning:
         doubt += 60 if _HARMLESS.search(head) else 45 if _WARNING.search(head) else 0
     if _RETRY.search(line.text) and not _EXHAUSTED.search(line.text):
-        doubt += 40 if not _RETRY.search(match[0]) else 0
+        doubt += 50 if not _RETRY.search(match[0]) else 0
     if line.text.startswith("+ "):
         doubt += 50
     if _INFO.search(head):
@@ -268,7 +291,8 @@ def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         rule.role in ("cause", "code", "consequence")
         and tracebacks.follow_up(log, line) == "handled"
     ):
-        doubt += 25 if rule.role == "code" else 12
+        # a handler that fails itself says nothing of the storage or the network
+        doubt += 25 if rule.role == "code" else 2 if rule.retry in _AGAIN else 12
     if rule.role == "code" and tracebacks.is_ignored(log, line):
         doubt += 40
     return doubt
@@ -300,6 +324,8 @@ class _Surroundings:
 
     def outlived(self, line: Line) -> bool:
         """Whether something else was printed after a line that ends no traceback."""
+        if _RAISED.match(line.text):
+            return False
         after = [a for a in self._log.after(line.at, 6) if a.text.strip()]
         return len(after) >= 2 and tracebacks.place(self._log, line) is None
 
@@ -422,7 +448,11 @@ def _distinct(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def _evidence(hit: Hit) -> Evidence:
-    return Evidence(hit.log.name, hit.log.number(hit.line.at), hit.line.shown.strip()[:_TEXT])
+    shown = hit.line.shown
+    # of a long line the part that tells
+    begin = len(shown) - len(hit.line.text) + hit.start - _TEXT // 4 if len(shown) > _TEXT else 0
+    text = shown[max(begin, 0) :].strip()[:_TEXT]
+    return Evidence(hit.log.name, hit.log.number(hit.line.at), text)
 
 
 def _undecided(

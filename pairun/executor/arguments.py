@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Union
 
 import attrs
 
+from pairun.executor.plainsecrets import is_secret_key
 from pairun.module import Duration, Mode, Module, Secret, parse_duration
 
 
@@ -183,6 +184,8 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
 
     def wrong(hint: str | None = None, id_: str = "PR605") -> ArgumentProblem:
         shown = "a secret" if isinstance(value, Secret) else _shown(value)
+        if _is_number(value) and is_secret_key(str(path[-1])):
+            shown = "a number"  # a password may be one, too
         return ArgumentProblem(path, id_, f"'{name}' must be {type_name(kind)}, not {shown}", hint)
 
     origin, args = typing.get_origin(kind), typing.get_args(kind)
@@ -196,7 +199,8 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
                 yield found[-1]
                 return
         real = [a for a in args if a is not type(None) and not (a is Secret and str in args)]
-        yield from _convert(value, real[0], path) if len(real) == 1 else [wrong()]
+        quoted = "quote it" if str in real and _is_number(value) else None
+        yield from _convert(value, real[0], path) if len(real) == 1 else [wrong(quoted)]
     elif kind is Secret and isinstance(value, str | Secret):
         yield value if isinstance(value, Secret) else Secret(value)
     elif origin is dict and (inner := _secret_mapping(value)) is not None:
@@ -240,14 +244,18 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
         yield from (p for e in entries.values() for p in e if isinstance(p, ArgumentProblem))
         if all(not isinstance(e[-1], ArgumentProblem) for e in entries.values()):
             yield {k: e[-1] for k, e in entries.items()}
-    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+    elif kind is float and _is_number(value):
         yield float(value)
-    elif kind is str and isinstance(value, int | float) and not isinstance(value, bool):
-        yield wrong(f"quote it: '{value}'")
+    elif kind is str and _is_number(value):
+        yield wrong("quote it" if is_secret_key(str(path[-1])) else f"quote it: '{value}'")
     elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         yield value
     else:
         yield wrong()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _secret_mapping(value: object) -> dict[str, Secret | None] | None:

@@ -24,6 +24,10 @@ _LOGIN = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*)://([^\s/@:"'<>{}`]*)(?::([^\s/
 _LONG_USER = 16
 """A name of that length in front of a server that needs no password is a token."""
 
+# What opens a store of Azure: the signature in an address of it, and an account's key.
+_SIGNATURE = re.compile(r"[?&;]sig=([^&;\s\"'<>{}$]+)")
+_ACCOUNT_KEY = re.compile("[A-Za-z0-9+/]{86}==")
+
 _SCHEMES = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
 
 
@@ -62,10 +66,21 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
     if not isinstance(value, str):
         return
     yield from logins(value)
+    yield from _signatures(value)
     if value and is_secret_key(key) and not value.startswith("$") and not _is_made(value):
         yield value
         if header := _SCHEMES.fullmatch(value):
             yield header[1]
+
+
+def _signatures(text: str) -> Iterator[str]:
+    if _ACCOUNT_KEY.fullmatch(text):
+        yield text
+    if "sig=" in text:
+        from urllib.parse import unquote
+
+        for found in _SIGNATURE.findall(text):
+            yield from {found, unquote(found)}
 
 
 def _is_made(value: str) -> bool:

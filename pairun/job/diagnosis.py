@@ -72,6 +72,7 @@ SCHEMA: dict[str, Any] = {
                     "source": {"type": "string"},
                     "warning": {"type": "boolean"},
                     "near": {"type": "string"},
+                    "unless": {"type": "string"},
                     "patterns": {**_TEXTS, "minItems": 1},
                     "positive": {**_TEXTS, "minItems": MIN_SAMPLES},
                     "negative": {**_TEXTS, "minItems": MIN_SAMPLES},
@@ -224,8 +225,8 @@ def _sample(rule: dict[str, Any], source: str) -> Sample:
         except re.error:
             words = None
         patterns.append({"regex": regex, "words": words or []})
-    kept = ("id", "class", "weight", "fault", "retry", "headline", "tell", "warning", "near")
-    data = {k: rule[k] for k in kept if k in rule}
+    apart = ("patterns", "positive", "negative", "source", "role")
+    data = {k: v for k, v in rule.items() if k not in apart}
     return Sample(
         {**data, "role": rule.get("role", "cause"), "patterns": patterns},
         rule.get("source", source),

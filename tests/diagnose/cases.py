@@ -350,6 +350,83 @@ FAILED: list[tuple[str, int | None, str]] = [
         + "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 12 closing signal SIGTERM\n"
         + EPILOGUE,
     ),
+    (
+        # the launcher ends the others when one task fails: nobody cancelled the job
+        "user_code_error",
+        1,
+        TRACE
+        + "odd.lib.TracerLeak: escaped\nsrun: error: n4: task 3: Exited with exit code 1\nsrun: Terminating StepId=12.0\n"
+        + "slurmstepd: error: *** STEP 12.0 ON n4 CANCELLED AT 2024-01-01T00:00:00 ***\nsrun: error: n4: tasks 0-2: Terminated\n",
+    ),
+    (
+        "network_unreachable",
+        1,
+        "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(': Failed to establish a new connection: [Errno 101] Network is unreachable')': /simple/einops/\nERROR: Could not find a version that satisfies the requirement einops (from versions: none)\nERROR: No matching distribution found for einops\n",
+    ),
+    (
+        "network_unreachable",
+        128,
+        "ssh: Could not resolve hostname git.example.com: Temporary failure in name resolution\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
+    ),
+    (
+        "storage_io_error",
+        1,
+        TRACE
+        + "OSError: [Errno 116] Stale file handle\n\nDuring handling of the above exception, another exception occurred:\n\n"
+        + TRACE
+        + "FileNotFoundError: [Errno 2] No such file or directory: '/nfs/tmp_8'\n",
+    ),
+    (
+        "cuda_driver_mismatch",
+        128,
+        "docker: Error response from daemon: OCI runtime create failed: error running hook: exit status 1, stderr: nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.2, please update your driver to a newer version\n",
+    ),
+    (
+        "rendezvous_timeout",
+        1,
+        TRACE
+        + "tensorflow.python.framework.errors_impl.DeadlineExceededError: Barrier timed out. Barrier_id: start\n",
+    ),
+    (
+        "peer_lost",
+        1,
+        "E0101 00:00:00.0 9 coordination_service.cc:954] /job:w/task:3 has been set to ERROR in coordination service: UNAVAILABLE: Task /job:w/task:3 heartbeat timeout. This indicates that the remote task has failed, got preempted, or crashed unexpectedly.\n",
+    ),
+    (
+        "terminated_sigterm",
+        1,
+        "W0101 10:10:10.1 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGTERM death signal, shutting down workers\n"
+        + TRACE
+        + "KeyError: 'stopped'\n",
+    ),
+    (
+        "gpu_not_available",
+        1,
+        'Traceback (most recent call last):\n  File "/job/run.py", line 3, in <module>\n    assert torch.cuda.is_available(), "run this elsewhere"\nAssertionError: run this elsewhere\n',
+    ),
+    (
+        "nccl_timeout",
+        134,
+        WATCHDOG
+        + "Fatal Python error: Aborted\nrun.sh: line 2:  9 Aborted  (core dumped) python t.py\n",
+    ),
+    (
+        "cuda_kernel_error",
+        1,
+        TRACE + "RuntimeError: CUDA error: an illegal instruction was encountered\n",
+    ),
+    (
+        "nvlink_error",
+        None,
+        "NVRM: Xid (PCI:0000:dc:00): 45, pid=7, name=python3, Ch 00000001 caused by previous Xid 149\n",
+    ),
+    (
+        "cancelled_by_user",
+        1,
+        "srun: forcing job termination\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
+        + STEPS[:60]
+        + "slurmstepd: error: *** STEP 12.0 ON n4 CANCELLED AT 2024-01-01T00:00:00 ***\nsrun: error: n4: task 0: Killed\n",
+    ),
     ("unknown", 3, STEPS),
     ("unknown", 1, "starting\nsomething odd was seen\n"),
 ]
@@ -385,6 +462,11 @@ HEALTHY: list[str] = [
     "class 'nan' has 12 samples; 'inf' has 3\n" + STEPS + "Done. Total time: 0:12:01\n",
     "WARNING: retrying (attempt 2/5) after ConnectionResetError: [Errno 104] Connection reset by peer\n"
     + STEPS,
+    "WARNING scheduler.py:9] Sequence group 7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space\n"
+    + STEPS,
+    "skipping record 9: image file is truncated\nread 10000 records, 1 skipped\n",
+    "INFO NaN check: will abort on NaN loss\n" + STEPS,
+    "errors_seen: 0\nfatal: 0\n",
     "0 errors, 0 warnings\nBuild finished successfully\n",
     "ssh-agent: not found, skipping\nignoring missing file: [Errno 2] No such file or directory: 'cache.json'\n"
     + STEPS,

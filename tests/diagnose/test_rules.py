@@ -68,6 +68,21 @@ def test_a_root_adds_a_rule(tmp_path: Path) -> None:
     assert (found.klass, found.headline, wrong) == ("storage_io_error", "reactor 7 is off", [])
 
 
+def test_lines_around_speak_for_and_against_a_rule(tmp_path: Path) -> None:
+    """``near`` asks for something above, ``unless`` wants something nowhere around."""
+    rule = {**RULE, "near": "control room", "unless": "drill"}
+    rule["positive"] = [f"control room:\n{text}" for text in RULE["positive"]]
+    rules, wrong = read(tmp_path, {"rules": [rule]})
+    table = rules.table()
+    assert wrong == []
+    for text, klass in (
+        ("control room\nreactor 7 scrammed\n", "storage_io_error"),
+        ("reactor 7 scrammed\ncontrol room\n", "none"),
+        ("control room\nreactor 7 scrammed\nit was a drill\n", "none"),
+    ):
+        assert diagnose([Log(text.encode())], table).klass == klass
+
+
 def test_a_root_replaces_and_disables_rules_and_gives_exit_codes(tmp_path: Path) -> None:
     """What a later root says counts."""
     other = {**RULE, "class": "port_in_use", "retry": "never", "tell": "ask the site"}

@@ -69,6 +69,21 @@ def test_a_consequence_is_an_alternative(table: Table) -> None:
     assert "nccl_timeout" in dict(found.alternatives)
 
 
+def test_of_a_long_line_the_part_that_tells_is_shown(table: Table) -> None:
+    """The evidence of a line that fills a screen has the rule's words in it."""
+    found = said("x" * 2000 + " CUDA out of memory. Tried to allocate 2.00 GiB" + "y" * 1500, table)
+    assert "CUDA out of memory" in found.evidence[0].text
+    assert len(found.evidence[0].text) <= 400
+
+
+def test_a_failure_long_after_a_stop_is_the_job_s_own(table: Table) -> None:
+    """A log that a second run is appended to tells of the second."""
+    stop = "Main process received SIGTERM, exiting\n"
+    healthy = "".join(f"[INFO] batch {n} of 3000 was read\n" for n in range(1000))
+    assert said(stop + healthy + TRACE + "KeyError: 'x'\n", table).klass == "user_code_error"
+    assert said(stop + TRACE + "KeyError: 'x'\n", table).klass == "terminated_sigterm"
+
+
 def test_what_is_unsure_forbids_nothing(table: Table) -> None:
     """An exception that nobody knows is no reason not to run a job again."""
     found = said(TRACE + "some.library.Strange: 7\n", table)
@@ -187,7 +202,9 @@ def test_an_encoding_changes_nothing(encoded: Callable[[str], bytes], table: Tab
 )
 @given(
     case=st.sampled_from(_PLAIN),
-    names=st.lists(st.sampled_from(["rank", "iso", "colours", "windows", "ray"]), max_size=3),
+    names=st.lists(
+        st.sampled_from(["rank", "iso", "colours", "windows", "ray"]), max_size=3, unique=True
+    ),
     before=st.integers(0, 3000),
 )
 def test_any_mixture_keeps_the_class(

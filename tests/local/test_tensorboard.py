@@ -101,6 +101,7 @@ def test_it_serves_beside_the_command(
     lines = [line for line in log.read_text().splitlines() if "Terminated" not in line]
     assert lines == ["a warning", *words, "ended"]
     assert any("TensorBoard is started on port 6006" in line for line in run.said("first-0"))
+    assert any(line.startswith("ok       tensorboard") for line in run.said("first-1"))
     assert trial.job.running() == []
 
 

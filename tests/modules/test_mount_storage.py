@@ -72,6 +72,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**S3, "secret_key": " x"}, "cannot hold 'secret_key'"),
     ({**S3, "secret_key": Secret('"x')}, "cannot hold 'secret_key'"),
     ({**S3, "secret_key": "a%(b)s"}, "cannot hold 'secret_key'"),
+    ({"type": "hdfs", "namenode": "nn", "path": "/x"}, "'namenode' must be host:port"),
+    ({"type": "azureblob", "container": "c", "account": "a", "path": "/x"},
+     "'key' is missing: account and key, or sas_url"),
     ({"type": "rclone", "settings": {"user": "x"}, "path": "/x"}, "'type' is missing"),
     ({"type": "rclone", "settings": {"type": "sftp", "x]\n[y": "z"}, "path": "/x"},
      "is no name of a setting"),
@@ -200,6 +203,30 @@ def test_read_only_is_read_only(harness: Harness) -> None:
     failure = harness.run("mount_storage", {"storages": [LOCAL]}).failure
     assert failure is not None
     assert "already mounted read-only" in failure.message
+
+
+@needs_root
+def test_a_directory_of_what_is_read_only_is_no_error_at_the_second_look(harness: Harness) -> None:
+    """It was never writable; the mount is the one that is wanted."""
+    (harness.tmp / "disk" / "in").mkdir(parents=True)
+    disk = {**LOCAL, "source": "{tmp}/disk", "path": "{tmp}/ro", "read_only": True}
+    inner = {**LOCAL, "source": "{tmp}/ro/in"}
+    harness.run("mount_storage", {"storages": [disk]})
+    harness.run("mount_storage", {"storages": [inner]})
+    assert mounted(harness) == ["/ro", "/mnt"]
+
+
+@needs_root
+def test_what_was_refused_is_not_unmounted(harness: Harness) -> None:
+    """The platform's mount for writing stays where the task asks for a read-only one."""
+    (harness.tmp / "source").mkdir()
+    harness.run("mount_storage", {"storages": [LOCAL]})
+    storages = [{**LOCAL, "read_only": True}]
+    failure = harness.run("mount_storage", {"storages": storages}).failure
+    assert failure is not None
+    assert "already mounted for writing" in failure.message
+    assert harness.run("mount_storage", {"storages": storages, "state": "absent"}).result is None
+    assert mounted(harness) == ["/mnt"]
 
 
 @needs_root
@@ -497,8 +524,10 @@ SAID = [
     ("AccessDenied: no secret-s", "permanent", "the server refuses"),
     ("directory not found", "permanent", "no such bucket"),
     ("dial tcp: connection refused", "transient", "cannot be reached"),
+    ("2026/11/20 18:04:57 ERROR : no authentication method configured", "permanent",
+     "{tmp}/mnt: no authentication method"),
     ("something with secret-s", "transient", "something with ******"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "kind", "says"), SAID)
@@ -517,7 +546,7 @@ def test_what_rclone_says_is_said_in_words(
     failure = harness.run("mount_storage", {"storages": [storage]}, env).failure
     assert failure is not None
     assert failure.kind == kind
-    assert says in failure.message
+    assert says.replace("{tmp}", str(harness.tmp)) in failure.message
     assert "secret-s" not in failure.message
     assert [p.name for p in (harness.pai_dir / "storage").iterdir() if p.suffix == ".conf"] == []
 

@@ -209,7 +209,7 @@ def test_one_that_restarts_is_reached_again(gang: Gang) -> None:
 
 @pytest.mark.parametrize(
     ("args", "says"),
-    [({"wanted": "false"}, "nobody asks for it"), ({}, "this is the only instance")],
+    [({"wanted": "false"}, r"\(jobssh\) is not asked for"), ({}, "this is the only instance")],
 )
 def test_nothing_to_wait_for(gang: Gang, args: dict[str, Any], says: str) -> None:
     """Not wanted, or nobody else there."""

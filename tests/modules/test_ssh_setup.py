@@ -249,6 +249,20 @@ def test_a_port_in_use(bundled: Place) -> None:
     assert f"port {bundled.port}, which is for ssh, is taken: a TCP socket" in failure.message
 
 
+def test_an_sshd_that_ends_at_once(place: Place) -> None:
+    """Its code is said, and that it said nothing."""
+    tools = place.harness.pai_dir / "tools"
+    tools.unlink(missing_ok=True)
+    (tools / "ssh").mkdir(parents=True)
+    for name in ("sshd", "ssh-session", "ssh/ssh"):
+        (tools / name).write_text("#!/bin/sh\nexit 3\n")
+        (tools / name).chmod(0o755)
+    failure = place.harness.run("ssh_setup", {"jobssh": True}, place.env).failure
+    assert failure is not None
+    assert failure.kind == "transient"
+    assert "and ended with 3; the last that it said: nothing" in failure.message
+
+
 def test_without_any_sshd(place: Place) -> None:
     """Neither in the tools nor in the image: a clear word."""
 
@@ -343,7 +357,11 @@ def test_a_session(tmp_path: Path, shell: str, args: tuple[str, ...], code: int,
         ({}, {}, "neither keys of people nor ssh between the instances"),
         ({"jobssh": "False", "userssh": {}}, {}, "neither keys of people"),
         ({"userssh": {"value": key()}}, {}, "neither keys of people"),
-        ({"userssh": {"type": "custom", "value": "x"}}, {}, "line 1: it is no public key"),
+        (
+            {"userssh": {"type": "custom", "value": "x"}},
+            {},
+            "nobody could log in: userssh.value, line 1: it is no public key",
+        ),
         (
             {"userssh": {"type": "custom", "value": key()}},
             {"PAI_CONTAINER_SSH_PORT": ""},

@@ -17,6 +17,8 @@ TABLE: list[dict[str, Any]] = [
      "failure": "permanent", "fault": "platform", "says": "mounted nothing at {tmp}"},
     {"what": "nothing at all", "args": {"paths": ["{tmp}/none"]}, "failure": "permanent",
      "says": "mounted nothing at {tmp}/none"},
+    {"what": "all that are missing are named", "args": {"paths": ["{tmp}/a", "/", "{tmp}/b"]},
+     "failure": "permanent", "says": "mounted nothing at {tmp}/a, {tmp}/b"},
 ]  # fmt: skip
 
 

@@ -153,7 +153,7 @@ WRONG: list[tuple[dict[str, Any], tuple[str | int, ...], str, str]] = [
     ({"text": "x", "names": ["a", 2]}, ("names", 1), "PR605", "'names.1' must be text, not 2"),
     ({"text": "x", "ports": []}, ("ports",), "PR605", "must be mapping to list of integer"),
     ({"text": "x", "ports": {"p": ["1"]}}, ("ports", "p", 0), "PR605", "'ports.p.0' must be"),
-    ({"text": "x", "token": 5}, ("token",), "PR605", "'token' must be text, not 5"),
+    ({"text": "x", "token": 5}, ("token",), "PR605", "'token' must be text, not a number"),
     ({"text": "x", "maybe": [1]}, ("maybe",), "PR605", "'maybe' must be text, not a list"),
     ({"text": "x", "on": True, "count": 0}, ("on",), "PR605", "'on' needs a count"),
 ]
@@ -179,6 +179,15 @@ def test_hints_name_the_nearest_right_thing() -> None:
     assert "quote it" in hints["mode"]
     assert "'7'" in hints["text"]
     assert "count" in hints["cuont"]
+
+
+@pytest.mark.parametrize("kind", ["str", "str | Secret | None", "str | Secret | bool | None"])
+def test_a_number_may_be_a_password(kind: str) -> None:
+    """Neither sentence nor hint has it."""
+    made: Any = attrs.make_class("Login", {"password": attrs.field(type=eval(kind))})
+    _, (problem,) = build(made, {"password": 271828})
+    assert problem.hint == "quote it"
+    assert "271828" not in str(problem)
 
 
 def test_all_problems_are_found_at_once() -> None:

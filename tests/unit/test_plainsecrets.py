@@ -46,6 +46,15 @@ def test_logins_in_addresses(text: str, found: set[str]) -> None:
     assert set(logins(text)) == found
 
 
+def test_what_opens_a_store_of_azure() -> None:
+    """An account's key by its shape, the signature of an address as written and as decoded."""
+    key = "k" * 86 + "=="
+    assert list(plain_secrets("key", key)) == [key]
+    url = "https://a.blob.core.windows.net/c?sv=1&sig=aa%2Fbb%3D&se=2"
+    assert set(plain_secrets("sas_url", url)) == {"aa%2Fbb%3D", "aa/bb="}
+    assert not list(plain_secrets("x", "https://h/?sig={{ secrets.s }} ?sig=$SIG design=1"))
+
+
 def test_values_under_secret_keys() -> None:
     """What an expression or a tag gives is decided elsewhere; a header's scheme is no secret."""
     assert set(plain_secrets("Authorization", "Bearer abcd")) == {"Bearer abcd", "abcd"}

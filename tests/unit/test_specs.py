@@ -154,6 +154,22 @@ def test_tensorboard_names_every_log_directory(desk: Desk) -> None:
     assert desk.task(review, "tensorboard").environment["LOGDIR_SPEC"] == "a:/a,b:/b"
 
 
+@pytest.mark.parametrize("given", ["soon", "10m", -3, "-1"])
+def test_the_ssh_barrier_takes_minutes(desk: Desk, given: object) -> None:
+    """What is no number of them is said before the job runs."""
+    use = f"- {{plugin: ssh, parameters: {{jobssh: true, sshbarrierTimeout: {given!r}}}}}\n"
+    assert {p.id for p in desk.problems(desk.job(plugins=use))} == {"PR512"}
+
+
+@pytest.mark.parametrize("given", [10, 0.5, "30", "0.5", ""])
+def test_minutes_of_the_ssh_barrier(desk: Desk, given: object) -> None:
+    """Numbers, also as text, as OpenPAI's portal writes them; nothing is the default."""
+    use = f"- {{plugin: ssh, parameters: {{sshbarrier: true, sshbarrierTimeout: {given!r}}}}}\n"
+    review = desk.valid(desk.job(plugins=use))
+    # Without jobssh the task is there to say that there is nothing to wait for.
+    assert desk.task(review, "ssh").args == {"timeout_min": given, "wanted": False}
+
+
 def test_parameters_that_do_not_fit_bring_nothing_else(desk: Desk) -> None:
     """One mistake is one error: no task of that use, and no complaint about patches of it."""
     root = desk.root({"plugin_specs/greet.yaml": SPEC, "playbooks/policy.yaml": desk.all_open})
