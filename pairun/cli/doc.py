@@ -99,7 +99,7 @@ def _nothing_of(name: str, kind: str | None, known: dict[str, list[str]]) -> Pro
 
         near = [n for k, each in known.items() for n in each if kind in (None, k)]
         listings = [f"{k}s" for k in KINDS] if kind is None else []
-        hint = did_you_mean(name, [*near, *listings])
+        hint = did_you_mean(name, [*near, *listings]) or "`pairun doc` lists what there is"
         if name in COMMANDS:
             hint = f"it is a command: pairun {name} --help"
     what = f"{kind} '{name}'" if kind else f"documentation of '{name}'"

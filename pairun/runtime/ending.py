@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairun.runtime.exitspec import EXIT_SPEC_FILE, NO_MATCH
-from pairun.runtime.forwarding import TO_HANDLERS
+from pairun.runtime.forwarding import NOTHING
 from pairun.runtime.grace import Grace
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.own import Letter, own_command
@@ -55,6 +55,7 @@ class Ending:
         self.diagnosis: Mapping[str, Any] | None = None
         self._kills_before = oom_kills()
         self._unmatched = NO_MATCH
+        self._of_command = False
 
     def begin(self, code: int, *, of_command: bool) -> None:
         """Write what is known at once: whatever follows, this much is said.
@@ -63,6 +64,7 @@ class Ending:
             code: the exit code of what failed.
             of_command: it is the user's command, whose code only an exit spec may replace.
         """
+        self._of_command = of_command
         replaced = of_command and os.path.exists(self._spec_file)
         self._unmatched = NO_MATCH if replaced else code
         self._write_short(self._unmatched, code)
@@ -82,7 +84,8 @@ class Ending:
             spec_file=self._spec_file,
             log_folder=self._log_folder,
             budget=budget_of(self._env),
-            diagnosis_file=self._diagnosis_file,
+            # What failed in a task of ours has been said already.
+            diagnosis_file=self._diagnosis_file if self._of_command else "",
             facts={"oom_kills": self._oom_kills(), "stopped": self._grace.signal is not None},
         )
         answer = self._ask(question)
@@ -118,7 +121,7 @@ class Ending:
             return None
         finally:
             asked.close()
-        status = self._supervisor.wait(child, left_s, forwarding=TO_HANDLERS)
+        status = self._supervisor.wait(child, left_s, forwarding=NOTHING)
         content = answer.read()
         try:
             return None if content is None else Answer(**content)

@@ -65,6 +65,8 @@ EVERYTHING = Forwarding()
 TO_TASKS = Forwarding(only=_HEARD)
 # A stop that comes now is news for the one who shares the time out, not for a handler.
 TO_HANDLERS = Forwarding(to_group=False, only=_HEARD)
+NOTHING = Forwarding(to_group=False, only=frozenset())
+"""For a process of ours whose time is bounded anyway."""
 
 
 def read_forwarding(signals: object, signals_to: object) -> Forwarding:

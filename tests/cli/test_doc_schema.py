@@ -126,7 +126,7 @@ def test_a_name_of_another_kind(shell: Shell) -> None:
         (["keyword", "retrys"], "did you mean 'retries'?"),
         (["module", "gitclone"], "did you mean 'git_clone'?"),
         (["module", "retries"], "it is a keyword: pairun doc keyword retries"),
-        (["module", "errors"], "known here: "),
+        (["module", "errors"], "`pairun doc` lists what there is"),
         (["moduls"], "did you mean 'modules'?"),
         (["diff"], "it is a command: pairun diff --help"),
         (["git", "gti_clone"], "did you mean 'git_clone'?"),
@@ -234,9 +234,9 @@ def test_what_is_shipped_fits_the_printed_schemas(shell: Shell) -> None:
     for path in sorted((shell.project / "plugin_specs").glob("*.yaml")):
         assert errors_of(schemas["plugin-spec"], read_file(str(path), "file").plain()) == []
     for path in sorted((shell.project / "examples").glob("*.yaml")):
+        if "\napiVersion: " in path.read_text():
+            continue  # objects of Kubernetes, which carry a job or a Pod's configuration
         job = read_file(str(path), "job", "js").plain()
-        if "apiVersion" in job:
-            continue  # an object of Kubernetes, which carries a job or a Pod's configuration
         assert errors_of(schemas["job"], job) == []
         if path.stem != "forbidden":
             assert errors_of(schemas["extras"], job.get("extras", {}).get("pairun", {})) == []
