@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     pods = "1 Pod" if removed.pods == 1 else f"{removed.pods} Pods"
     say(f"waiting for {pods} to end; the grace time is {removed.grace_s} s")
     if left := wait_until_gone(cluster, removed):
-        say(f"{left} Pods are still there; a node that does not answer keeps them")
+        say(f"still there: {left} of the Pods; a node that does not answer keeps them")
         return 1
     print("all Pods are gone")
     return 0

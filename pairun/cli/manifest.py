@@ -69,7 +69,7 @@ def add_object_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", metavar="NAME",
                         help="of the workload; what else is made is called NAME-... "
                         "(default: made of the job's name)")  # fmt: skip
-    parser.add_argument("--namespace", metavar="NAMESPACE",
+    parser.add_argument("--namespace", "-n", metavar="NAMESPACE",
                         help="of all objects (default: whatever kubectl is set to)")  # fmt: skip
     parser.add_argument("--kubernetes-version", metavar="VERSION",
                         help="the cluster's, as 1.28: what it does not have is refused")  # fmt: skip

@@ -39,6 +39,7 @@ def _data(state: JobState) -> dict[str, object]:
     for each in state.instances:
         data = attrs.asdict(each)
         del data["grace_s"]
+        data["diagnosis"] = each.diagnosis or None
         instances.append({**data, "exit_code": each.exit_code})
     return {"schema": SCHEMA, **attrs.asdict(state, recurse=False), "instances": instances}
 

@@ -12,8 +12,9 @@ from pairun.cli.cluster import access_of, add_access, say
 from pairun.cli.common import print_problems
 from pairun.cli.manifest import add_object_arguments, make
 from pairun.engines.kubernetes.client import Cluster, connect
+from pairun.engines.kubernetes.instances import ENDED
 from pairun.engines.kubernetes.submitting import submit
-from pairun.engines.kubernetes.watching import JobState, changes, follow
+from pairun.engines.kubernetes.watching import POD, JobState, changes, follow, named
 from pairun.errors import PairunError, Problem
 from pairun.module import parse_duration
 
@@ -86,6 +87,9 @@ def _wait(cluster: Cluster, args: argparse.Namespace, name: str, timeout_s: floa
         return 1
     because = f": {last.because}" if last.because else ""
     say(f"the job has {last.state}{because} (exit code {last.exit_code})")
+    left = [i.label for i in last.instances if i.phase not in ENDED]
+    if left and last.engine == POD.engine:
+        say(f"nobody ends plain Pods: {named(left)} may go on; {_again(args, name)}")
     return 1 if last.exit_code is None else last.exit_code
 
 

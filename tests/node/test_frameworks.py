@@ -215,7 +215,7 @@ def test_second_attempt(node: Node, jobs: Jobs) -> None:
     """A job that is tried again finds the Pods of its new attempt, and not those of the old one."""
     jobs.submit("true", FAILS_ONCE, workers=1, retries=1)
     status = jobs.end()
-    assert status["attemptStatus"]["id"] == 1
+    assert status["attemptStatus"]["id"] == 1, node.story()
     assert status["attemptStatus"]["completionStatus"]["code"] == 0, node.story()
     logs = [p.read_text() for p in node.logs.rglob("user-stdout/current")]
     assert sorted(text for text in logs if text) == ["attempt 0\n", "attempt 1\n"]

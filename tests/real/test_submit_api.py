@@ -229,6 +229,7 @@ def test_a_job_that_is_followed_to_its_failure(place: Place) -> None:
     place.set_status("mnist-worker-1", phase="Failed", containerStatuses=[app(42)])
     assert waiting.code() == 42
     waiting.until("the job has failed: worker-1 ended with 42 (exit code 42)")
+    waiting.until("nobody ends plain Pods: worker-0 may go on; `pairun status mnist ")
 
 
 def test_a_job_that_is_followed_to_its_success(place: Place) -> None:

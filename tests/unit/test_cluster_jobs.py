@@ -20,7 +20,14 @@ from hypothesis import strategies as st
 from pairun.engines.completion import RolePolicy
 from pairun.engines.kubernetes import client, podlogs, watching
 from pairun.engines.kubernetes.client import Access, Cluster, Refused, Unreachable, connect
-from pairun.engines.kubernetes.instances import Instance, headline, meaning, newest, read_pod
+from pairun.engines.kubernetes.instances import (
+    Instance,
+    diagnosis,
+    headline,
+    meaning,
+    newest,
+    read_pod,
+)
 from pairun.engines.kubernetes.podlogs import Wanted, follow_logs, lines, print_logs
 from pairun.engines.kubernetes.submitting import remove, submit
 from pairun.engines.kubernetes.watching import KINDS, POD, JobObjects, changes, state_of
@@ -74,6 +81,22 @@ UNPLACED = [
     {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 cpu."}
 ]
 SAID = message(Summary(exit_code=3, user_exit_code=3, user_log="a\nCUDA out of memory\n"))
+WHY = {
+    "class": "gpu_oom", "fault": "user", "retry": "after_fix", "confidence": 0.9,
+    "headline": "the GPU's memory is full", "evidence": "CUDA out of memory", "advice": "use less",
+}  # fmt: skip
+DIAGNOSED = message(Summary(exit_code=3, user_exit_code=3, user_log="a\nbye\n", diagnosis=WHY))
+UNCLEAR = DIAGNOSED.replace("gpu_oom", "unknown")
+INIT_LOG = """ok       barrier: Every task of the job has an address (106ms)
+failed   image_check: The image exists and this job may pull it (54.4ms)
+         there is no image a/b:1 [permanent; fault: user]
+         help: check name and tag
+init phase: failure, exit code 254, 194ms
+"""
+INIT_WORDS = (
+    "init ended with 254 (the image is not there, or the registry refuses this job): "
+    "image_check: there is no image a/b:1 [permanent; fault: user]"
+)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +124,12 @@ SAID = message(Summary(exit_code=3, user_exit_code=3, user_log="a\nCUDA out of m
          "init ended with 251 (the gang was not complete in time)"),
         ({"phase": "Failed", "containerStatuses": [ended("app", 3, message=SAID)]}, "failed",
          "the command ended with 3: CUDA out of memory"),
+        ({"phase": "Failed", "containerStatuses": [ended("app", 3, message=DIAGNOSED)]}, "failed",
+         "the command ended with 3: the GPU's memory is full (gpu_oom): CUDA out of memory"),
+        ({"phase": "Failed", "containerStatuses": [ended("app", 3, message=UNCLEAR)]}, "failed",
+         "the command ended with 3: bye"),
+        ({"phase": "Failed", "initContainerStatuses": [ended("init", 254, message=INIT_LOG)]},
+         "failed", INIT_WORDS),
         ({"phase": "Failed", "containerStatuses": [ended("app", 137, reason="OOMKilled")]},
          "failed", "the command ended with 137 (out of memory)"),
         ({"phase": "Failed", "containerStatuses": [ended("app", 143)]}, "failed",
@@ -139,6 +168,24 @@ def test_the_newest_pod_counts_those_before_it() -> None:
     new["metadata"] |= {"uid": "later", "creationTimestamp": "2024-01-01T00:01:00Z"}
     (found,) = newest(map(read_pod, (new, old)))
     assert (found.uid, found.restarts) == ("later", 2)
+
+
+def test_a_diagnosis_is_kept_whole_for_programs() -> None:
+    """Every part that PID 1 writes, and nothing else, whatever a container says in its place."""
+    read = read_pod(pod(phase="Failed", containerStatuses=[ended("app", 3, message=DIAGNOSED)]))
+    assert read.diagnosis == WHY
+    for wrong in (SAID, "a", DIAGNOSED.replace("diagnosis:", "diagnosis: 1\nx:")):
+        assert diagnosis(wrong) == {}
+    without = {name: value for name, value in WHY.items() if name != "confidence"}
+    assert diagnosis(DIAGNOSED.replace("0.9", ".nan")) == without
+
+
+def test_a_pod_that_was_deleted_says_so() -> None:
+    """Also where its kubelet never told how the containers ended; init is not blamed for it."""
+    gone = pod(phase="Failed", initContainerStatuses=[ended("init", 0)])
+    gone["metadata"]["deletionTimestamp"] = "2024-01-01T00:01:00Z"
+    assert read_pod(gone).reason == "its Pod was deleted"
+    assert state_of(objects("pod"), "d", instances(gone)).because == "worker-0 ended with 1"
 
 
 @given(text=st.text(max_size=300), tagged=st.booleans())
@@ -195,7 +242,7 @@ REPLICATED = [{"replicas": 2, "template": {"spec": {"completions": 3}}}, {"templ
 @pytest.mark.parametrize(
     ("found", "state", "because", "total"),
     [
-        (objects("framework", completed("Succeeded")), "succeeded", "PodFailed: one", 5),
+        (objects("framework", completed("Succeeded")), "succeeded", "", 5),
         (objects("framework", completed("Failed")), "failed", "PodFailed: one", 5),
         (objects("framework", {"status": {"state": "AttemptPreparing"}}), "waiting",
          "AttemptPreparing", 0),
@@ -237,6 +284,39 @@ def test_the_first_failure_gives_the_jobs_code() -> None:
     """By the time of its end, not by its number."""
     now = state_of(objects("job", condition("Failed")), "d", instances(failed(0, 9), failed(1, 4)))
     assert now.exit_code == 4
+    assert now.because == "R: m; worker-1: the command ended with 4"
+
+
+def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:
+    """In the latest words of its controller, not in those for an earlier job of this name."""
+    job = {
+        "metadata": {"name": "mnist", "creationTimestamp": "2024-01-01T00:00:10Z"},
+        "spec": {"completions": 2},
+    }
+
+    def event(name: str, second: int, text: str) -> dict[str, Any]:
+        when = f"2024-01-01T00:00:{second}Z"
+        return {"involvedObject": {"name": name}, "lastTimestamp": when, "message": text}
+
+    events = [
+        event("mnist", 11, "first"), event("mnist", 12, "exceeded quota"),
+        event("mnistify", 13, "another job's"),
+    ]  # fmt: skip
+
+    def handler(_: str, path: str, query: dict[str, str], ___: Any) -> Answer:
+        if path.endswith("/events"):
+            assert "reason=FailedCreate" in query["fieldSelector"]
+            return 200, {"items": events}
+        if path.endswith("/jobs"):
+            return 200, {"items": [job], "metadata": {}}
+        if path == PODS:
+            return 200, {"items": [], "metadata": {"resourceVersion": "1"}}
+        return status(404, "NotFound", "not found")
+
+    cluster, _ = serve(handler)
+    assert watching.read_job(cluster, "mnist").because == "exceeded quota"
+    job["metadata"]["creationTimestamp"] = "2024-01-01T00:01:00Z"  # type: ignore[index]
+    assert watching.read_job(cluster, "mnist").because == ""
 
 
 def test_progress_is_a_line_for_each_change() -> None:
@@ -585,6 +665,7 @@ def test_a_job_of_this_name_stays_as_it_is(serve: Serve) -> None:
     with pytest.raises(PairunError) as e:
         submit(cluster, "mnist", BATCH)
     assert ids(e) == ["PR789"]
+    assert "`pairun delete mnist --namespace " in (e.value.problems[0].hint or "")
     assert store.objects == before
 
 
@@ -665,6 +746,45 @@ def test_logs_that_are_not_there_yet_are_said(serve: Serve) -> None:
     assert not whole
     assert seen == ["worker-0"] * 2
     assert said == ["worker-1: no log: it is pending"]
+
+
+def ended_pod(pod: dict[str, Any], log: Answer) -> Handler:
+    """A job of one plain Pod that has ended, and what the API server says of its log."""
+
+    def handler(_: str, path: str, __: dict[str, str], ___: Any) -> Answer:
+        if path.endswith("/log"):
+            return log
+        if path == PODS:
+            return 200, {"items": [pod], "metadata": {}}
+        return (200, pod) if path.startswith(PODS) else (200, {"items": [], "metadata": {}})
+
+    return handler
+
+
+@pytest.mark.parametrize("read", [print_logs, follow_logs])
+def test_a_command_that_never_began_has_no_log(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, read: Callable[..., object]
+) -> None:
+    """Init failed: that is said with its reason and where its log is, also with --follow."""
+    monkeypatch.setattr(podlogs, "LOOK_S", 0.01)
+    one = pod(phase="Failed", initContainerStatuses=[ended("init", 254, message=INIT_LOG)])
+    refused = status(400, "BadRequest", "waiting to start: PodInitializing")
+    cluster, _ = serve(ended_pod(one, refused))
+    said: list[str] = []
+    read(cluster, "mnist", Wanted(), lambda *_: None, said.append)
+    reason = f"{INIT_WORDS}; --init shows that phase's log"
+    assert said == [f"worker-0: no log: it is failed: {reason}"]
+
+
+def test_the_kubelets_own_words_are_no_log(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it answers for a container that it has removed is not what the user printed."""
+    monkeypatch.setattr(podlogs, "LOOK_S", 0.01)
+    one = pod(phase="Succeeded", containerStatuses=[ended("app", 0)])
+    log = b"2024-01-01T00:00:01.5Z one\nunable to retrieve container logs for containerd://4461"
+    cluster, _ = serve(ended_pod(one, (200, log)))
+    seen: list[str] = []
+    follow_logs(cluster, "mnist", Wanted(), lambda _, text: seen.append(text), print)
+    assert seen == ["one"]
 
 
 def test_an_instance_that_is_not_there(serve: Serve) -> None:

@@ -346,7 +346,9 @@ class Cluster:
             hint = f"ask for a Role in that namespace with the verb '{verb}' on '{what}'"
         else:
             text = f"the API server refuses to {verb} {what}: {words}"
-            if status == 429 or status >= 500:
+            if re.search('serviceaccount "[^"]*" not found', words):
+                hint = "deploy/base has what a namespace needs; --service-account names another one"
+            elif status == 429 or status >= 500:
                 hint = "try again later; this is the server's trouble"
         return Refused(Problem("PR788", text, hint=hint), status, reason, after_s)
 

@@ -7,6 +7,7 @@ the index of an Indexed Job.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,6 +24,9 @@ APP = "app"
 MESSAGE_BYTES = 12 * 1024
 """Kubernetes keeps no more of what all containers of a Pod say at their end."""
 HEADLINE = 200
+DIAGNOSIS = ("class", "fault", "retry", "confidence", "headline", "evidence", "advice")
+"""What PID 1 writes of why the command died (pairun.runtime.termination)."""
+DIAGNOSIS_CHARS = 512
 
 INIT_CODES = {
     251: "the gang was not complete in time",
@@ -44,6 +48,8 @@ SIGNALS = {
     139: "SIGSEGV",
     143: "SIGTERM",
 }
+_FAILED_TASK = re.compile(r"^failed +([^\s:]+): [^\n]*\n +(\S[^\n]*)$", re.MULTILINE)
+"""A task that failed, and why, in what the init phase prints."""
 STUCK = frozenset({
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
     "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
@@ -71,6 +77,7 @@ class Instance:
         made: when the Pod was made (RFC 3339).
         ended: when it ended (RFC 3339), or empty.
         grace_s: how long it may take to stop.
+        diagnosis: why the command died, as its PID 1 says; empty where it says nothing.
     """
 
     role: str
@@ -86,6 +93,7 @@ class Instance:
     made: str = ""
     ended: str = ""
     grace_s: int = 30
+    diagnosis: Mapping[str, str | float] = attrs.field(factory=dict)
 
     @property
     def label(self) -> str:
@@ -127,6 +135,7 @@ def read_pod(pod: Mapping[str, Any]) -> Instance:
         made=str(meta.get("creationTimestamp") or ""),
         ended=max((str(e) for e in ends if e), default="") if phase in ENDED else "",
         grace_s=int(spec.get("terminationGracePeriodSeconds") or 0),
+        diagnosis=diagnosis(str(_ended(app).get("message") or "")),
     )
 
 
@@ -143,20 +152,58 @@ def newest(pods: Iterable[Instance]) -> tuple[Instance, ...]:
 
 
 def headline(message: str) -> str:
-    """The line of a termination message that says most: what matched, or the user's last words."""
-    text = message[:MESSAGE_BYTES]
-    if START in text:
-        text = text.partition(START)[2].partition(END)[0]
-        try:
-            read = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError, ValueError):
-            read = None
-        if isinstance(read, dict):
-            logs = read.get("errorLogs")
-            logs = logs if isinstance(logs, dict) else {}
-            texts = (read.get("matchedUserLogString"), read.get("matchedPlatformLogString"),
-                     logs.get("user"), logs.get("platform"))  # fmt: skip
-            text = next((t for t in texts if isinstance(t, str) and t.strip()), "")
+    """The line of a termination message that says most.
+
+    It is what the diagnosis found, else what matched, else the last words of the user's command or
+    of the container.
+    """
+    read = _document(message)
+    if read is None:
+        text = _tagged(message) or message[:MESSAGE_BYTES]
+        tasks = _FAILED_TASK.findall(text)
+        return _one_line(": ".join(tasks[-1]))[:HEADLINE] if tasks else _last_line(text)
+    if (why := _diagnosis(read)).get("class") not in (None, "unknown"):
+        words = (f"{why.get('headline', '')} ({why['class']})", why.get("evidence"))
+        return _one_line(": ".join(str(w) for w in words if w))[:HEADLINE]
+    logs = read.get("errorLogs")
+    logs = logs if isinstance(logs, dict) else {}
+    texts = (read.get("matchedUserLogString"), read.get("matchedPlatformLogString"),
+             logs.get("user"), logs.get("platform"))  # fmt: skip
+    return _last_line(next((t for t in texts if isinstance(t, str) and t.strip()), ""))
+
+
+def diagnosis(message: str) -> Mapping[str, str | float]:
+    """What a termination message says of why the command died; empty where it says nothing."""
+    return _diagnosis(_document(message) or {})
+
+
+def _tagged(message: str) -> str:
+    return message[:MESSAGE_BYTES].partition(START)[2].partition(END)[0]
+
+
+def _document(message: str) -> Mapping[str, Any] | None:
+    """The YAML of a termination message; None where there is none."""
+    try:
+        read = yaml.safe_load(_tagged(message))
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _diagnosis(read: Mapping[str, Any]) -> dict[str, str | float]:
+    why = read.get("diagnosis")
+    found: dict[str, str | float] = {}
+    if not isinstance(why, dict):
+        return found
+    for name in DIAGNOSIS:
+        if isinstance(value := why.get(name), str):
+            found[name] = value[:DIAGNOSIS_CHARS]
+        elif isinstance(value, float) and math.isfinite(value):
+            found[name] = value
+    return found
+
+
+def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return _one_line(lines[-1])[:HEADLINE] if lines else ""
 
@@ -204,7 +251,8 @@ def _phase(
         case "Succeeded":
             return "succeeded", ""
         case "Failed":
-            return "failed", _failure(status, init, app)
+            gone = "its Pod was deleted" if meta.get("deletionTimestamp") else ""
+            return "failed", _failure(status, init, app) or gone
         case "Unknown":
             return "lost", "its node does not answer"
     if meta.get("deletionTimestamp"):

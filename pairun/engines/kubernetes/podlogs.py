@@ -96,7 +96,7 @@ def print_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Say
         say("the job has no Pod yet, so there is no log")
     whole = bool(chosen)
     for each in chosen:
-        because = "" if _started(each, wanted) else _how_far(each)
+        because = "" if _started(each, wanted) else _how_far(each, wanted)
         try:
             data = cluster.stream(_path(cluster, each), wanted.query(), silence_s=SILENCE_S)
             for line in lines(data):
@@ -132,12 +132,17 @@ def _chosen(cluster: Cluster, name: str, wanted: Wanted) -> list[Instance]:
 
 def _started(instance: Instance, wanted: Wanted) -> bool:
     """Whether the container that is meant has been started."""
+    if not wanted.init and instance.init_code:
+        return False
     started = {"running", "stopping", "lost", *ENDED}
     return instance.phase in (started | {"init"} if wanted.init else started)
 
 
-def _how_far(instance: Instance) -> str:
-    return f"it is {instance.phase}{': ' + instance.reason if instance.reason else ''}"
+def _how_far(instance: Instance, wanted: Wanted) -> str:
+    said = f"it is {instance.phase}{': ' + instance.reason if instance.reason else ''}"
+    if not wanted.init and instance.init_code:
+        said += "; --init shows that phase's log"
+    return said
 
 
 def _path(cluster: Cluster, instance: Instance) -> str:
@@ -238,6 +243,9 @@ class _Follower:
             busy = any(t.is_alive() for t in self._streams.values())
             over = state_of(found, self._cluster.namespace, instances).ended
             if not (busy or new) and (over or self._read_to_the_end(chosen)):
+                for each in chosen:
+                    if not _started(each, self._wanted):
+                        self._say(f"{each.label}: no log: {_how_far(each, self._wanted)}")
                 return
             time.sleep(AGAIN_S if self._streams and not busy else LOOK_S)
 
@@ -324,12 +332,15 @@ class _Stream:
         for line in lines(self._cluster.stream(path, query, silence_s=QUIET_S)):
             stamp, blank, text = line.partition(" ")
             if not (blank and _STAMP.fullmatch(stamp)):
-                self._out.put((self._instance, line))  # the rest of a long line
+                if not line.startswith(_KUBELET):
+                    self._out.put((self._instance, line))  # the rest of a long line
             elif _nanoseconds(stamp) > before:
                 self._last = stamp
                 self._out.put((self._instance, text))
 
 
+_KUBELET = ("rpc error: code = NotFound desc = ", "unable to retrieve container logs for ")
+"""Its own words, in place of the log of a container that it has removed."""
 _STAMP = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 
 

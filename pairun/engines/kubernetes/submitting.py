@@ -128,7 +128,8 @@ def _failed(
     if isinstance(e, Refused) and e.reason == "AlreadyExists":
         what = f"{body['kind']} {body['metadata']['name']}"
         text = f"there already is a job '{name}' in namespace {cluster.namespace} ({what})"
-        hint = f"`pairun delete {name}` removes it; --name gives this one another name"
+        where = f"--namespace {cluster.namespace}"
+        hint = f"`pairun delete {name} {where}` removes it; --name gives this one another name"
         problem = Problem("PR789", text, hint=hint)
     elif made:
         gone = [str(m) for m in made if m not in left]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from pairun.engines.completion import Ended, RolePolicy, decide
-from pairun.engines.kubernetes.client import Cluster, Patience, Refused, Unreachable
+from pairun.engines.kubernetes.client import PAGE, Cluster, Patience, Refused, Unreachable
 from pairun.engines.kubernetes.instances import (
     ENDED,
     Instance,
@@ -24,6 +24,7 @@ from pairun.report.terminal import visible
 
 WINDOW_S = 2
 """How long changes are gathered before they are told."""
+EVENT_CHARS = 500
 NAMED = 3
 """So many instances are named where more of them do the same."""
 
@@ -195,7 +196,34 @@ def read_job(cluster: Cluster, name: str) -> JobState:
         PairunError: there is none, or the API server refuses to say.
     """
     found = find(cluster, name)
-    return state_of(found, cluster.namespace, newest(_pods(cluster, found)))
+    state = state_of(found, cluster.namespace, newest(_pods(cluster, found)))
+    return _explained(cluster, found, state)
+
+
+def _explained(cluster: Cluster, found: JobObjects, state: JobState) -> JobState:
+    """A Job whose Pods are not made, with the Job controller's word on it, if that may be read.
+
+    Quota, admission and a service account that is not there are told in events alone.
+    """
+    missing = found.workloads and len(state.instances) < state.total
+    if not missing or state.ended or state.because or found.kind.engine not in ("job", "jobset"):
+        return state
+    query = {"fieldSelector": "reason=FailedCreate,involvedObject.kind=Job", "limit": str(PAGE)}
+    try:
+        events = cluster.get(cluster.path("v1", "events"), query).get("items") or ()
+    except Refused:
+        return state
+    # an earlier job of this name may have left its own
+    since = min(str((w.get("metadata") or {}).get("creationTimestamp")) for w in found.workloads)
+    told = [
+        (when, str(event.get("message") or ""))
+        for event in events
+        for when in [str(event.get("lastTimestamp") or event.get("eventTime") or "")]
+        if when >= since
+        and f"{(event.get('involvedObject') or {}).get('name')}-".startswith(f"{found.name}-")
+    ]
+    words = max(told, default=("", ""))[1]
+    return attrs.evolve(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
 
 
 def pods_of(cluster: Cluster, found: JobObjects) -> tuple[Instance, ...]:
@@ -220,6 +248,7 @@ def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
             if not version:
                 pods, version = _listed(cluster, found)
             state = state_of(found, cluster.namespace, newest(pods.values()))
+            state = _explained(cluster, found, state)
             patience.answered()
             yield state
             if state.ended:
@@ -282,9 +311,14 @@ def state_of(found: JobObjects, namespace: str, instances: Sequence[Instance]) -
         states = [_STATES[found.kind.engine](w) for w in found.workloads]
         total = sum(number for *_, number in states)
         state, because = _together([(s, b) for s, b, _ in states])
+        if state == "failed":
+            because = "; ".join(filter(None, (because, _told(instances))))
     if state == "waiting" and any(i.phase not in ("pending", "unschedulable") for i in instances):
         state = "running"
-    code = 0 if state == "succeeded" else _first_failure(instances) if state == "failed" else None
+    first = _first_failure(instances)
+    code = 0 if state == "succeeded" else None
+    if state == "failed":
+        code = (first.exit_code if first else None) or 1
     return JobState(
         name=found.name,
         namespace=namespace,
@@ -297,10 +331,15 @@ def state_of(found: JobObjects, namespace: str, instances: Sequence[Instance]) -
     )
 
 
-def _first_failure(instances: Iterable[Instance]) -> int:
-    """What the first instance that failed ended with; 1 where none says."""
+def _first_failure(instances: Iterable[Instance]) -> Instance | None:
     failed = [i for i in instances if i.phase == "failed"]
-    return min(failed, key=lambda i: i.ended or "~").exit_code or 1 if failed else 1
+    return min(failed, key=lambda i: i.ended or "~", default=None)
+
+
+def _told(instances: Iterable[Instance]) -> str:
+    """The first instance that failed, and why: the workload's own status does not say."""
+    first = _first_failure(instances)
+    return f"{first.label}: {first.reason}" if first and first.reason else ""
 
 
 def _decided(policies: Sequence[RolePolicy], instances: Sequence[Instance]) -> tuple[str, str, int]:
@@ -310,7 +349,7 @@ def _decided(policies: Sequence[RolePolicy], instances: Sequence[Instance]) -> t
     policies = policies or [RolePolicy(r, n, 1, n) for r, n in counts.items()]
     total = sum(p.instances for p in policies)
     ended = [
-        Ended(i.role, i.label, i.exit_code or 0, "runtime" if i.code is not None else "init")
+        Ended(i.role, i.label, i.exit_code or 0, "init" if i.init_code else "runtime")
         for i in sorted(instances, key=lambda i: i.ended or "~")
         if i.phase in ENDED
     ]
@@ -338,7 +377,7 @@ def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
         succeeded = (done.get("type") or {}).get("name") == "Succeeded"
         words = (done.get("phrase"), done.get("diagnostics"))
         because = ": ".join(str(w).strip().partition("\n")[0][:300] for w in words if w)
-        return ("succeeded" if succeeded else "failed"), because, total
+        return ("succeeded", "", total) if succeeded else ("failed", because, total)
     if spec.get("executionType") == "Stop" or _deleted(obj):
         return "stopping", "", total
     return ("running" if state == "AttemptRunning" else "waiting"), state, total
