@@ -270,7 +270,7 @@ class _Wait:
             if (look := self._together()) is not None:
                 return look
             if self._gathering is not gathering:
-                looked = start - self._limit  # what is known now was not known then
+                looked = float("-inf")  # what is known now was not known then
             now = self._ctx.now()
             left = self._limit - (now - start)
             wait = max(looked + self._pause(turn), start + self._patience(turn)) - now

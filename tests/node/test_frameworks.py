@@ -21,7 +21,8 @@ from tests.node.framework_controller import COMPRESS_FROM, FrameworkController
 NAME = "5eed5eed"
 SECRET = "sesame-opens"
 WORKERS = 4
-PORTS = (15000, 40000)
+PORTS = (15000, 32000)
+"""Below what the kernel gives to connections: with the node's network they would take one now and then."""
 CHIEF = r"""
 exec perl -MIO::Socket::INET -e '
   $| = 1;
@@ -76,7 +77,9 @@ class Jobs:
         text = yaml.safe_dump(made, sort_keys=False)
         job, problems = read_job(read_text(Source("job", "job", text), "js"), user="alice")
         assert job is not None, list(problems)
-        framework = make_framework(job, framework_name=NAME, runtime_image=self.runtime_image)
+        framework = make_framework(
+            job, framework_name=NAME, runtime_image=self.runtime_image, ports=PORTS
+        )
         framework["metadata"]["namespace"] = self.node.namespace
         for spec in pod_specs([framework]):
             give_folders(spec, self.node)
