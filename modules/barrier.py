@@ -365,6 +365,11 @@ class _Wait:
         except Failure as e:
             hint = f"why they are missing is not known: {e.message}"
             hint += f"; {e.hint}" if e.hint else ""
+        if look.foreign:
+            hint = (
+                "this Pod is one of an attempt that is over, or not recorded yet: see the job's own"
+            )
+            hint += " state, and whether its controller runs"
         missing = f"; missing: {_some(look.missing, reasons)}" if look.missing else ""
         foreign = f", but {look.foreign}" if look.foreign else ""
         return TimedOut(f"after {limit} {look}{foreign}{missing}", fault="platform", hint=hint)
@@ -697,6 +702,7 @@ class _Framework:
             raise Permanent(
                 f"{which} is not the one that this Pod belongs to, but a later one of that name",
                 fault="user",
+                hint="nothing is left to do here: the Pod is removed with its own Framework",
             )
         return framework
 
