@@ -14,6 +14,7 @@ from pairun.errors import PairunError, Problem
 from pairun.executor.contract import mistakes
 from pairun.executor.plan import Plan
 from pairun.module import CheckModule, Module, StateModule
+from pairun.runtime.system import BUNDLED
 
 
 def load_module(name: str, path: str, sha256: str | None = None) -> type[Module]:
@@ -89,7 +90,8 @@ def _execute(name: str, path: str, data: bytes) -> ModuleType:
 
 def _code(qualified: str, path: str, data: bytes) -> CodeType:
     """A module's text compiled; of a built-in one what is kept of an earlier time, as of pairun."""
-    if os.path.dirname(path) == os.path.join(built_in_folder(), "modules"):
+    # In the bundle pairun has no folder; built-in modules never come here there.
+    if not BUNDLED and os.path.dirname(path) == os.path.join(built_in_folder(), "modules"):
         code = importlib.machinery.SourceFileLoader(qualified, path).get_code(qualified)
         assert code is not None  # there is a text
         return code
