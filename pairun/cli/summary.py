@@ -7,11 +7,17 @@ import contextlib
 import json
 import os
 import signal
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from pairun.diagnose.summary import is_consequence
 from pairun.diagnose.weighing import Diagnosis
 from pairun.runtime.exitsummary import Question, work_out
 from pairun.runtime.paths import pai_dir
+
+if TYPE_CHECKING:
+    from pairun.rendezvous.facts import Facts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +37,9 @@ def run(args: argparse.Namespace) -> int:
         json.dump(answer._asdict(), f)
     return 0
 
+
+SAME_FAILURE_S = 3600.0
+"""Failures so far apart have nothing to do with each other; a collective waits half an hour at most."""
 
 PEERS_S = 0.7
 """How long the other instances are asked, all in all; it is part of the summary's time."""
@@ -54,19 +63,35 @@ def first_failure(why: Diagnosis, volume: str) -> str | None:
     peers = peers_of(volume, "runtime")
     if peers is None:
         return None
-    said = {"by": peers.name, "class": why.klass, "headline": why.headline}
+    now = time.time()
+    said = {"by": peers.name, "class": why.klass, "headline": why.headline, "at": now}
     with contextlib.suppress(PairunError):
         if not is_consequence(why):
-            return _told(peers.facts.put("first cause", said, PEERS_S), peers.name)
-        followed = peers.facts.put("first consequence", said, PEERS_S / 2)
+            return _told(_first("first cause", said, peers.facts), peers.name, now)
+        followed = _first("first consequence", said, peers.facts)
         with contextlib.suppress(PairunError):
-            return _told(peers.facts.get("first cause", PEERS_S / 2), peers.name)
-        return _told(followed, peers.name)
+            cause = peers.facts.get("first cause", PEERS_S / 2)
+            if (words := _told(cause, peers.name, now)) is not None:
+                return words
+        return _told(followed, peers.name, now)
     return None
 
 
-def _told(first: object, own: str) -> str | None:
-    if not isinstance(first, dict) or first.get("by") == own:
+def _first(name: str, said: Mapping[str, Any], facts: Facts) -> object:
+    """The first failure of a kind; one of long ago, of an instance that runs again, is replaced."""
+    found = facts.put(name, said, PEERS_S / 2)
+    if _is_news(found, said["at"]):
+        return found
+    return facts.put(name, said, PEERS_S / 2, replace=True)
+
+
+def _is_news(first: object, now: float) -> bool:
+    at = first.get("at") if isinstance(first, dict) else None
+    return isinstance(at, int | float) and now - at < SAME_FAILURE_S
+
+
+def _told(first: object, own: str, now: float) -> str | None:
+    if not isinstance(first, dict) or first.get("by") == own or not _is_news(first, now):
         return None
     words = (str(first.get(name))[:200] for name in ("by", "headline", "class"))
     return "{} failed first: {} ({})".format(*words)

@@ -1,0 +1,76 @@
+"""What an instance says of the others at its end."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from pairun.cli.summary import SAME_FAILURE_S, first_failure
+from pairun.diagnose.weighing import Diagnosis
+from pairun.rendezvous import peers
+from pairun.rendezvous.refusals import NotInTime
+
+NOW = 1e9
+
+
+class Board:
+    """The leader's facts, in this process."""
+
+    def __init__(self, name: str, facts: dict[str, Any]) -> None:
+        self.name = name
+        self.facts = self
+        self._facts = facts
+
+    def put(self, name: str, value: Any, timeout_s: float, *, replace: bool = False) -> Any:
+        """As the leader does."""
+        assert timeout_s > 0
+        if replace:
+            self._facts[name] = value
+        return self._facts.setdefault(name, value)
+
+    def get(self, name: str, timeout_s: float) -> Any:
+        """What is there; nobody comes later."""
+        if name not in self._facts:
+            raise NotInTime(f"{name} did not come in {timeout_s:g} s")
+        return self._facts[name]
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Lets an instance fail with a class, seconds after `NOW`; what it says of the others."""
+    facts: dict[str, Any] = {}
+
+    def fail(name: str, klass: str, after_s: float) -> str | None:
+        monkeypatch.setattr(peers, "peers_of", lambda *_: Board(name, facts))
+        monkeypatch.setattr(time, "time", lambda: NOW + after_s)
+        why = Diagnosis(klass, "user", None, 0.9, f"it is {klass}", "", (), {}, ())
+        return first_failure(why, "/nowhere")
+
+    return fail
+
+
+def test_a_cause_outranks_what_came_before_it(fails: Any) -> None:
+    """Who only waited in vain names the one with the cause, whoever told first."""
+    assert fails("w-1", "nccl_timeout", 0) is None
+    assert fails("w-2", "gpu_oom", 1) is None
+    assert fails("w-3", "nccl_timeout", 2) == "w-2 failed first: it is gpu_oom (gpu_oom)"
+    assert fails("w-4", "gpu_oom", 3) == "w-2 failed first: it is gpu_oom (gpu_oom)"
+
+
+def test_without_a_cause_the_first_to_wait_in_vain_is_named(fails: Any) -> None:
+    """It is the one to look at."""
+    assert fails("w-1", "nccl_timeout", 0) is None
+    assert fails("w-2", "peer_lost", 1) == "w-1 failed first: it is nccl_timeout (nccl_timeout)"
+
+
+def test_a_failure_of_long_ago_is_another_one(fails: Any) -> None:
+    """An instance that failed and was started again explains nothing hours later."""
+    assert fails("w-1", "gpu_oom", 0) is None
+    later = SAME_FAILURE_S + 1
+    assert fails("w-2", "nccl_timeout", later) is None
+    assert fails("w-3", "disk_full", later + 1) is None
+    assert (
+        fails("w-4", "nccl_timeout", later + 2) == "w-3 failed first: it is disk_full (disk_full)"
+    )
