@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 import os
 import time
@@ -14,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
 from pairun.module import (
+    PORT_ANNOTATION,
     CheckModule,
     Context,
     Duration,
@@ -27,6 +27,7 @@ from pairun.module import (
     arg,
     define,
     format_duration,
+    hashed_port,
 )
 
 _Object = dict[str, Any]
@@ -56,7 +57,6 @@ _FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/framewor
 _PODS = "/api/v1/namespaces/{}/pods"
 _JOB_LABEL, _ROLE_LABEL = "pairun/job", "pairun/role"
 _INDEX_LABELS = ("pairun/index", "batch.kubernetes.io/job-completion-index")
-_PORT_ANNOTATION = "rest-server/port-scheduling-spec"
 
 _INSTANCE = ("FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_POD_UID")
 _OBJECT = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")
@@ -674,7 +674,7 @@ class _Framework:
         for name, role in roles.items():
             labels = {label: {"count": count} for label, count in role["ports"].items()}
             spec = {"schedulePortStart": ports[0], "schedulePortEnd": ports[1], "ports": labels}
-            annotations = {_PORT_ANNOTATION: json.dumps(spec)}
+            annotations = {PORT_ANNOTATION: json.dumps(spec)}
             task = {"pod": {"metadata": {"annotations": annotations}}}
             drawn.append({"name": name, "taskNumber": role["count"], "task": task})
         return {
@@ -872,21 +872,19 @@ def _address(pod: _Object) -> _Object:
 
 
 def _first_port(framework: _Object, member: _Member, pod_uid: str, label: str) -> int:
-    """The number of a Pod's first port of a label; every part of pairun computes the same.
+    """The number of a Pod's first port of a label.
 
     Raises:
         Permanent: the role has no such label.
     """
     try:
         (role,) = (r for r in framework["spec"]["taskRoles"] if r["name"] == member.role)
-        spec = json.loads(role["task"]["pod"]["metadata"]["annotations"][_PORT_ANNOTATION])
+        spec = json.loads(role["task"]["pod"]["metadata"]["annotations"][PORT_ANNOTATION])
         _ = spec["ports"][label]
         first, end = int(spec["schedulePortStart"]), int(spec["schedulePortEnd"])
     except (KeyError, TypeError, ValueError) as e:
         raise Permanent(f"the role {member.role} has no port '{label}' to ask", fault="user") from e
-    digest = hashlib.md5(f"[{pod_uid}][{label}][0]".encode(), usedforsecurity=False).hexdigest()
-    parts = (digest[:12], digest[12:24], digest[24:])
-    return sum(int(part, 16) for part in parts) % (end - first) + first
+    return hashed_port(pod_uid, label, 0, first, end)
 
 
 def _statuses(pod: _Object, *, init: bool) -> list[_Object]:

@@ -46,6 +46,9 @@ from typing import (
 
 import attrs
 
+from pairun.rendezvous.ports import PORT_ANNOTATION as PORT_ANNOTATION  # noqa: PLC0414 - offered
+from pairun.rendezvous.ports import hashed_port as hashed_port  # noqa: PLC0414 - to modules
+
 FailureKind = Literal["transient", "timeout", "conflict", "permanent", "internal"]
 Fault = Literal["user", "platform", "unknown"]
 Phase = Literal["init", "runtime"]

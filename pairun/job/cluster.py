@@ -12,9 +12,8 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problem
-from pairun.rendezvous.ports import DEFAULT_RANGE, hashed_port
+from pairun.rendezvous.ports import DEFAULT_RANGE, PORT_ANNOTATION, hashed_port
 
-PORT_ANNOTATION = "rest-server/port-scheduling-spec"
 DEFAULT_PORT_RANGE = DEFAULT_RANGE
 MAX_STATUS_BYTES = 64 * 1024 * 1024
 """What compressed task statuses may inflate to; 10,000 tasks need about 10 MiB."""

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.job.cluster import PORT_ANNOTATION
 from pairun.job.model import DEFAULT_SHM_MB, Job, Role
 from pairun.job.platform import app_variables, framework_environment, init_variables
+from pairun.rendezvous.ports import PORT_ANNOTATION
 
 Object = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pairun.executor.apiserver import Answer, ApiServer, Refused
 from pairun.module import TimedOut, Transient
-from pairun.rendezvous.ports import rendezvous_port
+from pairun.rendezvous.ports import PORT_ANNOTATION, rendezvous_port
 from pairun.rendezvous.roster import Address
 
 _READ_S = 10.0
@@ -20,8 +20,6 @@ _LEAST_WATCH_S = 1.0
 _PAUSE_S = 1.0
 _MAX_PAUSE_S = 30.0
 _OVER = ("Failed", "Succeeded")
-PORT_ANNOTATION = "rest-server/port-scheduling-spec"
-"""The annotation by which OpenPAI's Pods know their ports."""
 
 
 class NotAllowed(Exception):

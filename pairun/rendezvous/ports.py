@@ -7,6 +7,9 @@ import hashlib
 LABEL = "pairun"
 """The port label that is reserved for the rendezvous."""
 
+PORT_ANNOTATION = "rest-server/port-scheduling-spec"
+"""The annotation by which OpenPAI's Pods know which ports they get."""
+
 DEFAULT_RANGE = (15000, 40000)
 """The half-open range of ports where nothing else is said; OpenPAI's value."""
 

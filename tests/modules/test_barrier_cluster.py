@@ -495,7 +495,8 @@ def test_the_numbers_of_ports_are_the_clusters(harness: Harness) -> None:
     """The module asks the very port that is exported."""
     import sys
 
-    from pairun.job.cluster import PORT_ANNOTATION, PortPlan
+    from pairun.job.cluster import PortPlan
+    from pairun.rendezvous.ports import PORT_ANNOTATION
 
     module = sys.modules[harness.load("barrier").__module__]
     spec = {"schedulePortStart": 20000, "schedulePortEnd": 40000, "ports": {"tcp": {"count": 2}}}

@@ -747,7 +747,8 @@ def test_pods_that_must_have_ended_their_init(pods: Pod) -> None:
 
 def test_pods_whose_port_must_answer(pods: Pod) -> None:
     """A peer counts once something accepts connections at its first port of the label."""
-    from pairun.job.cluster import PORT_ANNOTATION, PortPlan
+    from pairun.job.cluster import PortPlan
+    from pairun.rendezvous.ports import PORT_ANNOTATION
 
     pods.patience("40s", ", ready: port, port: http")
     peer = pods.peer({"podIP": "127.0.0.1"}, _labels(pods, 0))

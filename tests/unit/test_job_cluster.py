@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pairun.errors import PairunError
 from pairun.job.cluster import (
     MAX_STATUS_BYTES,
-    PORT_ANNOTATION,
     Cluster,
     PortPlan,
     cluster_from_framework,
     cluster_summary,
 )
 from pairun.job.environment import runtime_environment
+from pairun.rendezvous.ports import PORT_ANNOTATION
 
 PORTS = {"schedulePortStart": 20000, "schedulePortEnd": 40000}
 UID = "f1020521-9bda-11ea-830b-000d3ab25bb6"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pairun.errors import PairunError, Place, Source, render
-from pairun.job.cluster import PORT_ANNOTATION, cluster_from_framework
+from pairun.job.cluster import cluster_from_framework
 from pairun.job.context import job_context
 from pairun.job.framework import (
     job_from_framework,
@@ -23,6 +23,7 @@ from pairun.job.model import Job
 from pairun.job.platform import platform_environment
 from pairun.module import Secret
 from pairun.playbook.reading import node_of, read_text
+from pairun.rendezvous.ports import PORT_ANNOTATION
 
 TEXT = """\
 protocolVersion: 2

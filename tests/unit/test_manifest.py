@@ -20,7 +20,7 @@ from pairun.engines.kubernetes.objects import make_objects
 from pairun.engines.kubernetes.options import ENGINES, Engine, Object, Options
 from pairun.engines.kubernetes.versions import features_in, lowest
 from pairun.errors import PairunError, Problems, Source, render
-from pairun.job.cluster import PORT_ANNOTATION, cluster_from_framework
+from pairun.job.cluster import cluster_from_framework
 from pairun.job.context import job_context
 from pairun.job.framework import job_from_framework, make_framework, with_statuses
 from pairun.job.hiding import leaves
@@ -30,6 +30,7 @@ from pairun.job.writing import as_yaml
 from pairun.module import Secret
 from pairun.playbook.reading import read_text
 from pairun.playbook.scalars import js_text
+from pairun.rendezvous.ports import PORT_ANNOTATION
 from pairun.runtime.grace import parse_grace
 from tests.conftest import SHARED
 

@@ -7,9 +7,9 @@ import json
 from pairun.engines.kubernetes.names import metadata
 from pairun.engines.kubernetes.options import Object, Options
 from pairun.errors import Problems
-from pairun.job.cluster import PORT_ANNOTATION
 from pairun.job.framework import make_framework
 from pairun.job.model import Job
+from pairun.rendezvous.ports import PORT_ANNOTATION
 
 FOLDER = "/usr/local/pai-job"
 """Where it is mounted: not on the shared volume, which the user's container may write to."""

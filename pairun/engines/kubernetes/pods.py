@@ -10,9 +10,10 @@ from pairun.engines.kubernetes.configmap import FILE, FOLDER, config_map_name
 from pairun.engines.kubernetes.names import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
 from pairun.engines.kubernetes.options import KUBELET_S, Object, Options
 from pairun.engines.kubernetes.secrets import rendezvous_secret_name
-from pairun.job.cluster import DEFAULT_PORT_RANGE, PORT_ANNOTATION
+from pairun.job.cluster import DEFAULT_PORT_RANGE
 from pairun.job.model import Job, Role
 from pairun.job.pod import PodMaker
+from pairun.rendezvous.ports import PORT_ANNOTATION
 from pairun.runtime.grace import VARIABLE as GRACE
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
