@@ -35,7 +35,7 @@ from pairun.errors import Source
 from pairun.job.framework import make_framework
 from pairun.job.jobfile import read_job
 from pairun.playbook.reading import read_text
-from pairun.rendezvous.ports import DEFAULT_RANGE, rendezvous_port
+from pairun.rendezvous.ports import rendezvous_port
 
 GOALS = {"release s": 2.0, "CPU ms": 50.0, "calls": 3.0, "kB": 100.0}
 WAYS = {
@@ -239,7 +239,7 @@ class Gang:
             # Whoever may list Pods may find the leader, so it must not be able to serve.
             leader = self.pods[0]
             self._held = socket.socket()
-            self._held.bind((leader.address, rendezvous_port(leader.uid, *DEFAULT_RANGE)))
+            self._held.bind((leader.address, rendezvous_port(leader.uid)))
 
     def __exit__(self, *_: object) -> None:
         for pod in self.pods:

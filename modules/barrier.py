@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import os
 import time
@@ -28,6 +26,7 @@ from pairun.module import (
     define,
     format_duration,
     hashed_port,
+    task_statuses,
 )
 
 _Object = dict[str, Any]
@@ -51,7 +50,6 @@ _SELDOM_S, _SELDOM_PER_TASK_S = 90.0, 0.06
 # A Framework of more tasks is over a megabyte; ten thousand Pods do not read ten thousand of those.
 _WHOLE_FRAMEWORK = 800
 _MAX_BYTES = 256 * 1024 * 1024
-_MAX_STATUS_BYTES = 64 * 1024 * 1024
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/frameworks/{}"
 _PODS = "/api/v1/namespaces/{}/pods"
@@ -742,21 +740,16 @@ def _inflated(framework: _Object) -> _Object:
     """The Framework with its task statuses as they are, where the controller compressed them.
 
     Raises:
-        Transient: they cannot be inflated.
+        Transient: they cannot be inflated, or are not as the controller writes them.
     """
-    attempt = (framework.get("status") or {}).get("attemptStatus") or {}
-    text = attempt.get("taskRoleStatusesCompressed")
-    if attempt.get("taskRoleStatuses") or not text:
-        return framework
     try:
-        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        data = inflater.decompress(base64.b64decode(text), _MAX_STATUS_BYTES)
-        filled = _with_statuses(framework, json.loads(data))
-    except (binascii.Error, zlib.error, ValueError, TypeError, RecursionError) as e:
-        raise Transient(
-            f"the Framework's compressed task statuses cannot be read: {e}", fault="platform"
-        ) from e
-    del filled["status"]["attemptStatus"]["taskRoleStatusesCompressed"]
+        statuses = task_statuses(framework)
+    except ValueError as e:
+        raise Transient(str(e), fault="platform") from e
+    if not statuses:
+        return framework
+    filled = _with_statuses(framework, statuses)
+    filled["status"]["attemptStatus"].pop("taskRoleStatusesCompressed", None)
     return filled
 
 

@@ -48,6 +48,7 @@ import attrs
 
 from pairun.rendezvous.ports import PORT_ANNOTATION as PORT_ANNOTATION  # noqa: PLC0414 - offered
 from pairun.rendezvous.ports import hashed_port as hashed_port  # noqa: PLC0414 - to modules
+from pairun.rendezvous.statuses import task_statuses as task_statuses  # noqa: PLC0414 - likewise
 
 FailureKind = Literal["transient", "timeout", "conflict", "permanent", "internal"]
 Fault = Literal["user", "platform", "unknown"]

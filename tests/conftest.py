@@ -10,8 +10,14 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.podman import Podman
+
+# How long an example takes says something of the machine. In CI, hypothesis tries the same examples
+# every time: what it finds elsewhere becomes an example of its own.
+settings.register_profile("pairun", settings.default, deadline=None)
+settings.load_profile("pairun")
 
 SHARED = Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[2] / "shared")
 

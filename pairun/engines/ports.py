@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Callable
 
 from pairun.errors import PairunError, Problem
-from pairun.job.cluster import DEFAULT_PORT_RANGE, PortPlan
+from pairun.job.cluster import PortPlan
 from pairun.job.model import Role
 from pairun.job.pod import port_annotation
+from pairun.rendezvous.ports import DEFAULT_RANGE
 
 TRIES = 1000
 
@@ -31,7 +32,7 @@ class PodUids:
         Raises:
             PairunError: no uid was found whose ports are free.
         """
-        plan = PortPlan(port_annotation(role, DEFAULT_PORT_RANGE))
+        plan = PortPlan(port_annotation(role, DEFAULT_RANGE))
         for _ in range(TRIES):
             uid = str(uuid.uuid4())
             ports = [number for numbers in plan.of(uid, index).values() for number in numbers]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from pairun.errors import PairunError, Problem
-from pairun.rendezvous.ports import DEFAULT_RANGE, PORT_ANNOTATION, hashed_port
-
-DEFAULT_PORT_RANGE = DEFAULT_RANGE
-MAX_STATUS_BYTES = 64 * 1024 * 1024
-"""What compressed task statuses may inflate to; 10,000 tasks need about 10 MiB."""
+from pairun.rendezvous.ports import PORT_ANNOTATION, hashed_port
+from pairun.rendezvous.statuses import task_statuses
 
 
 @attrs.frozen(kw_only=True)
@@ -151,7 +145,7 @@ def cluster_from_framework(
         PairunError: the Framework has no task statuses yet, or is not one.
     """
     listed = _part(_part(framework, "spec", dict), "taskRoles", list, "spec")
-    statuses = task_statuses(framework)
+    statuses = _statuses(framework)
     try:
         plans = {
             role["name"]: PortPlan(
@@ -185,48 +179,22 @@ def cluster_from_framework(
     return Cluster(roles=tuple(roles), own_role=own_role, own_index=own_index)
 
 
-def task_statuses(framework: Mapping[str, Any]) -> list[Any]:
-    """The task statuses of a Framework, inflated where FrameworkController compressed them.
-
-    Raises:
-        PairunError: there are none yet, or they cannot be inflated.
-    """
-    status = _part(framework, "status", dict, optional=True)
-    attempt = _part(status, "attemptStatus", dict, "status", optional=True)
-    statuses = attempt.get("taskRoleStatuses")
-    if not statuses and attempt.get("taskRoleStatusesCompressed"):
-        statuses = _inflate(attempt["taskRoleStatusesCompressed"])
-    if statuses and not isinstance(statuses, list):
-        raise _unusable("the Framework's task statuses are not a list of roles")
+def _statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:
+    try:
+        statuses = task_statuses(framework)
+    except ValueError as e:
+        raise _unusable(str(e), _WHOLE) from e
     if not statuses:
         raise _unusable("the Framework has no task statuses yet")
-    found: list[Any] = statuses
-    return found
-
-
-def _inflate(text: str) -> Any:
-    try:
-        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        data = inflater.decompress(base64.b64decode(text), MAX_STATUS_BYTES)
-        if not inflater.eof:
-            limit = f"are too large: more than {MAX_STATUS_BYTES >> 20} MiB"
-            what = limit if inflater.unconsumed_tail else "end too early"
-            raise _unusable(f"the Framework's compressed task statuses {what}")
-        return json.loads(data)
-    except (binascii.Error, zlib.error, ValueError, TypeError, RecursionError) as e:
-        raise _unusable(f"the Framework's compressed task statuses cannot be read: {e}") from e
+    return statuses
 
 
 _WHOLE = "was it saved whole? kubectl get framework NAME -o json > FILE"
 
 
-def _part(
-    owner: Mapping[str, Any], name: str, kind: type, path: str = "", *, optional: bool = False
-) -> Any:
-    """A part of the Framework, which must be of a kind; one that may be missing is empty then."""
+def _part(owner: Mapping[str, Any], name: str, kind: type, path: str = "") -> Any:
+    """A part of the Framework, which must be of a kind."""
     found = owner.get(name)
-    if found is None and optional:
-        return kind()
     if not isinstance(found, kind):
         word = "a mapping" if kind is dict else "a list"
         what = f"the Framework's '{path and path + '.'}{name}'"

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pairun.errors import Problems
-from pairun.job.cluster import DEFAULT_PORT_RANGE
 from pairun.job.jobfile import MASK, read_job
 from pairun.job.model import Job, Role
 from pairun.job.pod import PodMaker
 from pairun.job.stored import API_VERSION, job_source, job_text, user_of
 from pairun.playbook.reading import Node, read_text
+from pairun.rendezvous.ports import DEFAULT_RANGE
 
 __all__ = [
     "API_VERSION",
@@ -43,7 +43,7 @@ def make_framework(
     job: Job,
     *,
     framework_name: str | None = None,
-    ports: tuple[int, int] = DEFAULT_PORT_RANGE,
+    ports: tuple[int, int] = DEFAULT_RANGE,
     runtime_image: str = "",
     apiserver: str = "",
     rest_server: str = "",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pairun.job.cluster import DEFAULT_PORT_RANGE, Cluster
+from pairun.job.cluster import Cluster
 from pairun.job.model import Job, Role
 from pairun.runtime.paths import STATE_FILE, runtime_file
 
@@ -73,7 +73,7 @@ class Meeting:
                 job_key(self._env),
                 key=read_key(self._pai_dir),
                 host=self._env.get("PAIRUN_HOST_IP") or "0.0.0.0",
-                port=rendezvous_port(uid, *DEFAULT_PORT_RANGE),
+                port=rendezvous_port(uid),
                 log=say,
                 state_path=runtime_file(self._pai_dir, STATE_FILE),
             )
@@ -113,7 +113,7 @@ class Meeting:
         from pairun.rendezvous.roster import Gang
 
         gang = Gang.of(self._roles)
-        port = rendezvous_port(leader.pod_uid, *DEFAULT_PORT_RANGE)
+        port = rendezvous_port(leader.pod_uid)
         address = (leader.host_ip, port)
         write_place(self._pai_dir, Place(address, job_key(self._env), gang.rank(*self._own), gang))
         self._noted = True

@@ -15,7 +15,6 @@ from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import LeaderPod, NotAllowed
 from pairun.rendezvous.loop import close_quietly
 from pairun.rendezvous.peers import job_key, read_key
-from pairun.rendezvous.ports import DEFAULT_RANGE
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member
 
 _DAY_S = 86400.0
@@ -68,12 +67,12 @@ def _leader(api: ApiServer, env: Mapping[str, str], gang: Gang) -> LeaderPod:
     namespace, name = env["FC_FRAMEWORK_NAMESPACE"], env["FC_FRAMEWORK_NAME"]
     role, _ = gang.place(0)
     if env.get("PAIRUN_BARRIER") != "pods":
-        return LeaderPod(api, namespace, name=f"{name}-{role}-0", ports=DEFAULT_RANGE)
+        return LeaderPod(api, namespace, name=f"{name}-{role}-0")
     # Kubernetes gives the index to the containers and, since 1.28, as a label to the Pods of a Job.
     indexed = "JOB_COMPLETION_INDEX" in env
     index = "batch.kubernetes.io/job-completion-index" if indexed else "pairun/index"
     labels = f"pairun/job={name},pairun/role={role},{index}=0"
-    return LeaderPod(api, namespace, labels=labels, ports=DEFAULT_RANGE)
+    return LeaderPod(api, namespace, labels=labels)
 
 
 def _own_address(host: str) -> str:

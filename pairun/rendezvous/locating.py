@@ -34,7 +34,6 @@ class LeaderPod:
         namespace: of the job.
         name: of the leader's Pod, where it follows from the job's.
         labels: else a selector of that one Pod.
-        ports: the half-open range of the job's ports.
 
     Attributes:
         calls: how many calls to the API server this took.
@@ -49,13 +48,11 @@ class LeaderPod:
         *,
         name: str | None = None,
         labels: str = "",
-        ports: tuple[int, int],
     ) -> None:
         self._api = api
         self._list = f"/api/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/pods"
         self._name = name
         self._labels = labels
-        self._ports = ports
         self._may_watch = True
         self.calls = 0
         self.range: tuple[int, int] | None = None
@@ -139,7 +136,7 @@ class LeaderPod:
         is_over = bool(metadata.get("deletionTimestamp")) or status.get("phase") in _OVER
         if isinstance(uid, str) and isinstance(ip, str) and uid and ip and not is_over:
             self.range = _range(_part(metadata, "annotations").get(PORT_ANNOTATION))
-            return ip, rendezvous_port(uid, *self._ports)
+            return ip, rendezvous_port(uid)
         return None
 
 

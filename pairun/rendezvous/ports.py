@@ -13,6 +13,9 @@ PORT_ANNOTATION = "rest-server/port-scheduling-spec"
 DEFAULT_RANGE = (15000, 40000)
 """The half-open range of ports where nothing else is said; OpenPAI's value."""
 
+_RENDEZVOUS_RANGE = (15000, 32768)
+"""Ends where Linux takes the ports of outgoing connections from (ip_sysctl, ip_local_port_range)."""
+
 
 def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
     """The number of a Pod's ``k``-th port of a label, in the half-open range given."""
@@ -22,6 +25,6 @@ def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
     return sum(int(part, 16) for part in parts) % (end - first) + first
 
 
-def rendezvous_port(pod_uid: str, first: int, end: int) -> int:
-    """The port on which a Pod's rendezvous listens, in the half-open range given."""
-    return hashed_port(pod_uid, LABEL, 0, first, end)
+def rendezvous_port(pod_uid: str) -> int:
+    """The port on which a Pod's rendezvous listens."""
+    return hashed_port(pod_uid, LABEL, 0, *_RENDEZVOUS_RANGE)

@@ -259,9 +259,7 @@ def places(node: Node) -> list[tuple[Node, str | int]]:
 
 
 @given(data=st.data())
-@settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataObject) -> None:
     """Replace, remove or add any value of a job: it is valid or has errors, it never crashes."""
     tree = read_text(Source("job.yaml", "job", JOB), "js")
@@ -287,7 +285,7 @@ def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataOb
 
 
 @given(text=st.text(st.sampled_from("ab:-[]{},'\"\n &*!|>#%@`\\<{}%"), max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_is_a_tree_or_an_error(text: str) -> None:
     """Reading ends in a tree or in problems with an id, whatever the text."""
     try:

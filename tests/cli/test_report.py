@@ -452,7 +452,7 @@ FIELD = st.sampled_from(
         max_size=12,
     )
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_record_whatever_it_holds_breaks_the_report(records: list[tuple[Record, Record]]) -> None:  # fmt: skip
     """Any records in any order, with any values, become a report whose numbers make sense."""
     text = "".join(

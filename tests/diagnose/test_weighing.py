@@ -197,9 +197,7 @@ def test_an_encoding_changes_nothing(encoded: Callable[[str], bytes], table: Tab
         assert diagnose([Log(encoded(text))], table).klass == klass
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     case=st.sampled_from(_PLAIN),
     names=st.lists(
@@ -218,9 +216,7 @@ def test_any_mixture_keeps_the_class(
     assert said(healthy + text, table).klass == klass
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=4000), code=st.one_of(st.none(), st.integers(0, 255)))
 def test_no_bytes_make_it_fail(data: bytes, code: int | None, table: Table) -> None:
     """Whatever a job prints, there is a diagnosis."""

@@ -15,10 +15,11 @@ from pairun.engines.isolation import find_isolation
 from pairun.engines.output import MAX_LINE, InstanceOutput, Screen
 from pairun.engines.ports import PodUids
 from pairun.errors import PairunError
-from pairun.job.cluster import DEFAULT_PORT_RANGE, PortPlan
+from pairun.job.cluster import PortPlan
 from pairun.job.jobfile import load_job
 from pairun.job.pod import port_annotation
 from pairun.redaction import Redactor
+from pairun.rendezvous.ports import DEFAULT_RANGE
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,7 @@ def test_ports(job: Any) -> None:
 
     uids = PodUids(free)
     (role,) = made.roles
-    plan = PortPlan(port_annotation(role, DEFAULT_PORT_RANGE))
+    plan = PortPlan(port_annotation(role, DEFAULT_RANGE))
     drawn = [
         port
         for index in range(40)

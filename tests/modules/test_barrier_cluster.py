@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pairun.executor.context import HostContext
@@ -273,7 +273,7 @@ def _going(found: Object) -> None:
             lambda f: f["status"]["attemptStatus"].update(
                 taskRoleStatuses=None, taskRoleStatusesCompressed="####"
             ),
-            "cannot be read",
+            "end too early",
         ),
     ],
 )
@@ -329,7 +329,23 @@ def test_alone_a_host_address_of_the_engine_is_enough(
     passes(harness, world(lambda *_: found, PAIRUN_HOST_IP="10.0.0.1"), gang=False)
 
 
-@given(st.binary(max_size=60) | st.binary(max_size=60).map(gzip.compress))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(["name", "taskStatuses", "index", "attemptStatus", "podIP"]), inner
+        )
+    ),
+)
+
+
+@given(
+    st.binary(max_size=60)
+    | st.binary(max_size=60).map(gzip.compress)
+    | JSON.map(lambda value: gzip.compress(json.dumps(value).encode()))
+)
+@example(gzip.compress(b"4"))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_no_compressed_status_is_too_strange(harness: Harness, data: bytes) -> None:
     """Whatever it holds, the barrier waits and then says that it cannot be used."""

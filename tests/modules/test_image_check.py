@@ -895,7 +895,7 @@ def test_the_platform_of_this_machine(
 # --- secrets ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_what_a_server_repeats_is_shown_nowhere(
     shared_server: Server, parse: Callable[[str], Any], data: st.DataObject
@@ -1518,14 +1518,14 @@ def same(parse: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(references())
 def test_a_reference_is_read_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
     """Every reference that the grammar makes is valid, and has the parts it was made of."""
     assert same(parse, text)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(mutations())
 def test_a_mutation_is_judged_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
     """A reference that was damaged is valid or not as by the second formulation."""

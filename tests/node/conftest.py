@@ -19,6 +19,7 @@ import attrs
 import pytest
 import yaml
 
+from pairun.rendezvous.ports import DEFAULT_RANGE
 from tests.node.api import Api, Object
 from tests.node.framework_controller import GROUP, FrameworkController
 from tests.podman import ROOT, Podman
@@ -29,6 +30,8 @@ RBAC = "rbac.authorization.k8s.io"
 FUSE = "github.com/fuse"
 KUBERNETES = "1.20"
 JOB = "gang"
+PORTS = (15000, 32768)
+"""Below what the kernel gives to connections: with the node's network they would take one now and then."""
 WORKER = "pai-worker"
 PRIORITY = "pai-job-minimal-priority"
 
@@ -351,7 +354,9 @@ def manifests(node: Node, pairun: Run, runtime_image: str) -> Manifests:
         argv = ["manifest", "-", "--engine", engine, "--name", JOB, "--image", runtime_image,
                 "--kubernetes-version", KUBERNETES, "--log-host-path", str(node.logs)]  # fmt: skip
         text = yaml.safe_dump(document, sort_keys=False)
-        objects = list(yaml.safe_load_all(pairun(*argv, *options, stdin=text)))
+        text = pairun(*argv, *options, stdin=text)
+        text = re.sub(rf"(schedulePortEnd\W+){DEFAULT_RANGE[1]}\b", rf"\g<1>{PORTS[1]}", text)
+        objects = list(yaml.safe_load_all(text))
         for spec in pod_specs(objects):
             give_folders(spec, node)
         return objects

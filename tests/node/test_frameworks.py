@@ -15,14 +15,12 @@ from pairun.job.framework import make_framework
 from pairun.job.jobfile import read_job
 from pairun.playbook.reading import read_text
 from tests.node.api import Object
-from tests.node.conftest import Node, give_folders, pod_specs
+from tests.node.conftest import PORTS, Node, give_folders, pod_specs
 from tests.node.framework_controller import COMPRESS_FROM, FrameworkController
 
 NAME = "5eed5eed"
 SECRET = "sesame-opens"
 WORKERS = 4
-PORTS = (15000, 32000)
-"""Below what the kernel gives to connections: with the node's network they would take one now and then."""
 CHIEF = r"""
 exec perl -MIO::Socket::INET -e '
   $| = 1;

@@ -15,8 +15,7 @@ from pairun.executor.apiserver import ApiServer
 from pairun.rendezvous.locating import LeaderPod, NotAllowed
 from pairun.rendezvous.ports import rendezvous_port
 
-PORTS = (15_000, 40_000)
-FOUND = ("10.1.2.3", rendezvous_port("uid-1", *PORTS))
+FOUND = ("10.1.2.3", rendezvous_port("uid-1"))
 
 
 def pod(**status: Any) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def search(api: FakeApi) -> Iterator[Callable[..., LeaderPod]]:
     client = ApiServer(f"http://127.0.0.1:{api.server_port}")
 
     def make(**how: Any) -> LeaderPod:
-        return LeaderPod(client, "ns", ports=PORTS, **(how or {"name": "job-worker-0"}))
+        return LeaderPod(client, "ns", **(how or {"name": "job-worker-0"}))
 
     yield make
     client.close()

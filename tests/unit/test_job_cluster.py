@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from pairun.errors import PairunError
 from pairun.job.cluster import (
-    MAX_STATUS_BYTES,
     Cluster,
     PortPlan,
     cluster_from_framework,
@@ -22,6 +21,7 @@ from pairun.job.cluster import (
 )
 from pairun.job.environment import runtime_environment
 from pairun.rendezvous.ports import PORT_ANNOTATION
+from pairun.rendezvous.statuses import MAX_BYTES
 
 PORTS = {"schedulePortStart": 20000, "schedulePortEnd": 40000}
 UID = "f1020521-9bda-11ea-830b-000d3ab25bb6"
@@ -191,10 +191,19 @@ MADE = framework({"w": [(UID, "1")]}, {"w": spec(http=1)})
 UNUSABLE: list[tuple[dict[str, Any], str]] = [
     ({**MADE, "status": None}, "no task statuses yet"),
     ({**MADE, "status": {"attemptStatus": {"taskRoleStatuses": []}}}, "no task statuses yet"),
-    (compressed(MADE, b"[1]"), "not as expected"),
+    (compressed(MADE, b"[1]"), "'taskRoleStatuses' .* is not as"),
+    (compressed(MADE, b"4"), "'taskRoleStatuses' .* is not as"),
+    (compressed(MADE, b'[{"name": "w", "taskStatuses": [5]}]'), "'taskStatuses' .* is not as"),
+    (compressed(MADE, b'[{"name": 5}]'), "'name' .* is not as"),
+    (
+        compressed(MADE, b'[{"name": "w", "taskStatuses": [{"index": "0"}]}]'),
+        "'index' .* is not as",
+    ),
+    (compressed(MADE, b'[{"name": "w", "taskStatuses": [{}]}]'), "not complete"),
+    (compressed(MADE, b'[{"name": "w"}]'), "not complete"),
     (compressed(MADE, b"["), "cannot be read"),
     (compressed(MADE, b"[" * 100_000), "cannot be read"),
-    (compressed(MADE, b" " * (MAX_STATUS_BYTES + 1)), "too large"),
+    (compressed(MADE, b" " * (MAX_BYTES + 1)), "too large"),
     (
         {"spec": MADE["spec"], "status": {"attemptStatus": {"taskRoleStatusesCompressed": "!"}}},
         "end too early",
@@ -203,8 +212,8 @@ UNUSABLE: list[tuple[dict[str, Any], str]] = [
     ({**MADE, "spec": {}}, "'spec.taskRoles' is missing"),
     ({**MADE, "spec": {"taskRoles": {}}}, "'spec.taskRoles' must be a list"),
     ({**MADE, "spec": {"taskRoles": [{"name": "w"}]}}, "a role or a task in it has no 'task'"),
-    ({**MADE, "status": 5}, "'status' must be a mapping"),
-    ({**MADE, "status": {"attemptStatus": []}}, "'status.attemptStatus' must be a mapping"),
+    ({**MADE, "status": 5}, "'status' .* is not as"),
+    ({**MADE, "status": {"attemptStatus": []}}, "'attemptStatus' .* is not as"),
 ]
 
 

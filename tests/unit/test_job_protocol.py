@@ -326,7 +326,7 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(deeper for key, child in items for deeper in paths_of(child, (*path, key)))]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(paths_of(FULL)[1:]), anything)
 def test_no_document_breaks_the_reader(path: tuple[Any, ...], value: Any) -> None:
     """Whatever stands wherever in a job, the answer is a job or errors with places."""

@@ -101,7 +101,7 @@ def through_json(plan: Plan) -> tuple[str, dict[str, Any]]:
     return text, secrets
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(plans)
 def test_what_goes_out_comes_back(plan: Plan) -> None:
     """A plan survives JSON: late values, secrets, mappings with our own keys, any text."""
@@ -180,7 +180,7 @@ def test_a_secret_that_is_not_there() -> None:
     refused(json.dumps(document), [])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_one_value_replaced(draw: st.DataObject) -> None:
     """With any one value of the document replaced, it is a plan or refused, and never a crash."""

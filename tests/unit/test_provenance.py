@@ -81,7 +81,7 @@ def changed(texts: list[str], place: Place) -> list[str]:
 
 
 @given(stack=STACKS, path=st.sampled_from(PATHS))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_value_in_force_comes_from_the_reported_place(
     stack: list[dict[str, Any]], path: str
 ) -> None:
@@ -104,7 +104,7 @@ def test_the_value_in_force_comes_from_the_reported_place(
 
 
 @given(stack=STACKS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_value_of_a_merged_task_knows_its_layer(stack: list[dict[str, Any]]) -> None:
     """No leaf of the effective task points at a place that does not hold its value."""
     task = stacked([text_of(layer, n == 0) for n, layer in enumerate(stack)])
@@ -123,9 +123,7 @@ def test_every_value_of_a_merged_task_knows_its_layer(stack: list[dict[str, Any]
 
 
 @given(values=st.lists(st.integers(0, 9), min_size=2, max_size=4), phase=st.sampled_from(["init", "runtime"]))  # fmt: skip
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_chain_of_a_whole_job_goes_through_all_layers(
     desk: Desk, values: list[int], phase: Phase
 ) -> None:

@@ -10,10 +10,9 @@ from pairun.engines.kubernetes.configmap import FILE, FOLDER, config_map_name
 from pairun.engines.kubernetes.names import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
 from pairun.engines.kubernetes.options import KUBELET_S, Object, Options
 from pairun.engines.kubernetes.secrets import rendezvous_secret_name
-from pairun.job.cluster import DEFAULT_PORT_RANGE
 from pairun.job.model import Job, Role
 from pairun.job.pod import PodMaker
-from pairun.rendezvous.ports import PORT_ANNOTATION
+from pairun.rendezvous.ports import DEFAULT_RANGE, PORT_ANNOTATION
 from pairun.runtime.grace import VARIABLE as GRACE
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
@@ -54,7 +53,7 @@ def pod_template(
     Returns:
         What an engine puts into its object. The API token is in the init container alone.
     """
-    template = PodMaker(job, options.name, DEFAULT_PORT_RANGE, options.image, "", "").make(role)
+    template = PodMaker(job, options.name, DEFAULT_RANGE, options.image, "", "").make(role)
     spec = template["spec"]
     # OpenPAI's own: nodes, classes and devices that other clusters do not have.
     for name in ("affinity", "priorityClassName"):

@@ -1,0 +1,70 @@
+"""The task statuses of a Framework, which FrameworkController compresses when they are large."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Of inflated statuses: those of 10,000 tasks have 10 MB."""
+
+
+def task_statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The statuses of every role and its tasks, inflated; empty while there are none.
+
+    Source: FrameworkController's ``pkg/apis/frameworkcontroller/v1/funcs.go``: base64 of gzip of
+    JSON, in ``taskRoleStatusesCompressed`` instead of ``taskRoleStatuses``.
+
+    Raises:
+        ValueError: they cannot be inflated, or are not as the controller writes them.
+    """
+    status = _checked(framework.get("status"), dict, "status")
+    attempt = _checked(status.get("attemptStatus"), dict, "attemptStatus")
+    statuses = attempt.get("taskRoleStatuses")
+    if not statuses and (text := attempt.get("taskRoleStatusesCompressed")):
+        statuses = _inflated(text)
+    found = _entries(statuses, "taskRoleStatuses")
+    for role in found:
+        _checked(role.get("name"), str, "name")
+        for task in _entries(role.get("taskStatuses"), "taskStatuses"):
+            _checked(task.get("index"), int, "index")
+            _checked(task.get("attemptStatus"), dict, "attemptStatus")
+    return found
+
+
+def _inflated(text: Any) -> Any:
+    # Few Frameworks are that large.
+    import base64
+    import binascii
+    import zlib
+
+    try:
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        data = inflater.decompress(base64.b64decode(text), MAX_BYTES)
+        if inflater.eof:
+            return json.loads(data)
+    except (binascii.Error, zlib.error, ValueError, TypeError, RecursionError) as e:
+        raise ValueError(f"the Framework's compressed task statuses cannot be read: {e}") from e
+    limit = f"are too large: more than {MAX_BYTES >> 20} MiB"
+    what = limit if inflater.unconsumed_tail else "end too early"
+    raise ValueError(f"the Framework's compressed task statuses {what}")
+
+
+def _entries(value: Any, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _checked(value, list, name)
+    if not all(isinstance(each, dict) for each in found):
+        raise _strange(name)
+    return found
+
+
+def _checked(value: Any, kind: type, name: str) -> Any:
+    """A part that may be missing, and is empty then."""
+    found = kind() if value is None else value
+    if not isinstance(found, kind):
+        raise _strange(name)
+    return found
+
+
+def _strange(name: str) -> ValueError:
+    return ValueError(f"{name!r} in the Framework's status is not as its controller writes it")
