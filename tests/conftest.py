@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import signal
 import subprocess
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -18,6 +19,13 @@ from tests.podman import Podman
 # every time: what it finds elsewhere becomes an example of its own.
 settings.register_profile("pairun", settings.default, deadline=None)
 settings.load_profile("pairun")
+
+# What a shell starts in the background, or nohup, ignores some signals, and so would all children.
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[2] / "shared")
 

@@ -202,9 +202,10 @@ class Waiting:
 
     def code(self) -> int:
         """Wait for the end; the exit code."""
-        code = self.process.wait(60)
-        self.close()
-        return code
+        try:
+            return self.process.wait(60)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """End it, whatever it does."""
