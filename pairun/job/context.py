@@ -46,22 +46,11 @@ def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str
         "roles": [
             {"name": r.name, "fc_name": r.fc_name, "instances": r.instances} for r in job.roles
         ],
-        "storages": [name for name, _ in _storages(job)],
-        "volumes": [path for _, path in _storages(job)],
+        "storages": [s.name for s in job.storages],
+        "volumes": [s.path for s in job.storages],
         "image": {"uri": _uri(role), "auth": _auth(job, role)},
         "user_command": render_secrets(text, job.secrets),
     }
-
-
-def _storages(job: Job) -> list[tuple[str, str]]:
-    """Name and mount point of the entries in ``extras.storages``, which the platform mounts."""
-    entries = job.extras.get("storages") if job.extras else None
-    found = []
-    for entry in entries.elements() if entries else []:
-        name, path = entry.get("name"), entry.get("mountPath")
-        if name is not None:
-            found.append((str(name.value), str(path.value) if path else f"/mnt/{name.value}"))
-    return found
 
 
 def _uri(role: Role) -> str:

@@ -44,6 +44,21 @@ class Prerequisite:
 
 
 @attrs.frozen(kw_only=True)
+class Storage:
+    """A storage that the platform mounts.
+
+    Attributes:
+        name: of the claim.
+        path: the mount point in the container.
+        node: the whole entry.
+    """
+
+    name: str
+    path: str
+    node: Node
+
+
+@attrs.frozen(kw_only=True)
 class PluginEntry:
     """One item of the job's list of runtime plugins.
 
@@ -164,6 +179,18 @@ class Job:
     def framework_id(self) -> str:
         """The name of the job's Framework object, made as OpenPAI's REST server makes it."""
         return hashlib.md5(self.framework_name.encode(), usedforsecurity=False).hexdigest()
+
+    @property
+    def storages(self) -> list[Storage]:
+        """The entries in ``extras.storages`` that have a name."""
+        entries = self.extras.get("storages") if self.extras else None
+        found = []
+        for entry in entries.elements() if entries else []:
+            name, path = entry.get("name"), entry.get("mountPath")
+            if name is not None:
+                where = str(path.value) if path else f"/mnt/{name.value}"
+                found.append(Storage(name=str(name.value), path=where, node=entry))
+        return found
 
     def role(self, name: str) -> Role | None:
         """The role of that name: the raw one first, then the one of the Pods."""

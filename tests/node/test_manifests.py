@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
@@ -71,6 +71,22 @@ def make(node: Node, manifests: Manifests, debian: str) -> Make:
     return make
 
 
+@pytest.fixture
+def claim(node: Node) -> Iterator[str]:
+    """The name of a PersistentVolumeClaim whose volume is the test's folder."""
+    volume = f"kept-{node.namespace}"
+    size = {"storage": "1Mi"}
+    both = {"storageClassName": "", "accessModes": ["ReadWriteMany"]}
+    node.apply(
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume},
+         "spec": {**both, "capacity": size, "hostPath": {"path": str(node.data)}}},
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "kept"},
+         "spec": {**both, "resources": {"requests": size}, "volumeName": volume}},
+    )  # fmt: skip
+    yield "kept"
+    node.kubectl("delete", "persistentvolume", volume, "--wait=false")
+
+
 def test_pods(node: Node, make: Make) -> None:
     """Plain Pods of two roles find each other, and use what `secrets` has."""
     make("pod", chief=(1, SERVER), worker=(2, CLIENT))
@@ -109,6 +125,17 @@ def test_deleted_pod(node: Node, make: Make) -> None:
     assert (node.data / "bye").exists()
     assert "told to stop by SIGTERM from outside" in ended.log("runtime.log")
     assert "originUserExitCode: 7\n" in ended.state("app")["message"]
+
+
+def test_a_storage(node: Node, manifests: Manifests, debian: str, claim: str) -> None:
+    """What a job writes into its storage is in the claim's volume, and the check has seen it."""
+    asks = job(debian, worker=(1, f"echo kept > /mnt/{claim}/result"))
+    asks["extras"]["storages"] = [{"name": claim}]
+    node.apply(*manifests("pod", asks))
+    ended = node.ended("gang-worker-0")
+    assert ended.code() == 0, ended.story
+    assert "ok       mount_storage" in ended.log("runtime.log")
+    assert (node.data / "result").read_text() == "kept\n"
 
 
 @pytest.mark.parametrize(("command", "code"), [("echo done", 0), (FAILS, 3)])

@@ -303,6 +303,59 @@ def test_the_network_and_the_logs_of_the_node(engine: Engine) -> None:
         assert mount["subPath"] == f"alice/{name}/main"
 
 
+STORAGES = """\
+extras:
+  storages:
+    - {name: nfs-data, mountPath: /data}
+    - {name: team}
+    - {mountPath: /nameless}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_storages_are_claims_of_the_users_container(engine: Engine) -> None:
+    """Each is mounted where the runtime playbook looks for it; one without a name is none."""
+    spec = next(pods_in(made(ONE + STORAGES, engine)))
+    claims = {
+        v["persistentVolumeClaim"]["claimName"]: v["name"]
+        for v in spec["volumes"]
+        if "persistentVolumeClaim" in v
+    }
+    assert list(claims) == ["nfs-data", "team"]
+    mounts = {m["name"]: m["mountPath"] for m in spec["containers"][0]["volumeMounts"]}
+    assert [mounts[claims[name]] for name in claims] == ["/data", "/mnt/team"]
+    assert not set(claims.values()) & {m["name"] for m in spec["initContainers"][0]["volumeMounts"]}
+    job = job_of(ONE + STORAGES)
+    assert job_context(job, job.roles[0])["volumes"] == ["/data", "/mnt/team"]
+
+
+@pytest.mark.parametrize(
+    ("storages", "expected"),
+    [
+        ("[{name: Upper_case}]", ["PR783"]),
+        (f"[{{name: {'a' * 254}}}]", ["PR783"]),
+        ("[{name: a, mountPath: data}]", ["PR783"]),
+        ("[{name: a, mountPath: '/da:ta'}]", ["PR783"]),
+        ("[{name: a, mountPath: /data}, {name: b, mountPath: /data}]", ["PR783"]),
+        ("[]", ["PR784"]),
+        ("[{name: a}, {name: a, mountPath: /again}]", []),
+    ],
+)
+def test_storages_that_cannot_be_mounted(storages: str, expected: list[str]) -> None:
+    """What Kubernetes would refuse, and what OpenPAI alone knows, is said at its place."""
+    found = problems_of(f"{ONE}extras:\n  storages: {storages}\n", "job")
+    assert found == [(id_, 11) for id_ in expected]
+
+
+@pytest.mark.parametrize(("parameters", "count"), [("{}", 1), ("{mount: true}", 0)])
+def test_team_storages_that_only_openpai_mounts(parameters: str, count: int) -> None:
+    """The plugin is heard of, except where it mounts by itself or the job names its storages."""
+    plugin = f"{{plugin: teamwise_storage, parameters: {parameters}}}"
+    text = f"{ONE}extras:\n  com.microsoft.pai.runtimeplugin: [{plugin}]\n"
+    assert problems_of(text, "job") == [("PR784", 11)] * count
+    assert problems_of(f"{text}  storages: [{{name: a}}]\n", "job") == []
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_same_arguments_make_the_same_objects(engine: Engine) -> None:
     """Nothing but the key is random, and the key is an argument."""

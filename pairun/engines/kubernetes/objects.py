@@ -10,6 +10,7 @@ from pairun.engines.kubernetes.names import check_names
 from pairun.engines.kubernetes.options import Object, Options
 from pairun.engines.kubernetes.pod import pod_workload
 from pairun.engines.kubernetes.secrets import secret_objects, storable
+from pairun.engines.kubernetes.storages import check_storages
 from pairun.engines.kubernetes.versions import check_version
 from pairun.errors import Problems
 from pairun.job.model import Job
@@ -38,6 +39,7 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
     """
     found = Problems() if problems is None else problems
     check_names(job, options, found)
+    check_storages(job, found)
     stored = storable(job, found)
     workload = _WORKLOADS[options.engine](stored, options, found)
     check_version(job, workload, options, found)

@@ -10,6 +10,7 @@ from pairun.engines.kubernetes.configmap import FILE, FOLDER, config_map_name
 from pairun.engines.kubernetes.names import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
 from pairun.engines.kubernetes.options import KUBELET_S, Object, Options
 from pairun.engines.kubernetes.secrets import rendezvous_secret_name
+from pairun.engines.kubernetes.storages import mount_storages
 from pairun.job.model import Job, Role
 from pairun.job.pod import PodMaker
 from pairun.rendezvous.ports import DEFAULT_RANGE, PORT_ANNOTATION
@@ -63,6 +64,7 @@ def pod_template(
     _set_environment(role, options, init, app)
     _set_logs(options, spec)
     _set_volumes(options, spec)
+    mount_storages(job, spec)
     if options.engine != "framework":
         _identify(template, role, options, index, attempt or {"value": "0"})
     host = options.host_network
