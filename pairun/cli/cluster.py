@@ -18,7 +18,8 @@ def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> No
         namespace: whether ``--namespace`` is still to be declared.
     """
     parser.add_argument("--kubeconfig", metavar="FILE",
-                        help="the kubeconfig (default: KUBECONFIG, else ~/.kube/config)")  # fmt: skip
+                        help="the kubeconfig (default: KUBECONFIG, else ~/.kube/config, "
+                        "else this Pod's service account)")  # fmt: skip
     parser.add_argument("--context", metavar="CONTEXT",
                         help="a context of the kubeconfig (default: its current one)")  # fmt: skip
     if namespace:

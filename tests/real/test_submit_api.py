@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shlex
 import signal
@@ -14,10 +15,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from pairun.engines.kubernetes.client import Access, Cluster, connect
+from pairun.engines.kubernetes.client import POD_ACCOUNT, Access, Cluster, connect
 
 # No node has what it asks for: where a scheduler runs, the Pods stay where they are all the same.
 JOB = """\
@@ -268,6 +270,53 @@ def test_a_job_that_is_deleted_while_it_is_followed(place: Place) -> None:
     assert place("delete", "mnist").returncode == 0
     assert waiting.code() == 1
     waiting.until("PR789")
+
+
+def test_a_pod_without_a_kubeconfig(place: Place) -> None:
+    """Its service account submits a job into its own namespace, and is told which right it lacks."""
+    account = place.cluster.path("v1", "serviceaccounts", "runtime-account")
+    made = place.cluster.create(f"{account}/token", {"spec": {}})
+    secrets = place.tmp / "secrets"
+    secrets.mkdir()
+    (secrets / "token").write_text(made["status"]["token"])
+    (secrets / "namespace").write_text(place.name)
+    authority = base64.b64decode(
+        re.findall("certificate-authority-data: (.*)", Path(place.api["KUBECONFIG"]).read_text())[0]
+    )
+    (secrets / "ca.crt").write_bytes(authority)
+    host = urlsplit(place.cluster.server)
+    env = {k: v for k, v in os.environ.items() if k != "KUBECONFIG"} | {
+        "HOME": str(place.tmp),
+        "KUBERNETES_SERVICE_HOST": str(host.hostname),
+        "KUBERNETES_SERVICE_PORT": str(host.port),
+    }
+    mounted = 'mkdir -p "$0"; mount --bind "$1" "$0"; shift; exec "$@"'
+    submit = ["submit", "job.yaml", "--engine", "pod", "--image", "pairun:1"]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-ec", mounted, POD_ACCOUNT, str(secrets),
+             sys.executable, "-m", "pairun", *submit],
+            capture_output=True, text=True, timeout=60, cwd=place.tmp, env=env,
+        )  # fmt: skip
+
+    done = run()
+    assert (done.returncode, "not permitted" in done.stderr) == (1, True), done.stderr
+    rules = [{"apiGroups": [""], "verbs": ["*"], "resources": ["pods", "secrets", "configmaps"]}]
+    names = {"metadata": {"name": "submits"}}
+    rbac = "rbac.authorization.k8s.io"
+    place.cluster.create(place.cluster.path(f"{rbac}/v1", "roles"), {**names, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "runtime-account", "namespace": place.name}
+    role = {"apiGroup": rbac, "kind": "Role", "name": "submits"}
+    place.cluster.create(
+        place.cluster.path(f"{rbac}/v1", "rolebindings"),
+        {**names, "subjects": [subject], "roleRef": role},
+    )
+    done = run()
+    assert (done.returncode, done.stdout) == (0, "mnist\n"), done.stderr
+    assert "pods/mnist-worker-0" in place.objects()
+    (secrets / "ca.crt").write_text("")
+    assert "error[PR786]: this Pod's service account" in run().stderr
 
 
 def test_a_pod_without_a_log(place: Place) -> None:

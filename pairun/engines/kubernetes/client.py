@@ -37,6 +37,8 @@ POOL = 64
 PAGE = 500
 """Objects per page of a list."""
 
+POD_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where kubelet puts what a Pod's service account is."""
 MERGE = "application/merge-patch+json"
 VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
@@ -45,7 +47,8 @@ class Access(NamedTuple):
     """Which cluster, as people say it on the command line; None where they say nothing.
 
     Attributes:
-        kubeconfig: the file; ``KUBECONFIG``, else ``~/.kube/config``.
+        kubeconfig: the file; ``KUBECONFIG``, else ``~/.kube/config``, else, in a Pod, its service
+            account.
         context: its context; the current one.
         namespace: the namespace; the context's, else ``default``.
     """
@@ -354,7 +357,7 @@ class Cluster:
 
 
 def connect(access: Access) -> Cluster:
-    """The namespace that a kubeconfig leads to; nothing is asked of the server yet.
+    """The namespace that a kubeconfig, or this Pod, leads to; nothing is asked of the server yet.
 
     Args:
         access: which one.
@@ -373,28 +376,53 @@ def connect(access: Access) -> Cluster:
     for name in ("kubernetes", "urllib3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module="urllib3")
-    paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
-    read = _read_kubeconfig(config, paths)
-    context = _context(read, paths, access.context)
     settings = client.Configuration()
+    # An address that nobody gave would be localhost.
+    settings.host = ""
+    # Calls are repeated here, where it is known which may be.
+    settings.retries = False
+    settings.connection_pool_maxsize = POOL
+    paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
+    if access == Access(namespace=access.namespace) and _is_pod(paths):
+        namespace = _enter_as_pod(settings)
+    else:
+        namespace = _enter(config, settings, paths, access.context)
+    return Cluster(client.ApiClient(configuration=settings), access.namespace or namespace)
+
+
+def _is_pod(paths: str) -> bool:
+    """Whether a Pod's service account is all there is, as kubectl decides it."""
+    there = any(os.path.exists(os.path.expanduser(p)) for p in paths.split(os.pathsep) if p)
+    is_pod = "KUBERNETES_SERVICE_HOST" in os.environ and os.path.exists(f"{POD_ACCOUNT}/token")
+    return is_pod and not there and not os.environ.get("KUBECONFIG")
+
+
+def _enter_as_pod(settings: Any) -> str:
+    """Set up what every Pod is given (Kubernetes, "Accessing the API from a Pod"); its namespace."""
+    config = importlib.import_module("kubernetes.config.incluster_config")
     try:
-        # An address that the person did not give would be localhost.
-        settings.host = ""
+        config.load_incluster_config(settings)
+        with open(f"{POD_ACCOUNT}/namespace", encoding="utf-8") as f:
+            return f.read().strip()
+    except (config.ConfigException, OSError, ValueError) as e:
+        message = f"this Pod's service account at {POD_ACCOUNT} cannot be used: {e}"
+        raise PairunError(Problem("PR786", message, hint="--kubeconfig names a file")) from None
+
+
+def _enter(config: Any, settings: Any, paths: str, wanted: str | None) -> str:
+    """Set up what a kubeconfig says; the context's namespace."""
+    read = _read_kubeconfig(config, paths)
+    context = _context(read, paths, wanted)
+    try:
         config.KubeConfigLoader(
             config_dict=read, active_context=context["name"], config_base_path=None
         ).load_and_set(settings)
-        # Calls are repeated here, where it is known which may be.
-        settings.retries = False
-        settings.connection_pool_maxsize = POOL
-        api = client.ApiClient(configuration=settings)
     except Exception as e:  # noqa: BLE001  # whatever the file makes the client stumble over
         raise _unusable(paths, _config_words(e)) from None
-    if (
-        urlsplit(settings.host).scheme not in ("http", "https")
-        or not urlsplit(settings.host).netloc
-    ):
+    address = urlsplit(settings.host)
+    if address.scheme not in ("http", "https") or not address.netloc:
         raise _unusable(paths, f"context '{visible(context['name'])}' has no address of a server")
-    return Cluster(api, access.namespace or context["namespace"] or "default")
+    return context["namespace"] or "default"
 
 
 def _read_kubeconfig(config: Any, paths: str) -> Any:
