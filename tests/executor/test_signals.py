@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -103,7 +104,7 @@ def test_at_every_event(here: Any, undo: Task, kind: str, last: bool) -> None:
             if event["type"] == kind and not event.get("handler"):
                 at[kind] -= 1
                 if at[kind] == 0:
-                    os.kill(os.getpid(), signal.SIGTERM)
+                    signal.raise_signal(signal.SIGTERM)
 
     here.events = Sender()
     steps = [here.task("a", on_exit=(undo,))] if last else [
@@ -118,7 +119,7 @@ def test_while_nothing_runs(here: Any) -> None:
     """A phase in which every task is skipped is stopped like any other."""
 
     def resolve(*_: Any) -> bool:
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         return False
 
     from pairun.executor.plan import Late
@@ -205,13 +206,16 @@ def test_as_pid_1(there: Any, task: Any, undo: Task) -> None:
 
 def test_signals_that_were_held_back_come_when_somebody_listens() -> None:
     """What was blocked before is taken after, and stays blocked when the signals are given back."""
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
     old = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     try:
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         signals = Signals()
         signals.install()
         assert signal.SIGTERM in signals.take()
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         signals.restore()
         # nobody had looked at the second one: it waits for whoever comes next
         assert signal.SIGTERM in signal.sigpending()
@@ -219,6 +223,8 @@ def test_signals_that_were_held_back_come_when_somebody_listens() -> None:
         assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
+        over.set()
+        other.join()
 
 
 def test_what_a_child_is_sent_is_not_ours() -> None:

@@ -51,7 +51,7 @@ class PlayedAttempt:
     def read_report(self) -> None:
         """There is nothing to read."""
         if self.what == "interrupted":
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
             self.what = "hangs"
         self.reporting = False
 
