@@ -45,6 +45,7 @@ _SOURCE = re.compile(
     r"|\[(?:\d+,)?\d+\]<std(?:out|err)>: ?"  # mpirun --tag-output, horovodrun
     r"|\[(?:\d+,)?\d+\]: ?"
     r"|\d{1,5}: "  # srun --label
+    r"|(?:[a-z][\w.]{0,60}-){1,8}\d{1,6}: |(?:\d{1,3}\.){3}\d{1,3}: "  # pdsh, DeepSpeed's launcher
     r"|\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:pid|rank)=\d+[^()]{0,60}\) ?"  # Ray, vLLM
     r"|[\w.-]{1,60} +\| "  # docker compose
     r"|\[pod/[\w./-]+\] "  # kubectl logs --prefix
@@ -57,6 +58,7 @@ _TIME = re.compile(
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ "  # syslog
     r"|\[ *\d{1,9}\.\d{6}\] "  # dmesg
     r"|(?:INFO|WARNING|ERROR|CRITICAL|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[[\w.:/ -]{1,80}\] "  # vLLM
+    r"|(?:DEBUG|INFO|SUCCESS|WARNING|ERROR|CRITICAL) +\| [\w.<>:]{1,120} - "  # loguru
 )
 _BAR = re.compile(r"^[^|\n]{0,200}\|[^|\n]{0,300}\| *\d[^\[\n]{0,60}\[[^\]\n]{0,120}\] ?")
 

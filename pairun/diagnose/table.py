@@ -106,6 +106,8 @@ class Table:
         self._by_start: dict[str, list[str]] = {}
         for word in self._by_word:
             self._by_start.setdefault(word[:START], []).append(word)
+        # four bytes may be fewer than four letters
+        self._short = [word for word in self._by_word if len(word) < START]
         self._holds = _finder([*self._by_word, HEADER.lower()])
 
     def lines(self, data: bytes, until: float = math.inf) -> list[tuple[int, int]]:
@@ -147,10 +149,10 @@ class Table:
         lower = text.lower()
         starts = {lower[n : n + START] for n in range(len(lower) - START + 1)}
         numbers: set[int] = set()
-        for start in starts & self._by_start.keys():
-            for word in self._by_start[start]:
-                if word in lower:
-                    numbers.update(self._by_word[word])
+        words = [w for start in starts & self._by_start.keys() for w in self._by_start[start]]
+        for word in words + self._short:
+            if word in lower:
+                numbers.update(self._by_word[word])
         found = []
         for number in sorted(numbers):
             rule, regex = self._patterns[number]

@@ -16,6 +16,8 @@ _EXCEPTION = re.compile(
     r"(?P<type>[A-Za-z_][\w.]*(?:\[[\w.]+\])?)(?:\([\w.]+\))?(?P<rest>: .*|:?\s*)$"
 )
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_LAST_FRAME = re.compile(r'\s*File "[^"]+", line \d+(?:,|$)')
+_MARKS = re.compile(r"[\s~^|]*$")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib(?:64)?/python\d|<frozen ")
 _HANDLED = "During handling of the above exception"
 _CAUSED = "The above exception was the direct cause"
@@ -35,18 +37,62 @@ class Frame(NamedTuple):
 def follow_up(log: Log, line: Line) -> str:
     """Whether another exception came of the one on this line: ``handled``, ``caused`` or nothing.
 
-    A message may have several lines, and other ranks may write between them.
+    A message may have several lines, and other ranks may write between them. Of a traceback that
+    breaks off nobody knows what came.
     """
     for after in log.after(line.at, 40):
         if after.source != line.source:
             continue
         if after.text.startswith(_HANDLED):
-            return "handled"
+            return "" if _breaks_off(log, after) else "handled"
         if after.text.startswith(_CAUSED):
             return "caused"
         if after.text.startswith(HEADER):
             return ""
     return ""
+
+
+def _breaks_off(log: Log, line: Line) -> bool:
+    """Whether the log ends in the traceback that follows a line."""
+    return all(
+        after.text.startswith((" ", "\t", HEADER)) or not after.text.strip()
+        for after in log.after(line.at, _MAX_FRAMES)
+        if after.source == line.source
+    )
+
+
+def is_open(log: Log) -> bool:
+    """Whether a log ends in frames, without the exception that they lead to."""
+    tail = log.tail(4)
+    frames = [n for n, line in enumerate(tail) if _LAST_FRAME.match(line.text)]
+    if not frames:
+        return bool(tail) and HEADER in tail[-1].text and not is_ignored(log, tail[-1])
+    behind = tail[frames[-1] + 1 :]
+    if any(_EXCEPTION.match(line.text) and line.text[0] not in " \t" for line in behind):
+        return False
+    return not is_ignored(log, tail[frames[-1]])
+
+
+def stands_in(log: Log, line: Line) -> bool:
+    """Whether a line raises an exception in the last frame of a traceback that breaks off."""
+    if not line.text.lstrip().startswith("raise "):
+        return False
+    after = [each for each in log.after(line.at, 3) if each.source == line.source]
+    return all(_MARKS.match(each.text) for each in after)
+
+
+def while_handling(log: Log, line: Line) -> bool:
+    """Whether the exception on a line was raised by what handled another one."""
+    header = False
+    for before in log.before(line.at, _MAX_FRAMES):
+        if before.source != line.source or not before.text.strip():
+            continue
+        if header:
+            return before.text.startswith(_HANDLED)
+        header = HEADER in before.text
+        if not header and not before.text.startswith((" ", "\t")):
+            return False
+    return False
 
 
 def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:

@@ -34,6 +34,7 @@ _NEAR_LINES = 12
 _STOPPED = 70
 _SHUTDOWN = 1 << 14
 _TAIL_LINES = 5
+_ECHO_LINES = 40
 _TEXT = 400
 _UNCAUGHT = Rule(
     id="uncaught-exception",
@@ -47,23 +48,55 @@ _UNCAUGHT = Rule(
     is_warning=False,
 )
 
+_INTERRUPTED = Rule(
+    id="keyboard-echo",
+    klass="cancelled_by_user",
+    role="end",
+    weight=70,
+    fault=CLASSES["cancelled_by_user"].fault,
+    retry=CLASSES["cancelled_by_user"].retry,
+    tell=CLASSES["cancelled_by_user"].advice,
+    headline="somebody pressed Ctrl-C",
+    is_warning=True,
+)
+
 _CODE_ONLY = frozenset(
     ("AttributeError", "KeyError", "NameError", "UnboundLocalError", "ZeroDivisionError")
 )
 _AGAIN = frozenset(("retry", "retry_elsewhere"))
 _STOPS = frozenset(("terminated_sigterm", "time_limit"))
+_OF_NETWORKS = frozenset(
+    (
+        "network_unreachable",
+        "nccl_system_error",
+        "nccl_timeout",
+        "peer_lost",
+        "rendezvous_timeout",
+    )
+)
+"""What everybody complains of when a job is torn down."""
+
 _OF_COMMANDS = frozenset(("command_not_found", "file_not_found", "permission_denied"))
 """What a shell goes on after."""
 
 _WARNING = re.compile(
-    r"(?<!NCCL )\bWARN(?:ING)?\b|\bWarn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W \w+\.cpp|\[warn"
+    r"(?<!NCCL )\bWARN(?:ING)?\b|\b[Ww]arn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W \w+\.cpp|\[warn"
 )
 _HARMLESS = re.compile(r"\w+Warning: |\bW tensorflow/")
+_FAILED_OP = "OP_REQUIRES failed at"
+"""TensorFlow says so of every operation that fails, always as a warning."""
+
+_ECHO = re.compile(r"\^C(?! to )")
 _INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4} |^I tensorflow")
 _RETRY = re.compile(
     r"(?i)\bretry(?:ing)?\b|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
     r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
-    r"|\bfrom scratch\b|\busing (?:the )?default|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+    r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\btrying (?:another|the next)\b"
+    r"|\b(?:exists?|found|missing|available)\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+)
+_RETRY_FOLLOWS = re.compile(
+    r"\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill retry|[Tt]rying again)\b"
+    r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
 )
 _EXHAUSTED = re.compile(
     r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up"
@@ -84,9 +117,13 @@ _SUCCESS = re.compile(
 _RAISED = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
 _TROUBLE = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ](?! ?[\d.]+$)"
-    r"|\b(?:FATAL|CRITICAL)\b|^E\d{4} |\[E\d{3}|Traceback \(most recent|\bpanic: "
+    r"|\b(?:FATAL|CRITICAL)\b|Traceback \(most recent|\bpanic: |^\*\*\* Aborted at"
+    r"|^F\d{4} |^F [\w./-]{1,200}:\d+\]|[Aa]ssertion [`'].{1,160}' fail"
     r"|(?:exited|failed|finished) with (?:exit |return )?(?:code|status)[ :=]*[1-9-]",
 )
+_ERROR_LEVEL = re.compile(r"^E\d{4} |\[E\d{3}")
+_COMPLAINT = re.compile(rf"{_ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^Failed to ")
+"""An error in a logger's words; who goes on after it did not fail."""
 
 
 class Hit(NamedTuple):
@@ -176,9 +213,13 @@ def diagnose(
     if facts.error_file:
         logs = [*logs, Log(facts.error_file.encode(), "error file")]
     failed = facts.exit_code not in (None, 0)
-    hits = [h for log in logs for h in _stopped_first([*_hits(log, table, until, failed=failed)])]
+    hits = [
+        hit
+        for log in logs
+        for hit in _stopped_first([*_hits(log, table, until, failed=failed), *_echoes(log)])
+    ]
     hits.sort(key=lambda h: -h.score)
-    return _verdict(hits, logs, facts)
+    return _verdict(hits, logs, table, facts)
 
 
 # --- hits ----------------------------------------------------------------------------------------
@@ -210,20 +251,32 @@ def _hits(log: Log, table: Table, until: float, *, failed: bool) -> Iterator[Hit
             yield from _uncaught(line, log, table, surroundings, seen)
 
 
+def _echoes(log: Log) -> Iterator[Hit]:
+    """What a terminal shows of Ctrl-C near the end of a log."""
+    for line in reversed(log.tail(_ECHO_LINES)):
+        if _ECHO.match(line.text):
+            yield Hit(_INTERRUPTED.weight, _INTERRUPTED, line, log, {}, 0)
+            return
+        if _is_progress(line):
+            return
+
+
 def _stopped_first(hits: list[Hit]) -> list[Hit]:
-    """What the job's own code said while it was being stopped from outside says less."""
-    stops = [
-        hit.line.at
-        for hit in hits
-        if hit.rule.klass in _STOPS and hit.rule.role == "end" and hit.score >= _STOPPED
-    ]
-    return [
-        hit._replace(score=hit.score - 25)
-        if (hit.rule.role == "code" or hit.rule.klass == "cancelled_by_user")
-        and any(0 < hit.line.at - at < _SHUTDOWN for at in stops)
-        else hit
-        for hit in hits
-    ]
+    """What the job's own code, and the network, said while it was being stopped says less."""
+    ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= _STOPPED]
+    stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
+    cancels = [hit.line.at for hit in ends if hit.rule.klass == "cancelled_by_user"]
+
+    def less(hit: Hit) -> Hit:
+        before: list[int] = []
+        if hit.rule.role == "code" or hit.rule.klass == "cancelled_by_user":
+            before = stops
+        elif hit.rule.klass in _OF_NETWORKS:
+            before = stops + cancels
+        came_of_it = any(0 < hit.line.at - at < _SHUTDOWN for at in before)
+        return hit._replace(score=hit.score - 25) if came_of_it else hit
+
+    return [less(hit) for hit in hits]
 
 
 def is_near(rule: Rule, line: Line, log: Log) -> bool:
@@ -275,16 +328,20 @@ def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     """What the line itself, and the traceback it is in, take from a rule's weight."""
     doubt = 0
     head = line.shown[: len(line.shown) - len(line.text) + match.start() + 40]
-    if not rule.is_warning:
+    if _FAILED_OP in line.text:
+        doubt += 18
+    elif not rule.is_warning:
         doubt += 60 if _HARMLESS.search(head) else 45 if _WARNING.search(head) else 0
     if _RETRY.search(line.text) and not _EXHAUSTED.search(line.text):
         doubt += 50 if not _RETRY.search(match[0]) else 0
+    elif any(_RETRY_FOLLOWS.match(after.text) for after in log.after(line.at, 1)):
+        doubt += 50
     if line.text.startswith("+ "):
         doubt += 50
     if _INFO.search(head):
         doubt += 40 if "NCCL INFO" in head else 10
     if tracebacks.is_source(log, line):
-        return doubt + 60
+        return doubt + (20 if tracebacks.stands_in(log, line) else 60)
     if rule.role == "code" and match.start() > 0 and line.text[: match.start()].strip("|+- "):
         doubt += 6
     if (
@@ -295,6 +352,13 @@ def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         doubt += 25 if rule.role == "code" else 2 if rule.retry in _AGAIN else 12
     if rule.role == "code" and tracebacks.is_ignored(log, line):
         doubt += 40
+    if (
+        rule.role == "code"
+        and not line.text[match.start() :].partition(":")[2].strip()
+        and tracebacks.while_handling(log, line)
+    ):
+        # without a word of its own it says less than what it came of
+        doubt += 18
     return doubt
 
 
@@ -313,7 +377,8 @@ class _Surroundings:
         tail = log.tail(25)
         ends = [n for n, line in enumerate(tail) if _SUCCESS.search(line.text)]
         self.succeeded_at = tail[ends[-1]].at if ends else -1
-        if ends and any(_TROUBLE.search(line.text) for line in tail[ends[-1] + 1 :]):
+        behind = tail[ends[-1] + 1 :] if ends else []
+        if any(_TROUBLE.search(each.text) or _ERROR_LEVEL.search(each.text) for each in behind):
             self.succeeded_at = -1
 
     def went_on(self, line: Line) -> int:
@@ -359,7 +424,7 @@ class _Surroundings:
 # --- verdict -------------------------------------------------------------------------------------
 
 
-def _verdict(hits: list[Hit], logs: Sequence[Log], facts: Facts) -> Diagnosis:
+def _verdict(hits: list[Hit], logs: Sequence[Log], table: Table, facts: Facts) -> Diagnosis:
     scores: dict[str, int] = {}
     for hit in hits:
         if hit.score > 0:
@@ -382,7 +447,7 @@ def _verdict(hits: list[Hit], logs: Sequence[Log], facts: Facts) -> Diagnosis:
     # of equal ones the first hit's
     ranked = sorted(scores, key=lambda k: -scores[k])
     if not ranked or scores[ranked[0]] < CERTAIN:
-        return _undecided(ranked, scores, logs, facts)
+        return _undecided(ranked, scores, logs, table, facts)
     best = ranked[0]
     chosen = [h for h in hits if h.rule.klass == best and h.score > 0]
     others = tuple((k, _confidence(scores[k])) for k in ranked[1:4] if scores[k] >= CERTAIN // 2)
@@ -456,7 +521,7 @@ def _evidence(hit: Hit) -> Evidence:
 
 
 def _undecided(
-    ranked: list[str], scores: dict[str, int], logs: Sequence[Log], facts: Facts
+    ranked: list[str], scores: dict[str, int], logs: Sequence[Log], table: Table, facts: Facts
 ) -> Diagnosis:
     """Nothing is certain: nothing is wrong, or nobody knows."""
     tails = [(log, line) for log in logs for line in log.tail(_TAIL_LINES)]
@@ -465,14 +530,15 @@ def _undecided(
     )
     trouble = facts.exit_code not in (None, 0)
     if facts.exit_code is None:
-        trouble = any(map(_ends_in_trouble, logs))
+        trouble = any(_ends_in_trouble(log, table) for log in logs)
+    well = facts.exit_code == 0 or all(map(_ends_well, logs))
     klass = UNKNOWN if trouble else NONE
     kind = CLASSES[klass]
     return Diagnosis(
         klass=klass,
         fault=kind.fault,
         retry=None,
-        confidence=0.3 if trouble else 0.9,
+        confidence=0.3 if trouble else 0.9 if well else 0.7,
         headline=kind.meaning,
         advice=kind.advice,
         evidence=shown if trouble else (),
@@ -481,11 +547,30 @@ def _undecided(
     )
 
 
-def _ends_in_trouble(log: Log) -> bool:
+def _ends_in_trouble(log: Log, table: Table) -> bool:
+    """Whether something is wrong at the end of a log that no rule knows."""
     if _Surroundings(log).succeeded_at >= 0:
         return False
-    last = [line for line in log.tail(12) if _TROUBLE.search(line.text)]
-    return any(not tracebacks.is_ignored(log, line) for line in last)
+    tail = [
+        line
+        for line in log.tail(12)
+        if not any(found.rule.role == "noise" for found in table.matches(line.text))
+    ]
+    went_on = max((n for n, line in enumerate(tail) if _is_progress(line)), default=-1)
+    return tracebacks.is_open(log) or any(
+        not tracebacks.is_ignored(log, line)
+        for n, line in enumerate(tail)
+        if _TROUBLE.search(line.text) or (n > went_on and _COMPLAINT.search(line.text))
+    )
+
+
+def _ends_well(log: Log) -> bool:
+    """Whether success or progress is what a log shows last."""
+    return _Surroundings(log).succeeded_at >= 0 or any(map(_is_progress, log.tail(_TAIL_LINES)))
+
+
+def _is_progress(line: Line) -> bool:
+    return bool(_PROGRESS.search(line.shown.encode()))
 
 
 def _confidence(score: int) -> float:

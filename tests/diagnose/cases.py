@@ -429,6 +429,60 @@ FAILED: list[tuple[str, int | None, str]] = [
     ),
     ("unknown", 3, STEPS),
     ("unknown", 1, "starting\nsomething odd was seen\n"),
+    (
+        "cancelled_by_user",
+        None,
+        STEPS
+        + "WARNING:torch.distributed.elastic.agent.server.api:Received 2 death signal, shutting down workers\n"
+        + TRACE,
+    ),
+    (
+        "terminated_sigterm",
+        None,
+        STEPS
+        + "[2024-05-01T10:00:00.123] error: *** STEP 7.0 ON n4 CANCELLED [2024-05-01T10:00:00.124] error: *** JOB 7 ON n4 CANCELLED AT 2024-05-01T10:00:00 DUE TO PREEMPTION ***\nAT 2024-05-01T10:00:00 DUE TO PREEMPTION ***\n",
+    ),
+    (
+        "terminated_sigterm",
+        None,
+        STEPS
+        + "*** Aborted at 17 (unix time) ***\nPC: @ 0x0 (unknown)\n*** SIGTERM (@0x1f) received by PID 31 (TID 0x7f00) from PID 7; stack trace: ***\n",
+    ),
+    (
+        "shape_or_index_error",
+        1,
+        TRACE
+        + "tensorflow.python.framework.errors_impl.InvalidArgumentError: 2 root error(s) found.\n  (0) Invalid argument: logits and labels must be broadcastable: logits_size=[4,9] labels_size=[3,9]\n",
+    ),
+    (
+        "device_assert",
+        None,
+        STEPS
+        + "Loss.cu:52: void loss(float *) [with T = float]: block: [0,0,0], thread: [4,0,0] Assertion `t >= 0 && t < n\n_classes` fail\ned.\n",
+    ),
+    (
+        "nccl_timeout",
+        None,
+        STEPS
+        + WATCHDOG
+        + "Can't find nvmlDeviceGetX: /lib64/libnvidia-ml.so.1: undefined symbol: nvmlDeviceGetX\n",
+    ),
+    (
+        "nccl_system_error",
+        1,
+        TRACE
+        + "RuntimeError: NCCL error in: x.cpp:1275, internal error\nncclInternalError: Internal check failed.\nLast error:\nProxy Call to rank 7 failed (Connect)\n",
+    ),
+    (
+        "peer_lost",
+        None,
+        "The node 'n2_71_0' has failed to send a keep-alive heartbeat to the rendezvous 'a' due to an error of type RendezvousConnectionError.\ntorch.distributed.elastic.rendezvous.api.RendezvousClosedError\n",
+    ),
+    ("native_abort", 1, TRACE + "Exception: process 0 terminated with signal SIGABRT\n"),
+    ("host_oom", None, STEPS + "run.sh: 行 7:    31 已杀死                  python train.py\n"),
+    ("segfault", None, STEPS + "段错误 (核心已转储)\n"),
+    ("command_not_found", 127, "run.sh: 行 84: torchrun\uff1a未找到命令\n"),
+    ("file_not_found", None, "cat: /data/list.txt: 没有那个文件或目录\n"),
 ]
 
 HEALTHY: list[str] = [
@@ -472,4 +526,10 @@ HEALTHY: list[str] = [
     + STEPS,
     "",
     "hello\n",
+    "slurmstepd: error: couldn't chdir to `/job': No such file or directory: going to /tmp instead\n"
+    + STEPS,
+    "the checkpoint a.pt does not exist! Downloading it from the hub...\nFetching 13 files\n",
+    "INFO:jax._src.xla_bridge:Unable to initialize backend 'tpu': INTERNAL: Failed to open libtpu.so: libtpu.so: cannot open shared object file: No such file or directory\n",
+    "[W624 12:52:08.2 TCPStore.cpp:106] [c10d] sendBytes failed on SocketImpl(fd=9): Broken pipe\nTraining finished\n",
+    "2024-01-01 00:00:00.1: E external/local_xla/xla/stream_executor/cuda/cuda_timer.cc:86] Delay kernel timed out: measured time has sub-optimal accuracy.\n",
 ]

@@ -84,6 +84,100 @@ def test_a_failure_long_after_a_stop_is_the_job_s_own(table: Table) -> None:
     assert said(stop + TRACE + "KeyError: 'x'\n", table).klass == "terminated_sigterm"
 
 
+_PREEMPTED = "*** JOB 7 ON n4 CANCELLED AT 2024-01-01T00:00:00 DUE TO PREEMPTION ***\n"
+_NETWORK = "n1:7:9 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.4<3> with error 12\n"
+
+
+def test_the_network_of_a_job_that_is_torn_down_is_no_cause(table: Table) -> None:
+    """What ranks say of each other after a stop from outside is said of the stop."""
+    assert said(STEPS + _PREEMPTED + _NETWORK, table).klass == "terminated_sigterm"
+    assert said(STEPS + _NETWORK + _PREEMPTED, table).klass == "nccl_system_error"
+
+
+_HANDLING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+
+
+def test_a_bare_exception_of_a_handler_says_less_than_what_it_handled(table: Table) -> None:
+    """An assertion without a word, raised while another exception was handled, is no cause."""
+    first = TRACE + "RuntimeError: Resource temporarily unavailable\n" + _HANDLING + TRACE
+    assert said(first + "AssertionError\n", table).klass == "process_limit"
+    assert said(first + "AssertionError: 3 is no key\n", table).klass == "user_code_error"
+
+
+def test_of_a_traceback_that_breaks_off_nobody_knows_what_came(table: Table) -> None:
+    """A complete exception stays the cause where the log ends in the next one's frames."""
+    text = TRACE + "IndexError: list index out of range\n" + _HANDLING + TRACE
+    assert said(text, table).confidence > 0.8
+    assert said(text + "lib.Strange: 1\n", table).confidence < 0.8
+
+
+def test_the_line_that_raises_stands_in_for_an_exception_that_is_cut_off(table: Table) -> None:
+    """A last frame's ``raise`` tells the type, and less surely; within a traceback it is source."""
+    frame = '  File "/job/m.py", line 4, in f\n    raise ModuleNotFoundError(name)\n'
+    found = said(STEPS + TRACE + frame, table)
+    assert (found.klass, found.confidence) == ("module_not_found", 0.68)
+    assert said(STEPS + TRACE + frame + "KeyError: 3\n", table).klass == "user_code_error"
+
+
+def test_what_tensorflow_says_of_a_failed_operation_is_no_mere_warning(table: Table) -> None:
+    """TensorFlow prints the failure of an operation as a warning, and may print nothing else."""
+    line = "OP_REQUIRES failed at save_restore_v2_ops.cc:9 : RESOURCE_EXHAUSTED: /a; No space left on device\n"
+    for prefix in (
+        "2024-01-01 00:00:00.1: W tensorflow/core/framework/op_kernel.cc:1753] ",
+        "W0000 00:00:1700000000.123456   77 op_kernel.cc:1841] ",
+    ):
+        assert said(prefix + line, table).klass == "disk_full"
+
+
+def test_an_error_that_is_tried_again_in_the_next_line_was_handled(table: Table) -> None:
+    """The announcement of another attempt takes it back, unless that was the last."""
+    line = "ReadTimeout('no answer') thrown while requesting GET https://hub.example.com/a\n"
+    assert said(line + "Retrying in 2s [Retry 2/5].\n", table).klass == NONE
+    assert said(line + "Retrying in 8s [Retry 5/5].\n", table).klass == "network_unreachable"
+
+
+@pytest.mark.parametrize(
+    ("text", "klass"),
+    [
+        (STEPS + "^C\n", "cancelled_by_user"),
+        (STEPS + "^C[W] the workers are gone\n", "cancelled_by_user"),
+        ("^C\n" + STEPS, NONE),
+        ("^C to stop\n", NONE),
+    ],
+)
+def test_a_terminal_shows_control_c(text: str, klass: str, table: Table) -> None:
+    """The echo of Ctrl-C near the end, with nothing going on after it, is somebody's wish."""
+    assert said(text, table).klass == klass
+
+
+_ODD = "E0102 10:00:00.123456 77 thing.cc:7] the thing is odd\n"
+_NOISE = "E0000 00:00:17.123456 77 cuda_dnn.cc:83] Unable to register cuDNN factory: once more\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "klass", "confidence"),
+    [
+        (STEPS, NONE, 0.9),
+        ("hello\nTraining finished\n", NONE, 0.9),
+        ("hello\n", NONE, 0.7),
+        ("hello\n" + _NOISE, NONE, 0.7),
+        ("hello\n" + _ODD, UNKNOWN, 0.3),
+        ("hello\n2024-01-01 00:00:00.1: E external/a/b.cc:96] odd\n", UNKNOWN, 0.3),
+        (_ODD + STEPS[:200], NONE, 0.9),
+        (STEPS + TRACE, UNKNOWN, 0.3),
+        (STEPS + TRACE.splitlines()[0], UNKNOWN, 0.3),
+        (STEPS + "Exception ignored in: <function f at 0x7f>\n" + TRACE, NONE, 0.9),
+        ("hello\n*** Aborted at 17 (unix time) ***\nPC: @ 0x0 (unknown)\n", UNKNOWN, 0.3),
+    ],
+)
+def test_nothing_is_wrong_where_the_end_is_good(
+    text: str, klass: str, confidence: float, table: Table
+) -> None:
+    """Success or progress makes it sure; an open traceback or an error's level makes it unknown."""
+    found = said(text, table)
+    assert (found.klass, found.confidence) == (klass, confidence)
+
+
 def test_what_is_unsure_forbids_nothing(table: Table) -> None:
     """An exception that nobody knows is no reason not to run a job again."""
     found = said(TRACE + "some.library.Strange: 7\n", table)
@@ -152,10 +246,13 @@ AROUND: dict[str, Callable[[str, random.Random], str]] = {
     "mpirun": _each("[1,3]<stderr>:"),
     "horovodrun": _each("[0]<stderr>: "),
     "torchrun": _each("[default0]:"),
+    "pdsh": _each("worker-1: "),
+    "pdsh with address": _each("10.0.0.7: "),
     "compose": _each("trainer-1  | "),
     "iso": _each("2024-05-01T10:00:00.123456Z "),
     "cri": _each("2024-05-01T10:00:00.123456789+00:00 stderr F "),
     "comma": _each("2024-05-01 10:00:00,123 "),
+    "loguru": _each("2024-05-01 10:00:00.123 | ERROR    | a.b:f:12 - "),
     "bracket": _each("[2024-05-01 10:00:00] "),
     "both": _each("2024-05-01T10:00:00Z [rank0]: "),
     "colours": lambda text, _: text.replace("Error", "\033[1;31mError\033[0m"),
@@ -187,7 +284,7 @@ def test_what_stands_around_lines_changes_nothing(around: str, table: Table) -> 
         lambda t: codecs.BOM_UTF16_LE + t.encode("utf-16-le"),
         lambda t: codecs.BOM_UTF16_BE + t.encode("utf-16-be"),
         lambda t: codecs.BOM_UTF8 + t.encode(),
-        lambda t: ("Größe\n" + t).encode("latin-1"),
+        lambda t: "Größe\n".encode("latin-1") + t.encode(),
         lambda t: b"\xff\xfe\xfd\n" + t.encode(),
     ],
 )
