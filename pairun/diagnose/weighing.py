@@ -98,8 +98,11 @@ _RETRY_FOLLOWS = re.compile(
     r"\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill retry|[Tt]rying again)\b"
     r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
 )
+_GUESSES = re.compile(r"(?:Some common causes include|There are some potential root causes)\b")
+"""What Ray lists whenever a worker is gone; nothing behind it was seen."""
+
 _EXHAUSTED = re.compile(
-    r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up"
+    r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up|retry failed after"
 )
 _PROGRESS = re.compile(
     rb"\d(?:it/s|s/it|ba/s| ?ex(?:amples)?/s| ?step/s|ms/step|s/step)"
@@ -232,6 +235,7 @@ def _hits(log: Log, table: Table, until: float, *, failed: bool) -> Iterator[Hit
         if time.monotonic() > until + _SPARE_S:
             return
         line = parse(start, log.data[start:end])
+        line = line._replace(text=_GUESSES.split(line.text, maxsplit=1)[0])
         found = table.matches(line.text)
         if any(each.rule.role == "noise" for each in found):
             continue
@@ -265,6 +269,7 @@ def _stopped_first(hits: list[Hit]) -> list[Hit]:
     """What the job's own code, and the network, said while it was being stopped says less."""
     ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= _STOPPED]
     stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
+    last = max(stops, default=-1)
     cancels = [hit.line.at for hit in ends if hit.rule.klass == "cancelled_by_user"]
 
     def less(hit: Hit) -> Hit:
@@ -274,7 +279,9 @@ def _stopped_first(hits: list[Hit]) -> list[Hit]:
         elif hit.rule.klass in _OF_NETWORKS:
             before = stops + cancels
         came_of_it = any(0 < hit.line.at - at < _SHUTDOWN for at in before)
-        return hit._replace(score=hit.score - 25) if came_of_it else hit
+        # A shell goes on after a command that failed: it was not what the job ended of.
+        lived_on = hit.rule.klass in _OF_COMMANDS and hit.line.at < last
+        return hit._replace(score=hit.score - 25) if came_of_it or lived_on else hit
 
     return [less(hit) for hit in hits]
 
@@ -319,8 +326,8 @@ def _weighed(found: Found, line: Line, log: Log, surroundings: _Surroundings) ->
         score -= _doubts(rule, match, line, log)
         if rule.role != "end":
             score -= surroundings.went_on(line)
-        if rule.klass in _OF_COMMANDS and surroundings.outlived(line):
-            score -= 16
+        if rule.klass in _OF_COMMANDS:
+            score -= surroundings.outlived(line)
     return Hit(score, rule, line, log, details, match.start())
 
 
@@ -387,12 +394,15 @@ class _Surroundings:
             self._known[line.at] = self._weigh(line)
         return self._known[line.at]
 
-    def outlived(self, line: Line) -> bool:
-        """Whether something else was printed after a line that ends no traceback."""
+    def outlived(self, line: Line) -> int:
+        """What to take from a line that ends no traceback for what was printed after it."""
         if _RAISED.match(line.text):
-            return False
-        after = [a for a in self._log.after(line.at, 6) if a.text.strip()]
-        return len(after) >= 2 and tracebacks.place(self._log, line) is None
+            return 0
+        after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
+        if len(after) < 2 or tracebacks.place(self._log, line) is not None:
+            return 0
+        informed = sum(bool(_INFO.search(a.shown)) for a in after)
+        return 16 if informed < 2 else 35
 
     def _weigh(self, line: Line) -> int:
         at = line.at

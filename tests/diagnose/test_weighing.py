@@ -97,6 +97,32 @@ def test_the_network_of_a_job_that_is_torn_down_is_no_cause(table: Table) -> Non
 _HANDLING = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
+def test_what_ray_guesses_is_no_evidence(table: Table) -> None:
+    """A list of common causes follows every worker that is gone; none of them was seen."""
+    guesses = "(1) the process was killed by the OOM killer, (2) it crashed due to SIGSEGV"
+    for begin in ("There are some potential root causes.", "Some common causes include:"):
+        text = f"ray.exceptions.ActorDiedError: The actor died unexpectedly. {begin} {guesses}\n"
+        found = said(text, table)
+        assert found.klass == "peer_lost"
+        assert not {"host_oom", "segfault"} & {klass for klass, _ in found.alternatives}
+
+
+def test_a_command_that_failed_before_a_stop_was_outlived(table: Table) -> None:
+    """A shell goes on after it, until the scheduler ends the job."""
+    missing = "CommandNotFoundError: the shell has no 'conda activate'\n"
+    stop = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***\n"
+    assert said(missing + stop, table).klass == "time_limit"
+    assert said(stop + missing, table).klass == "time_limit"
+    assert said(missing, table).klass == "command_not_found"
+
+
+def test_a_program_that_goes_on_reporting_did_not_end_of_a_file(table: Table) -> None:
+    """Nobody is told to correct what the program got over."""
+    reports = "".join(f"2024-01-01 10:0{n}:00 INFO runner.py:9 -- round {n}\n" for n in range(5))
+    assert said("cannot open the log: Permission denied\n", table).retry == "after_fix"
+    assert said(f"cannot open the log: Permission denied\n{reports}", table).retry is None
+
+
 def test_a_bare_exception_of_a_handler_says_less_than_what_it_handled(table: Table) -> None:
     """An assertion without a word, raised while another exception was handled, is no cause."""
     first = TRACE + "RuntimeError: Resource temporarily unavailable\n" + _HANDLING + TRACE
