@@ -76,6 +76,9 @@ _OF_NETWORKS = frozenset(
 )
 """What everybody complains of when a job is torn down."""
 
+_KEEPS_AWAY = frozenset(("network_unreachable", "remote_auth", "service_quota"))
+"""What a file that is missing afterwards could not be fetched for."""
+
 _OF_COMMANDS = frozenset(("command_not_found", "file_not_found", "permission_denied"))
 """What a shell goes on after."""
 
@@ -219,7 +222,7 @@ def diagnose(
     hits = [
         hit
         for log in logs
-        for hit in _stopped_first([*_hits(log, table, until, failed=failed), *_echoes(log)])
+        for hit in _in_order([*_hits(log, table, until, failed=failed), *_echoes(log)])
     ]
     hits.sort(key=lambda h: -h.score)
     return _verdict(hits, logs, table, facts)
@@ -265,11 +268,15 @@ def _echoes(log: Log) -> Iterator[Hit]:
             return
 
 
-def _stopped_first(hits: list[Hit]) -> list[Hit]:
-    """What the job's own code, and the network, said while it was being stopped says less."""
+def _in_order(hits: list[Hit]) -> list[Hit]:
+    """What the job's own code, and the network, said while it was being stopped says less.
+
+    So does what is missing after it could not be fetched, and a command that the job outlived.
+    """
     ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= _STOPPED]
     stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
     last = max(stops, default=-1)
+    unfetched = [h.line.at for h in hits if h.rule.klass in _KEEPS_AWAY and h.score >= _STOPPED]
     cancels = [hit.line.at for hit in ends if hit.rule.klass == "cancelled_by_user"]
 
     def less(hit: Hit) -> Hit:
@@ -278,6 +285,8 @@ def _stopped_first(hits: list[Hit]) -> list[Hit]:
             before = stops
         elif hit.rule.klass in _OF_NETWORKS:
             before = stops + cancels
+        elif hit.rule.klass == "file_not_found":
+            before = unfetched
         came_of_it = any(0 < hit.line.at - at < _SHUTDOWN for at in before)
         # A shell goes on after a command that failed: it was not what the job ended of.
         lived_on = hit.rule.klass in _OF_COMMANDS and hit.line.at < last
