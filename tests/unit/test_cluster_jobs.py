@@ -410,18 +410,26 @@ class Fake:
         return f"http://127.0.0.1:{self.server.server_port}"
 
 
-def kubeconfig(path: Path, server: str) -> str:
-    """A kubeconfig, with a token, that leads to a server."""
+def kubeconfig(path: Path, server: str, helper: str = "exit 0") -> str:
+    """A kubeconfig, with a token or the command that gets one, that leads to a server."""
     path.write_text(
         json.dumps({
             "current-context": "here",
             "contexts": [
                 {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "space"}},
                 {"name": "lost", "context": {"cluster": "nowhere", "user": "u"}},
-                {"name": "nobody", "context": {"cluster": "c", "user": "none"}},
+                {"name": "nobody", "context": {"cluster": "c"}},
+                {"name": "stranger", "context": {"cluster": "c", "user": "v"}},
+                {"name": "helped", "context": {"cluster": "c", "user": "helper"}},
             ],
             "clusters": [{"name": "c", "cluster": {"server": server} if server else {}}],
-            "users": [{"name": "u", "user": {"token": TOKEN}}],
+            "users": [
+                {"name": "u", "user": {"token": TOKEN}},
+                {"name": "helper", "user": {"exec": {
+                    "apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
+                    "args": ["-c", helper], "interactiveMode": "Never",
+                }}},
+            ],
         })
     )  # fmt: skip
     return str(path)
@@ -544,6 +552,7 @@ def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str | None, words: str)
     [
         ("http://x", "hree", "there is no context 'hree'"),
         ("http://x", "lost", "Expected object with name nowhere"),
+        ("http://x", "stranger", "there is no user 'v' in it"),
         ("", "here", "has no address of a server"),
         ("localhost", "here", "has no address of a server"),
     ],
@@ -557,6 +566,31 @@ def test_a_context_that_leads_nowhere(
     assert ids(e) == ["PR786"]
     assert words in str(e.value)
     assert TOKEN not in str(e.value)
+
+
+NO_TOKEN = json.dumps(
+    {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {}}
+)
+
+
+@pytest.mark.parametrize(
+    ("helper", "words"),
+    [
+        ("echo the login has expired >&2; exit 1", "the login has expired"),
+        ("exec no-such-helper", "process returned 127"),
+        ("echo garbage", "login of 'helper' failed"),
+        (f"echo '{NO_TOKEN}'", "missing token"),
+    ],
+)
+def test_a_login_that_fails(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], helper: str, words: str
+) -> None:
+    """The command that gets a token has the word, and nobody goes on without one."""
+    with pytest.raises(PairunError) as e:
+        connect(Access(kubeconfig(tmp_path / "config", "http://x", helper), "helped"))
+    assert ids(e) == ["PR786"]
+    assert words in str(e.value)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_namespace_is_the_contexts_unless_it_is_given(tmp_path: Path) -> None:

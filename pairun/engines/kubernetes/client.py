@@ -414,15 +414,35 @@ def _enter(config: Any, settings: Any, paths: str, wanted: str | None) -> str:
     read = _read_kubeconfig(config, paths)
     context = _context(read, paths, wanted)
     try:
-        config.KubeConfigLoader(
-            config_dict=read, active_context=context["name"], config_base_path=None
-        ).load_and_set(settings)
+        with _overheard() as complaints:
+            config.KubeConfigLoader(
+                config_dict=read, active_context=context["name"], config_base_path=None
+            ).load_and_set(settings)
     except Exception as e:  # noqa: BLE001  # whatever the file makes the client stumble over
-        raise _unusable(paths, _config_words(e)) from None
+        raise _unusable(paths, _config_words(e), _SEE) from None
+    if complaints and not (settings.api_key or settings.cert_file or settings.username):
+        # The client would go on as nobody.
+        words = visible("; ".join(complaints))[:500]
+        hint = "log in again, or see what the command of the kubeconfig's user needs"
+        raise _unusable(paths, f"the login of '{visible(context['user'])}' failed: {words}", hint)
     address = urlsplit(settings.host)
     if address.scheme not in ("http", "https") or not address.netloc:
         raise _unusable(paths, f"context '{visible(context['name'])}' has no address of a server")
     return context["namespace"] or "default"
+
+
+@contextlib.contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """What the client only logs of a login that failed, as its words."""
+    words: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: words.append(record.getMessage())  # type: ignore[method-assign]
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield words
+    finally:
+        root.removeHandler(handler)
 
 
 def _read_kubeconfig(config: Any, paths: str) -> Any:
@@ -444,12 +464,14 @@ def _read_kubeconfig(config: Any, paths: str) -> Any:
 
 
 def _context(read: Any, paths: str, wanted: str | None) -> dict[str, str]:
-    """Name and namespace of the context that is asked for, else of the current one."""
+    """Name, namespace and user of the context that is asked for, else of the current one."""
     try:
         values = [getattr(c, "value", c) for c in read.value["contexts"]]
         known = {str(c["name"]): c.get("context") or {} for c in values}
         name = wanted or read.value.get("current-context")
         namespace = str(known.get(name, {}).get("namespace") or "")
+        user = str(known.get(name, {}).get("user") or "")
+        users = {str(getattr(u, "value", u)["name"]) for u in read.value.get("users") or ()}
     except (AttributeError, KeyError, TypeError):
         raise _unusable(paths, "it is not the YAML of a kubeconfig") from None
     if not name:
@@ -457,7 +479,13 @@ def _context(read: Any, paths: str, wanted: str | None) -> dict[str, str]:
     if name not in known:
         hint = did_you_mean(str(name), known)
         raise _unusable(paths, f"there is no context '{visible(str(name))}' in it", hint)
-    return {"name": str(name), "namespace": namespace}
+    if user and user not in users:
+        hint = did_you_mean(user, users) or _SEE
+        raise _unusable(paths, f"there is no user '{visible(user)}' in it", hint)
+    return {"name": str(name), "namespace": namespace, "user": user}
+
+
+_SEE = "`kubectl config view` shows what is in it"
 
 
 def _unusable(paths: str, why: str, hint: str | None = None) -> PairunError:
