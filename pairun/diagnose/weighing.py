@@ -36,6 +36,7 @@ _SHUTDOWN = 1 << 14
 _TAIL_LINES = 5
 _ECHO_LINES = 40
 _TEXT = 400
+_HEAD = 1 << 16
 _UNCAUGHT = Rule(
     id="uncaught-exception",
     klass="user_code_error",
@@ -120,6 +121,7 @@ _SUCCESS = re.compile(
     r"|\ball (?:done|tests passed|\d+ tests)|\bexit(?:ed)?(?: with)?(?: code)?[ :=]+0\b"
     r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
 )
+_NO_TEXT = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 _RAISED = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
 _TROUBLE = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ](?! ?[\d.]+$)"
@@ -466,7 +468,7 @@ def _verdict(hits: list[Hit], logs: Sequence[Log], table: Table, facts: Facts) -
     # of equal ones the first hit's
     ranked = sorted(scores, key=lambda k: -scores[k])
     if not ranked or scores[ranked[0]] < CERTAIN:
-        return _undecided(ranked, scores, logs, table, facts)
+        return _undecided(hits, ranked, scores, logs, table, facts)
     best = ranked[0]
     chosen = [h for h in hits if h.rule.klass == best and h.score > 0]
     others = tuple((k, _confidence(scores[k])) for k in ranked[1:4] if scores[k] >= CERTAIN // 2)
@@ -540,7 +542,12 @@ def _evidence(hit: Hit) -> Evidence:
 
 
 def _undecided(
-    ranked: list[str], scores: dict[str, int], logs: Sequence[Log], table: Table, facts: Facts
+    hits: list[Hit],
+    ranked: list[str],
+    scores: dict[str, int],
+    logs: Sequence[Log],
+    table: Table,
+    facts: Facts,
 ) -> Diagnosis:
     """Nothing is certain: nothing is wrong, or nobody knows."""
     tails = [(log, line) for log in logs for line in log.tail(_TAIL_LINES)]
@@ -548,22 +555,48 @@ def _undecided(
         Evidence(log.name, log.number(line.at), line.shown.strip()[:_TEXT]) for log, line in tails
     )
     trouble = facts.exit_code not in (None, 0)
+    unread = _unread(logs)
     if facts.exit_code is None:
         trouble = any(_ends_in_trouble(log, table) for log in logs)
     well = facts.exit_code == 0 or all(map(_ends_well, logs))
     klass = UNKNOWN if trouble else NONE
     kind = CLASSES[klass]
+    headline, advice = kind.meaning, kind.advice
+    if unread and facts.exit_code != 0:
+        (headline, advice), shown = unread, ()
+    if not trouble:
+        shown = ()
+        if hits and hits[0].score >= _STOPPED and facts.exit_code == 0:
+            # As of `program | tee`: a shell tells of the last command only.
+            headline = f"it ended with 0, but says: {_named(hits[0])}"
+            advice = "see whether the exit code is that of the program itself (set -o pipefail)"
+            shown = (_evidence(hits[0]),)
+            well = False
     return Diagnosis(
         klass=klass,
         fault=kind.fault,
         retry=None,
-        confidence=0.3 if trouble else 0.9 if well else 0.7,
-        headline=kind.meaning,
-        advice=kind.advice,
-        evidence=shown if trouble else (),
+        confidence=0.3 if trouble or (unread and facts.exit_code is None) else 0.9 if well else 0.7,
+        headline=headline,
+        advice=advice,
+        evidence=shown,
         details={} if facts.exit_code is None else {"exit_code": str(facts.exit_code)},
         alternatives=tuple((k, _confidence(scores[k])) for k in ranked[:3] if scores[k] > 0),
     )
+
+
+def _named(hit: Hit) -> str:
+    return _headline(hit.rule, CLASSES[hit.rule.klass].meaning, hit.details, [hit])
+
+
+def _unread(logs: Sequence[Log]) -> tuple[str, str] | None:
+    """Headline and advice where there is nothing to read."""
+    heads = [log.data[:_HEAD] for log in logs]
+    if not any(head.strip() for head in heads) and not any(log.tail(1) for log in logs):
+        return "the log is empty", "see where the job's output went"
+    if all(len(_NO_TEXT.findall(head)) * 20 > len(head) for head in heads):
+        return "the log is no text", "unpack it first, as with zcat"
+    return None
 
 
 def _ends_in_trouble(log: Log, table: Table) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import json
 import random
 import time
@@ -217,6 +218,34 @@ def test_what_is_unsure_forbids_nothing(table: Table) -> None:
     """An exception that nobody knows is no reason not to run a job again."""
     found = said(TRACE + "some.library.Strange: 7\n", table)
     assert (found.klass, found.retry) == ("user_code_error", None)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "the log is empty"),
+        (b" \n\r\n", "the log is empty"),
+        (gzip.compress(bytes(range(256)) * 64), "the log is no text"),
+        (random.Random(7).randbytes(5000), "the log is no text"),
+    ],
+)
+def test_what_cannot_be_read_is_not_called_healthy(data: bytes, words: str, table: Table) -> None:
+    """An empty or packed log says nothing, unless the exit code tells that all is well."""
+    for facts, klass in ((Facts(), NONE), (Facts(exit_code=1), UNKNOWN)):
+        found = diagnose([Log(data, "log")], table, facts)
+        assert (found.klass, found.headline, found.evidence) == (klass, words, ())
+        assert found.confidence == 0.3
+    found = diagnose([Log(data, "log")], table, Facts(exit_code=0))
+    assert (found.klass, found.confidence) == (NONE, 0.9)
+
+
+def test_a_good_end_does_not_hide_what_was_said(table: Table) -> None:
+    """A pipe ends as its last command did; the failure is shown, and nobody is told what to do."""
+    found = said(f"{TRACE}{_OOM}", table, exit_code=0)
+    assert (found.klass, found.retry) == (NONE, None)
+    assert found.headline.startswith("it ended with 0, but says: GPU memory is full")
+    assert found.evidence[0].text == _OOM.strip()
+    assert said(f"{TRACE}{_OOM}{STEPS}", table, exit_code=0).evidence == ()
 
 
 def test_without_a_cause_the_last_lines_are_shown(table: Table) -> None:
