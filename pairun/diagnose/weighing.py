@@ -80,7 +80,9 @@ _OF_NETWORKS = frozenset(
 _KEEPS_AWAY = frozenset(("network_unreachable", "remote_auth", "service_quota"))
 """What a file that is missing afterwards could not be fetched for."""
 
-_OF_COMMANDS = frozenset(("command_not_found", "file_not_found", "permission_denied"))
+_OF_COMMANDS = frozenset(
+    ("command_not_found", "file_not_found", "module_not_found", "permission_denied")
+)
 """What a shell goes on after."""
 
 _WARNING = re.compile(
@@ -337,7 +339,7 @@ def _weighed(found: Found, line: Line, log: Log, surroundings: _Surroundings) ->
         score -= _doubts(rule, match, line, log)
         if rule.role != "end":
             score -= surroundings.went_on(line)
-        if rule.klass in _OF_COMMANDS:
+        if rule.klass in _OF_COMMANDS or line.text.startswith("fatal: "):
             score -= surroundings.outlived(line)
     return Hit(score, rule, line, log, details, match.start())
 
@@ -380,6 +382,11 @@ def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     return doubt
 
 
+def _of_shell(line: Line) -> bool:
+    """Whether conda's own words stand there, which only look like an exception of the job's."""
+    return line.text.startswith(("CommandNotFoundError: ", "CondaError: "))
+
+
 class _Surroundings:
     """Whether a job went on after a line.
 
@@ -407,12 +414,17 @@ class _Surroundings:
 
     def outlived(self, line: Line) -> int:
         """What to take from a line that ends no traceback for what was printed after it."""
-        if _RAISED.match(line.text):
+        frame = tracebacks.place(self._log, line)
+        raised = bool(_RAISED.match(line.text)) and not _of_shell(line)
+        if frame is not None:
+            # `python -c` in a script is one of its commands.
+            raised = frame.file != "<string>"
+        if raised:
             return 0
         after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
-        if len(after) < 2 or tracebacks.place(self._log, line) is not None:
+        if len(after) < 2:
             return 0
-        informed = sum(bool(_INFO.search(a.shown)) for a in after)
+        informed = sum(bool(_INFO.search(a.shown) or _INFO.search(a.text)) for a in after)
         return 16 if informed < 2 else 35
 
     def _weigh(self, line: Line) -> int:

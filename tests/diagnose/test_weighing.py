@@ -126,6 +126,16 @@ def test_a_command_that_failed_before_a_stop_was_outlived(table: Table) -> None:
     assert said(missing, table).klass == "command_not_found"
 
 
+def test_what_a_script_only_tried_is_no_failure(table: Table) -> None:
+    """A probe by `python -c`, or conda's complaint, is outlived by what the script does then."""
+    probe = f"{TRACE.replace('/job/train.py', '<string>')}ModuleNotFoundError: No module named 'torch'\n"
+    conda = "CondaError: Run 'conda init' before 'conda activate'\n"
+    reports = "".join(f"2024-01-01 10:0{n}:00 INFO runner.py:9 -- round {n}\n" for n in range(5))
+    for text in (probe, conda):
+        assert said(text, table).retry == "after_fix"
+        assert said(text + reports, table).retry is None
+
+
 def test_a_program_that_goes_on_reporting_did_not_end_of_a_file(table: Table) -> None:
     """Nobody is told to correct what the program got over."""
     reports = "".join(f"2024-01-01 10:0{n}:00 INFO runner.py:9 -- round {n}\n" for n in range(5))
