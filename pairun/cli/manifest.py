@@ -15,7 +15,7 @@ import pairun
 from pairun.cli.common import print_problems
 from pairun.cli.dry_run import review_job
 from pairun.engines.kubernetes.names import default_name
-from pairun.engines.kubernetes.objects import make_objects
+from pairun.engines.kubernetes.objects import is_image, make_objects
 from pairun.engines.kubernetes.options import (
     ENGINES,
     GPU_RESOURCE,
@@ -117,7 +117,7 @@ def make(args: argparse.Namespace) -> Made | None:
     usage.raise_errors()
     found = Problems()
     image = args.image or os.environ.get(IMAGE, "")
-    if not image or re.search(r"\s", image):
+    if not is_image(image):
         found.error(
             "PR782",
             "the init container has no image" if not image else f"'{image}' is no image",

@@ -10,6 +10,7 @@ import attrs
 from pairun.errors import PairunError, Problems
 from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
 from pairun.job.expressions import check_layer_tags
+from pairun.job.extras import check_extras
 from pairun.job.hiding import check_logins, hide_secrets
 from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name
 from pairun.job.nodes import elements, entries, text, whole
@@ -117,6 +118,7 @@ def read_job(
         node = Node({**node.value, "secrets": secrets}, node.place, node.key)
     hide_secrets(node)
     check_schema(node, problems)
+    check_extras(node, problems)
     if not isinstance(node.value, dict):
         return None, problems
     prerequisites = read_prerequisites(node, problems)

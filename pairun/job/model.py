@@ -10,6 +10,7 @@ import attrs
 
 from pairun.executor.plan import FailurePolicy
 from pairun.playbook.reading import Node
+from pairun.playbook.scalars import js_text
 
 RUNTIME_PLUGIN = "com.microsoft.pai.runtimeplugin"
 """The key of a job's plugins in ``extras``, and what a prerequisite's plugin begins with."""
@@ -186,10 +187,9 @@ class Job:
         entries = self.extras.get("storages") if self.extras else None
         found = []
         for entry in entries.elements() if entries else []:
-            name, path = entry.get("name"), entry.get("mountPath")
-            if name is not None:
-                where = str(path.value) if path else f"/mnt/{name.value}"
-                found.append(Storage(name=str(name.value), path=where, node=entry))
+            if name := _scalar(entry.get("name")):
+                path = _scalar(entry.get("mountPath")) or f"/mnt/{name}"
+                found.append(Storage(name=name, path=path, node=entry))
         return found
 
     def role(self, name: str) -> Role | None:
@@ -210,3 +210,9 @@ class Job:
     def plugin_overrides(self) -> Node | None:
         """What the job says to pairun itself, ``extras.pairun``."""
         return self.extras.get("pairun") if self.extras else None
+
+
+def _scalar(node: Node | None) -> str:
+    if node is None or node.value is None or isinstance(node.value, dict | list):
+        return ""
+    return js_text(node.value)

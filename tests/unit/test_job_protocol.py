@@ -246,6 +246,46 @@ def test_what_openpai_ignores_is_only_warned_about() -> None:
     assert hints["PR509"] == "did you mean 'worker'?"
 
 
+# What stands in extras, and each warning: id, column in its line, a part of message and hint.
+Slip = tuple[str, list[tuple[str, int, str]]]
+SLIPS: list[Slip] = [
+    ("storages: [scratch]", [("PR503", 14, "write {name: scratch}")]),
+    ("storages: [7, null]", [("PR503", 14, "mapping"), ("PR503", 17, "mapping")]),
+    ("storages: [{mountPath: /x}]", [("PR504", 14, "'name' is missing")]),
+    ("storages: [{name: ''}]", [("PR504", 14, "'name' is missing")]),
+    ("storages: {name: a}", [("PR503", 13, "must be a list")]),
+    ("storages: a", [("PR503", 13, "must be a list")]),
+    ("storages: [{name: a, moutnPath: /x}]", [("PR502", 24, "did you mean 'mountPath'?")]),
+    ("storages: [{name: a, x: 1}]", [("PR502", 24, "known here: mountPath, name")]),
+    ("storages: [{name: [a]}]", [("PR503", 21, "name")]),
+    ("storages: [{name: a}, {name: b, mountPath: /x}]", []),
+    ("storages: null", []),
+    ("storage: [{name: a}]", [("PR502", 3, "did you mean 'storages'?")]),
+    ("gangAlocation: false", [("PR502", 3, "did you mean 'gangAllocation'?")]),
+    ("gang_allocation: false", [("PR502", 3, "did you mean 'gangAllocation'?")]),
+    ("jobStatusChangeNotificaton: {}", [("PR502", 3, "'jobStatusChangeNotification'")]),
+    ("pairn: {}", [("PR502", 3, "did you mean 'pairun'?")]),
+    ("com.microsoft.pai.runtimePlugin: []", [("PR502", 3, ".runtimeplugin'?")]),
+    ("{submitFrom: x, forceNodes: [], allowAzCopy: true, enableLocalStorage: {}}", []),
+    ("{scheduler: x, nodes: [], tensorBoard: {}, notify: 1, storageClass: x, team: a}", []),
+]
+
+
+@pytest.mark.parametrize(("extras", "expected"), SLIPS)
+def test_a_slip_in_extras_is_warned_about(
+    extras: str, expected: list[tuple[str, int, str]]
+) -> None:
+    """What is skipped or nearly a known key is said at its place; other extras are anyone's."""
+    text = f"{JOB}extras:\n  {extras}\n"
+    job_of(text)
+    found = list(problems_of(text))
+    assert [(p.id, p.place and p.place[1:]) for p in found] == [
+        (id_, (15, column)) for id_, column, _ in expected
+    ]
+    for problem, (_, _, part) in zip(found, expected, strict=True):
+        assert part in f"{problem.message} {problem.hint}"
+
+
 def test_a_password_in_plain_sight_is_not_shown() -> None:
     """No excerpt of the source shows a literal password."""
     text = changed(("type: dockerimage,", "type: dockerimage, auth: {password: 12345678},"))

@@ -329,6 +329,18 @@ def test_storages_are_claims_of_the_users_container(engine: Engine) -> None:
     assert job_context(job, job.roles[0])["volumes"] == ["/data", "/mnt/team"]
 
 
+OWN_PATHS = (
+    "/", "//", "/..", "/usr/local/pai", "/usr/local/pai/", "/usr/local/pai/logs", "/usr/local",
+    "/usr", "/dev", "/dev/shm", "/proc/1", "/sys", "/etc", "/etc/hosts", "/var/run/secrets",
+    "/var/run/secrets/kubernetes.io/serviceaccount", "/tmp/../etc", "/data/../proc", "/data/../x",
+    "/a//b", "/a/./b", "/a/.", "//data", "/data//",
+)  # fmt: skip
+FREE_PATHS = (
+    "/data/", "/tmp", "/mnt/a/b", "/usr/local/pair", "/usr/local/pai-data", "/device", "/...",
+    "/var/lib/data", "/etc/team",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("storages", "expected"),
     [
@@ -337,6 +349,10 @@ def test_storages_are_claims_of_the_users_container(engine: Engine) -> None:
         ("[{name: a, mountPath: data}]", ["PR783"]),
         ("[{name: a, mountPath: '/da:ta'}]", ["PR783"]),
         ("[{name: a, mountPath: /data}, {name: b, mountPath: /data}]", ["PR783"]),
+        ("[{name: a, mountPath: /data}, {name: b, mountPath: /data/}]", ["PR783"]),
+        *((f"[{{name: a, mountPath: {path}}}]", ["PR783"]) for path in OWN_PATHS),
+        *((f"[{{name: a, mountPath: {path}}}]", []) for path in FREE_PATHS),
+        ("[{name: a, mountPath: null}, {name: null}, {name: ''}]", []),
         ("[]", ["PR784"]),
         ("[{name: a}, {name: a, mountPath: /again}]", []),
     ],
@@ -345,6 +361,23 @@ def test_storages_that_cannot_be_mounted(storages: str, expected: list[str]) -> 
     """What Kubernetes would refuse, and what OpenPAI alone knows, is said at its place."""
     found = problems_of(f"{ONE}extras:\n  storages: {storages}\n", "job")
     assert found == [(id_, 11) for id_ in expected]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("uri", "count"),
+    [
+        ("Bad Image", 1),
+        ("' ubuntu'", 1),
+        ("''", 1),
+        ("ubuntu:22.04", 0),
+        ("'<% $parameters.image %>'", 0),
+    ],
+)
+def test_a_roles_image_that_is_none(uri: str, count: int, engine: Engine) -> None:
+    """It is refused where the job file names it, unless a tag in it is yet to be replaced."""
+    text = ONE.replace("uri: ubuntu", f"uri: {uri}") + "parameters: {image: ubuntu}\n"
+    assert problems_of(text, engine) == [("PR782", 4)] * count
 
 
 @pytest.mark.parametrize(("parameters", "count"), [("{}", 1), ("{mount: true}", 0)])

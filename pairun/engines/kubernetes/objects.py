@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pairun.engines.kubernetes.configmap import config_map
 from pairun.engines.kubernetes.framework import framework_workload
 from pairun.engines.kubernetes.job import job_workload
@@ -14,6 +16,7 @@ from pairun.engines.kubernetes.storages import check_storages
 from pairun.engines.kubernetes.versions import check_version
 from pairun.errors import Problems
 from pairun.job.model import Job
+from pairun.job.templates import TAG
 
 _WORKLOADS = {
     "framework": framework_workload,
@@ -40,6 +43,7 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
     found = Problems() if problems is None else problems
     check_names(job, options, found)
     check_storages(job, found)
+    _check_images(job, found)
     stored = storable(job, found)
     workload = _WORKLOADS[options.engine](stored, options, found)
     check_version(job, workload, options, found)
@@ -48,3 +52,20 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
         made.append(config_map(stored, options, found))
     found.raise_errors()
     return [*made, *workload]
+
+
+def is_image(text: str) -> bool:
+    """Whether a text can be the name of an image."""
+    return bool(text) and not re.search(r"\s", text)
+
+
+def _check_images(job: Job, problems: Problems) -> None:
+    for role in job.roles:
+        uri = role.image.node.get("uri")
+        if uri is not None and not TAG.search(uri.value) and not is_image(uri.value):
+            problems.error(
+                "PR782",
+                f"'{uri.value}' is no image",
+                uri.place,
+                "uri is an image as the cluster pulls it: registry.example/team/image:1",
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from pairun.engines.kubernetes.options import Object
@@ -12,6 +13,17 @@ from pairun.playbook.reading import Node
 CLAIM_MAX = 253
 _CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 """The name of a PersistentVolumeClaim (RFC 1123, a subdomain)."""
+_OWN = (
+    "/usr/local/pai",
+    "/dev",
+    "/proc",
+    "/sys",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/var/run/secrets/kubernetes.io",
+)
+"""What the user's container has there already: its Pod's mounts, the kubelet's and the kernel's."""
 
 
 def check_storages(job: Job, problems: Problems) -> None:
@@ -26,13 +38,10 @@ def check_storages(job: Job, problems: Problems) -> None:
                 place,
                 "its name takes lower case letters, digits, '-' and '.'",
             )
-        if not path.startswith("/") or ":" in path:
-            problems.error(
-                "PR783",
-                f"the storage '{name}' cannot be mounted at '{path}'",
-                place,
-                "mountPath begins with '/' and has no ':'",
-            )
+        if reason := _unmountable(path):
+            message = f"the storage '{name}' cannot be mounted at '{path}'"
+            problems.error("PR783", message, place, reason)
+        path = path.rstrip("/")
         if path in at:
             problems.error(
                 "PR783", f"two storages at one mount point: '{at[path]}' and '{name}'", place
@@ -50,6 +59,20 @@ def check_storages(job: Job, problems: Problems) -> None:
             defaults.place,
             "name them in extras.storages, each as its PersistentVolumeClaim is called",
         )
+
+
+def _unmountable(path: str) -> str | None:
+    if not path.startswith("/") or ":" in path:
+        return "mountPath begins with '/' and has no ':'"
+    plain = posixpath.normpath(f"/{path.lstrip('/')}")
+    for own in _OWN:
+        if _is_within(plain, own) or _is_within(own, plain):
+            return f"the container has its own {own}: choose another path, such as /mnt/data"
+    return None if path in (plain, f"{plain}/") else f"write it as '{plain}'"
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def _mounts_itself(plugin: Node) -> bool:
