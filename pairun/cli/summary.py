@@ -73,8 +73,14 @@ def first_failure(why: Diagnosis, volume: str) -> str | None:
             cause = peers.facts.get("first cause", PEERS_S / 2)
             if (words := _told(cause, peers.name, now)) is not None:
                 return words
+        if _class(followed) == why.klass == "terminated_sigterm":
+            return None  # all are stopped, and nobody failed
         return _told(followed, peers.name, now)
     return None
+
+
+def _class(first: object) -> object:
+    return first.get("class") if isinstance(first, dict) else None
 
 
 def _first(name: str, said: Mapping[str, Any], facts: Facts) -> object:

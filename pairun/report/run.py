@@ -14,6 +14,8 @@ from pairun.module import format_duration
 from pairun.report.terminal import Style, fit, visible
 
 WIDTH = 100
+SURE = 0.7
+"""Confidence below which a diagnosis is told as a guess."""
 
 
 @attrs.frozen(kw_only=True)
@@ -133,11 +135,7 @@ def _notes(instance: InstanceReport) -> list[str]:
     handlers = [f"{r['task']} {r['outcome']}" for r in _ends(records, handler=True)]
     if handlers:
         notes.append(f"exit handlers: {', '.join(handlers)}")
-    notes += [
-        f"{visible(str(r.get('headline', '')))} ({r.get('class')})"
-        for r in records
-        if r["type"] == "diagnosis" and not instance.stopped
-    ]
+    notes += [_why(r) for r in records if r["type"] == "diagnosis" and not instance.stopped]
     if instance.stopped:
         notes.append("told to end")
     if instance.command is None:
@@ -178,8 +176,13 @@ def _first_failure(instances: Sequence[InstanceReport]) -> list[str]:
     if not found or len(instances) < 2:
         return []
     _, _, label, record = min(found, key=lambda f: f[:3])
-    why = visible(str(record.get("headline", "")))
-    return _wrap(f"first to fail: {label}: {why} ({record.get('class')})")
+    return _wrap(f"first to fail: {label}: {_why(record)}")
+
+
+def _why(diagnosis: Record) -> str:
+    """What a diagnosis says, and whether it is a guess."""
+    guess = "perhaps " if diagnosis.get("confidence", 1.0) < SURE else ""
+    return f"{guess}{visible(str(diagnosis.get('headline', '')))} ({diagnosis.get('class')})"
 
 
 def _ending(report: RunReport, style: Style) -> list[str]:

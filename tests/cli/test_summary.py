@@ -65,6 +65,14 @@ def test_without_a_cause_the_first_to_wait_in_vain_is_named(fails: Any) -> None:
     assert fails("w-2", "peer_lost", 1) == "w-1 failed first: it is nccl_timeout (nccl_timeout)"
 
 
+def test_where_all_are_stopped_nobody_failed_first(fails: Any) -> None:
+    """After Ctrl-C none is blamed; who lost one that was stopped is told which."""
+    assert fails("w-1", "terminated_sigterm", 0) is None
+    assert fails("w-2", "terminated_sigterm", 1) is None
+    told = "w-1 failed first: it is terminated_sigterm (terminated_sigterm)"
+    assert fails("w-3", "peer_lost", 2) == told
+
+
 def test_a_failure_of_long_ago_is_another_one(fails: Any) -> None:
     """An instance that failed and was started again explains nothing hours later."""
     assert fails("w-1", "gpu_oom", 0) is None

@@ -89,6 +89,21 @@ def test_notes_and_width(tmp_path: pathlib.Path) -> None:
         assert max(map(len, lines)) <= 100
 
 
+def test_a_guess_is_told_as_one(tmp_path: pathlib.Path) -> None:
+    """Of an exit code alone nobody knows what happened."""
+    journals = []
+    for n, confidence in enumerate((0.9, 0.66)):
+        record = {"schema": 1, "type": "diagnosis", "time": n, "class": "host_oom",
+                  "headline": "memory is full", "confidence": confidence}  # fmt: skip
+        journals.append(tmp_path / f"{n}.jsonl")
+        journals[-1].write_text(json.dumps(record) + "\n")
+    sure, unsure = (_instance(f"w-{n}", str(path)) for n, path in enumerate(journals))
+    lines = _render(sure, unsure)
+    assert any(line.endswith("  memory is full (host_oom)") for line in lines)
+    assert any(line.endswith("  perhaps memory is full (host_oom)") for line in lines)
+    assert "first to fail: w-0: memory is full (host_oom)" in lines
+
+
 def test_what_a_failed_task_said_last(tmp_path: pathlib.Path) -> None:
     """Where a failure's message is only an exit code, the last line that the task printed tells."""
     ends: list[dict[str, Any]] = [
