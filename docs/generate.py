@@ -94,30 +94,44 @@ def commands() -> Iterator[str]:
     for name, text in shown.items():
         yield f"| [`pairun {name}`](#pairun-{name}) | {text} |"
     for name in ("", *shown):
-        parser = parser_of(name)
-        yield f"\n## pairun {name or '--dry-run'}\n"
-        sentence = (parser.description or "").rstrip(".")
-        yield f"{sentence[:1].upper()}{sentence[1:]}.\n"
-        actions = [a for a in parser._actions if a.help != argparse.SUPPRESS and a.dest != "help"]
-        typed = [a for a in actions if name or a.dest not in ("version", "dry_run")]
-        yield f"```text\npairun {name or '--dry-run'} {' '.join(map(_used, typed))}".rstrip()
-        yield "```\n"
-        yield "| argument | meaning |"
-        yield "|---|---|"
-        for action in actions:
-            spelled = ", ".join(action.option_strings) or _value(action)
-            value = "" if action.nargs == 0 or not action.option_strings else f" {_value(action)}"
-            meaning = (action.help or _choices(action)).replace("|", "&#124;").replace("%%", "%")
-            default = (
-                "" if action.default in (None, False, []) else f" (default `{action.default}`)"
-            )
-            said = default if "default" not in meaning else ""
-            yield f"| `{spelled}{value}` | {meaning}{said} |"
+        yield from _command(name, parser_of(name), "##")
+
+
+def _command(name: str, parser: argparse.ArgumentParser, level: str) -> Iterator[str]:
+    """A command, and below it the commands that it has itself."""
+    yield f"\n{level} pairun {name or '--dry-run'}\n"
+    sentence = (parser.description or "").rstrip(".")
+    yield f"{sentence[:1].upper()}{sentence[1:]}.\n"
+    actions = [a for a in parser._actions if a.help != argparse.SUPPRESS and a.dest != "help"]
+    typed = [a for a in actions if name or a.dest not in ("version", "dry_run")]
+    yield f"```text\npairun {name or '--dry-run'} {' '.join(map(_used, typed))}".rstrip()
+    yield "```\n"
+    yield "| argument | meaning |"
+    yield "|---|---|"
+    for action in actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action._choices_actions:
+                target = f"pairun-{name}-{each.dest}".replace(" ", "-")
+                yield f"| [`{each.dest} ...`](#{target}) | {each.help} |"
+            continue
+        spelled = ", ".join(action.option_strings) or _value(action)
+        value = "" if action.nargs == 0 or not action.option_strings else f" {_value(action)}"
+        meaning = "; ".join(filter(None, (action.help, _choices(action))))
+        meaning = meaning.replace("|", "&#124;").replace("%%", "%")
+        default = "" if action.default in (None, False, []) else f" (default `{action.default}`)"
+        said = default if "default" not in meaning else ""
+        yield f"| `{spelled}{value}` | {meaning}{said} |"
+    for action in actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, its in action.choices.items():
+                yield from _command(f"{name} {verb}", its, f"{level}#")
 
 
 def _used(action: argparse.Action) -> str:
     """An argument as a usage line shows it."""
     value = _value(action)
+    if isinstance(action, argparse._SubParsersAction):
+        return f"{value} ..."
     if not action.option_strings:
         form = {"*": f"[{value} ...]", "+": f"{value} ...", "?": f"[{value}]"}
         return form.get(str(action.nargs), value)
@@ -131,7 +145,7 @@ def _value(action: argparse.Action) -> str:
 
 
 def _choices(action: argparse.Action) -> str:
-    return "one of " + ", ".join(f"`{c}`" for c in action.choices or ())
+    return "one of " + ", ".join(f"`{c}`" for c in action.choices) if action.choices else ""
 
 
 def records() -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from typing import IO
 
@@ -16,7 +17,7 @@ from pairun.diagnose.weighing import diagnose
 from pairun.errors import PairunError, Problem, Problems
 from pairun.job.diagnosis import read_rules
 from pairun.playbook.content import open_content
-from pairun.report.terminal import Style
+from pairun.report.terminal import Style, visible
 
 SCHEMA = 1
 MAX_BYTES = 64 * 1024 * 1024
@@ -30,12 +31,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("logs", nargs="+", metavar="LOG",
                         help="what a job printed; - reads standard input")  # fmt: skip
-    parser.add_argument("--exit-code", type=int, metavar="N",
-                        help="what it ended with, as a shell counts")  # fmt: skip
+    parser.add_argument("--exit-code", type=_exit_code, metavar="N",
+                        help="what it ended with, as a shell counts; -N: signal N ended it")  # fmt: skip
     parser.add_argument("--json", action="store_true",
                         help="a JSON object for each log, each in a line of its own")  # fmt: skip
     parser.add_argument("--root", action="append", default=[], metavar="DIR",
                         help="a content root whose rules count too")  # fmt: skip
+
+
+def _exit_code(text: str) -> int:
+    """An exit code as a shell counts; of -N, as Python and Slurm say it, that of signal N."""
+    code = int(text) if re.fullmatch("-?[0-9]{1,9}", text, re.ASCII) else None
+    if code is None or not -64 <= code <= 255:
+        what = "is no exit code: from 0 to 255, or from -1 to -64 for a signal"
+        raise argparse.ArgumentTypeError(f"{visible(text)} {what}")
+    return code if code >= 0 else 128 - code
 
 
 def run(args: argparse.Namespace) -> int:

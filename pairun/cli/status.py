@@ -45,9 +45,9 @@ def _data(state: JobState) -> dict[str, object]:
 
 
 def _text(state: JobState) -> list[str]:
-    because = f": {state.because}" if state.because else ""
+    because = "; ".join(filter(None, (state.because, _held_up(state))))
     lines = [
-        f"{state.name} in {state.namespace} ({state.engine}) is {state.state}{because}",
+        f"{state.name} in {state.namespace} ({state.engine}) is {state.state}{because and ': '}{because}",
         f"{len(state.instances)} of {state.total} instances have a Pod",
     ]
     if not state.instances:
@@ -59,6 +59,14 @@ def _text(state: JobState) -> list[str]:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
         lines.append("  ".join((*cells, row[-1])).rstrip())
     return lines
+
+
+def _held_up(state: JobState) -> str:
+    """Why a job waits: the first instance that has a reason, as an image that is not there."""
+    if state.state != "waiting":
+        return ""
+    held = (f"{i.label} is {i.phase}: {i.reason}" for i in state.instances if i.reason)
+    return next(held, "")
 
 
 def _row(i: Instance) -> tuple[str, ...]:

@@ -51,6 +51,32 @@ def test_a_pipe_and_json() -> None:
     assert {"schema", "log", "fault", "confidence", "headline", "alternatives"} <= found.keys()
 
 
+@pytest.mark.parametrize(("given", "code"), [("-9", "137"), ("-64", "192"), ("255", "255")])
+def test_a_signal_as_an_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str, code: str
+) -> None:
+    """-N, as Python and Slurm say it, is the death by signal N, which a shell calls 128+N."""
+    log = tmp_path / "a.log"
+    log.touch()
+    told = []
+    for each in (given, code):
+        assert cli.main(["diagnose", "--json", "--exit-code", each, str(log)]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert code in json.dumps(told[0])
+
+
+@pytest.mark.parametrize("given", ["256", "999", "-65", "9.0", "0x9", "\u0669", "\x1b[31m", ""])
+def test_what_is_no_exit_code(capsys: pytest.CaptureFixture[str], given: str) -> None:
+    """A usage error that says what it may be, and nothing is diagnosed."""
+    with pytest.raises(SystemExit) as e:
+        cli.main(["diagnose", f"--exit-code={given}", "none.log"])
+    assert e.value.code == 2
+    told = capsys.readouterr()
+    assert "is no exit code: from 0 to 255, or from -1 to -64 for a signal" in told.err
+    assert "\x1b" not in told.out + told.err
+
+
 def test_several_logs_and_one_that_is_not_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairun.cli import main as cli
 from pairun.engines.completion import RolePolicy
 from pairun.engines.kubernetes import client, podlogs, watching
 from pairun.engines.kubernetes.client import Access, Cluster, Refused, Unreachable, connect
@@ -278,6 +279,31 @@ def test_plain_pods_are_decided_by_their_completion_policy() -> None:
     policies = (RolePolicy("worker", 2, -1, 2),)
     found = JobObjects("mnist", POD, (), policies)
     assert state_of(found, "default", pods).state == "running"
+
+
+STUCK = pod(
+    phase="Pending",
+    conditions=PLACED,
+    initContainerStatuses=[waits("init", "ErrImagePull", "no such image")],
+)
+STARTING = pod(index=1, phase="Pending", conditions=PLACED)
+
+
+@pytest.mark.parametrize("found", [objects("pod"), objects("job", {"spec": {"completions": 2}})])
+def test_a_job_of_which_nothing_runs_waits_and_says_for_what(
+    found: JobObjects, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images that are pulled or not there make no running job; one container that runs does."""
+    state = state_of(found, "d", instances(STARTING, STUCK))
+    monkeypatch.setattr("pairun.cli.status.connect", lambda _: None)
+    monkeypatch.setattr("pairun.cli.status.read_job", lambda *_: state)
+    assert cli.main(["status", "mnist"]) == 0
+    said = capsys.readouterr().out.partition("\n")[0]
+    engine = found.kind.engine
+    why = "worker-0 is stuck: ErrImagePull: no such image"
+    assert said == f"mnist in d ({engine}) is waiting: {why}"
+    begun = pod(index=1, phase="Pending", conditions=PLACED, initContainerStatuses=[runs("init")])
+    assert state_of(found, "d", instances(STUCK, begun)).state == "running"
 
 
 def test_the_first_failure_gives_the_jobs_code() -> None:

@@ -27,6 +27,8 @@ WINDOW_S = 2
 EVENT_CHARS = 500
 NAMED = 3
 """So many instances are named where more of them do the same."""
+NOT_BEGUN = frozenset({"pending", "unschedulable", "starting", "stuck"})
+"""The phases of an instance whose containers do not run."""
 
 
 class Kind(NamedTuple):
@@ -313,7 +315,7 @@ def state_of(found: JobObjects, namespace: str, instances: Sequence[Instance]) -
         state, because = _together([(s, b) for s, b, _ in states])
         if state == "failed":
             because = "; ".join(filter(None, (because, _told(instances))))
-    if state == "waiting" and any(i.phase not in ("pending", "unschedulable") for i in instances):
+    if state == "waiting" and any(i.phase not in NOT_BEGUN for i in instances):
         state = "running"
     first = _first_failure(instances)
     code = 0 if state == "succeeded" else None
