@@ -224,11 +224,13 @@ class Pod:
         name = name or f"{self.name}-worker-0"
         pods = f"/api/v1/namespaces/{self.namespace}/pods"
         container = {"name": "app", "image": "example.com/a/b:1"}
-        made = {
+        made: Object = {
             "metadata": {"name": name, "labels": dict(labels or {})},
-            # A scheduler that does not exist: the Pod stays as it is.
-            "spec": {"schedulerName": "nobody", "containers": [container]},
-        }
+            # A scheduler that does not exist: the Pod stays as it is. The account of a new
+            # namespace has no token yet.
+            "spec": {"schedulerName": "nobody", "automountServiceAccountToken": False,
+                     "containers": [container]},
+        }  # fmt: skip
         end = time.monotonic() + WAIT_S
         while True:
             try:
