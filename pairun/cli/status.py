@@ -45,9 +45,10 @@ def _data(state: JobState) -> dict[str, object]:
 
 
 def _text(state: JobState) -> list[str]:
-    because = "; ".join(filter(None, (state.because, _held_up(state))))
+    reasons = "; ".join(filter(None, (state.because, _held_up(state))))
+    because = f": {reasons}" if reasons else ""
     lines = [
-        f"{state.name} in {state.namespace} ({state.engine}) is {state.state}{because and ': '}{because}",
+        f"{state.name} in {state.namespace} ({state.engine}) is {state.state}{because}",
         f"{len(state.instances)} of {state.total} instances have a Pod",
     ]
     if not state.instances:

@@ -93,7 +93,7 @@ class Table:
         if data.get("schema") != SCHEMA_VERSION:
             raise ValueError("not a table of rules of this version")
         self.exit_codes: Mapping[str, int] = data["exit_codes"]
-        self.rules = {each["id"]: _rule(each) for each in data["rules"]}
+        self.rules = {each["id"]: make_rule(each) for each in data["rules"]}
         self._patterns: list[tuple[Rule, str]] = []
         self._compiled: dict[int, re.Pattern[str]] = {}
         self._by_word: dict[str, list[int]] = {}
@@ -195,7 +195,8 @@ class _Kept:
         yield from self.last or ()
 
 
-def _rule(each: Mapping[str, Any]) -> Rule:
+def make_rule(each: Mapping[str, Any]) -> Rule:
+    """A rule from its entry in a file; what is missing is its class's and its role's."""
     kind = CLASSES[each["class"]]
     return Rule(
         id=each["id"],

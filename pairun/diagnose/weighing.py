@@ -16,7 +16,7 @@ from pairun.diagnose import tracebacks
 from pairun.diagnose.classes import CLASSES, EXIT_CODES, NONE, UNKNOWN
 from pairun.diagnose.facts import Facts, clues
 from pairun.diagnose.lines import HEADER, Line, Log, parse
-from pairun.diagnose.table import Found, Rule, Table
+from pairun.diagnose.table import Found, Rule, Table, make_rule
 
 DEADLINE_S = 2.0
 """How long a diagnosis may take; what was found until then is weighed."""
@@ -31,34 +31,26 @@ _SAME = 24
 _LONG = 80
 _SPARE_S = 1.0
 _NEAR_LINES = 12
-_STOPPED = 70
+_FIRM = 70
+"""From here on a hit says something of other lines, too."""
+
 _SHUTDOWN = 1 << 14
 _TAIL_LINES = 5
 _ECHO_LINES = 40
 _TEXT = 400
 _HEAD = 1 << 16
-_UNCAUGHT = Rule(
-    id="uncaught-exception",
-    klass="user_code_error",
-    role="code",
-    weight=52,
-    fault=CLASSES["user_code_error"].fault,
-    retry=CLASSES["user_code_error"].retry,
-    tell=CLASSES["user_code_error"].advice,
-    headline="",
-    is_warning=False,
+_UNCAUGHT = make_rule(
+    {"id": "uncaught-exception", "class": "user_code_error", "role": "code", "weight": 52}
 )
-
-_INTERRUPTED = Rule(
-    id="keyboard-echo",
-    klass="cancelled_by_user",
-    role="end",
-    weight=70,
-    fault=CLASSES["cancelled_by_user"].fault,
-    retry=CLASSES["cancelled_by_user"].retry,
-    tell=CLASSES["cancelled_by_user"].advice,
-    headline="somebody pressed Ctrl-C",
-    is_warning=True,
+_INTERRUPTED = make_rule(
+    {
+        "id": "keyboard-echo",
+        "class": "cancelled_by_user",
+        "role": "end",
+        "weight": 70,
+        "headline": "somebody pressed Ctrl-C",
+        "warning": True,
+    }
 )
 
 _CODE_ONLY = frozenset(
@@ -277,10 +269,10 @@ def _in_order(hits: list[Hit]) -> list[Hit]:
 
     So does what is missing after it could not be fetched, and a command that the job outlived.
     """
-    ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= _STOPPED]
+    ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= _FIRM]
     stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
     last = max(stops, default=-1)
-    unfetched = [h.line.at for h in hits if h.rule.klass in _KEEPS_AWAY and h.score >= _STOPPED]
+    unfetched = [h.line.at for h in hits if h.rule.klass in _KEEPS_AWAY and h.score >= _FIRM]
     cancels = [hit.line.at for hit in ends if hit.rule.klass == "cancelled_by_user"]
 
     def less(hit: Hit) -> Hit:
@@ -293,7 +285,11 @@ def _in_order(hits: list[Hit]) -> list[Hit]:
             before = unfetched
         came_of_it = any(0 < hit.line.at - at < _SHUTDOWN for at in before)
         # A shell goes on after a command that failed: it was not what the job ended of.
-        lived_on = hit.rule.klass in _OF_COMMANDS and hit.line.at < last
+        lived_on = (
+            hit.rule.klass in _OF_COMMANDS
+            and hit.line.at < last
+            and not _ended_a_program(hit.log, hit.line)
+        )
         return hit._replace(score=hit.score - 25) if came_of_it or lived_on else hit
 
     return [less(hit) for hit in hits]
@@ -382,9 +378,16 @@ def _doubts(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     return doubt
 
 
-def _of_shell(line: Line) -> bool:
-    """Whether conda's own words stand there, which only look like an exception of the job's."""
-    return line.text.startswith(("CommandNotFoundError: ", "CondaError: "))
+def _ended_a_program(log: Log, line: Line) -> bool:
+    """Whether a line is the exception of a program, not what a command of a script said.
+
+    ``python -c`` is such a command, and so is conda, whose words only look like an exception.
+    """
+    frame = tracebacks.place(log, line)
+    if frame is not None:
+        return frame.file != "<string>"
+    of_conda = line.text.startswith(("CommandNotFoundError: ", "CondaError: "))
+    return bool(_RAISED.match(line.text)) and not of_conda
 
 
 class _Surroundings:
@@ -414,12 +417,7 @@ class _Surroundings:
 
     def outlived(self, line: Line) -> int:
         """What to take from a line that ends no traceback for what was printed after it."""
-        frame = tracebacks.place(self._log, line)
-        raised = bool(_RAISED.match(line.text)) and not _of_shell(line)
-        if frame is not None:
-            # `python -c` in a script is one of its commands.
-            raised = frame.file != "<string>"
-        if raised:
+        if _ended_a_program(self._log, line):
             return 0
         after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
         if len(after) < 2:
@@ -578,7 +576,7 @@ def _undecided(
         (headline, advice), shown = unread, ()
     if not trouble:
         shown = ()
-        if hits and hits[0].score >= _STOPPED and facts.exit_code == 0:
+        if hits and hits[0].score >= _FIRM and facts.exit_code == 0:
             # As of `program | tee`: a shell tells of the last command only.
             headline = f"it ended with 0, but says: {_named(hits[0])}"
             advice = "see whether the exit code is that of the program itself (set -o pipefail)"

@@ -136,6 +136,28 @@ def test_what_a_script_only_tried_is_no_failure(table: Table) -> None:
         assert said(text + reports, table).retry is None
 
 
+@pytest.mark.parametrize(
+    "stop",
+    [
+        "run.sh: line 3:    77 Terminated              python train.py",
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***",
+    ],
+)
+@pytest.mark.parametrize(("klass", "exception"), [
+    ("module_not_found", "ModuleNotFoundError: No module named 'apex'"),
+    ("file_not_found", "FileNotFoundError: [Errno 2] No such file or directory: '/data/x'"),
+    ("permission_denied", "PermissionError: [Errno 13] Permission denied: '/data/x'"),
+])  # fmt: skip
+def test_an_exception_that_ended_a_program_was_not_outlived(
+    klass: str, exception: str, stop: str, table: Table
+) -> None:
+    """One rank fails and the others are stopped for it: the exception stays the cause."""
+    expected = {klass, "time_limit"} if "TIME LIMIT" in stop else {klass}
+    found = said(f"{TRACE}{exception}\n{stop}\n", table)
+    assert found.klass in expected
+    assert klass in {found.klass, *(k for k, c in found.alternatives if c >= 0.8)}
+
+
 def test_a_program_that_goes_on_reporting_did_not_end_of_a_file(table: Table) -> None:
     """Nobody is told to correct what the program got over."""
     reports = "".join(f"2024-01-01 10:0{n}:00 INFO runner.py:9 -- round {n}\n" for n in range(5))

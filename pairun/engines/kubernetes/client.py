@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import json
 import logging
+import logging.handlers
 import os
 import re
 import time
@@ -414,12 +415,13 @@ def _enter(config: Any, settings: Any, paths: str, wanted: str | None) -> str:
     read = _read_kubeconfig(config, paths)
     context = _context(read, paths, wanted)
     try:
-        with _overheard() as complaints:
+        with _overheard() as heard:
             config.KubeConfigLoader(
                 config_dict=read, active_context=context["name"], config_base_path=None
             ).load_and_set(settings)
     except Exception as e:  # noqa: BLE001  # whatever the file makes the client stumble over
         raise _unusable(paths, _config_words(e), _SEE) from None
+    complaints = [record.getMessage() for record in heard.buffer]
     if complaints and not (settings.api_key or settings.cert_file or settings.username):
         # The client would go on as nobody.
         words = visible("; ".join(complaints))[:500]
@@ -432,17 +434,16 @@ def _enter(config: Any, settings: Any, paths: str, wanted: str | None) -> str:
 
 
 @contextlib.contextmanager
-def _overheard() -> Iterator[list[str]]:
-    """What the client only logs of a login that failed, as its words."""
-    words: list[str] = []
-    handler = logging.Handler(logging.ERROR)
-    handler.emit = lambda record: words.append(record.getMessage())  # type: ignore[method-assign]
+def _overheard() -> Iterator[logging.handlers.BufferingHandler]:
+    """What the client only logs of a login that failed."""
+    heard = logging.handlers.BufferingHandler(capacity=1000)
+    heard.setLevel(logging.ERROR)
     root = logging.getLogger()
-    root.addHandler(handler)
+    root.addHandler(heard)
     try:
-        yield words
+        yield heard
     finally:
-        root.removeHandler(handler)
+        root.removeHandler(heard)
 
 
 def _read_kubeconfig(config: Any, paths: str) -> Any:
