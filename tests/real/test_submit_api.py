@@ -151,11 +151,14 @@ def test_what_belongs_to_a_framework_goes_with_it(place: Place) -> None:
 
 
 def test_what_cannot_be_made_leaves_nothing(place: Place) -> None:
-    """A service account that is not there: the server's words, and no object is left."""
-    done = place.submit("pod", "--service-account", "nobody")
+    """A Pod that is larger than the namespace allows: the server's words, and no object is left."""
+    limit = {"type": "Container", "max": {"memory": "1Mi"}}
+    path = place.cluster.path("v1", "limitranges")
+    place.cluster.create(path, {"metadata": {"name": "small"}, "spec": {"limits": [limit]}})
+    done = place.submit("pod")
     assert done.returncode == 1
     assert "PR788" in done.stderr
-    assert "nobody" in done.stderr
+    assert "maximum memory usage per Container is 1Mi" in done.stderr
     assert "removed again: Secret mnist-rendezvous, ConfigMap mnist-job" in done.stderr
     assert place.objects() == []
 
