@@ -24,8 +24,8 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import Diagnosis, diagnose
 from pairun.errors import Problems
-from pairun.job.diagnosis import read_rules
 from pairun.playbook.content import Content, built_in_root
+from pairun.playbook.rules import read_rules
 
 _SIZE = 10 * 1024 * 1024
 _BASELINE = "import sys; open(sys.argv[1], 'rb').read().lower().count(b'error')"

@@ -26,9 +26,9 @@ from typing import Any
 
 from benchmarks.measure import ROOT, Row, smallest_ms
 from pairun.errors import Source
-from pairun.job.bundle import find_bundle
-from pairun.job.framework import make_framework, with_statuses
+from pairun.handover.bundle import find_bundle
 from pairun.job.jobfile import read_job
+from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.reading import read_text
 
 GOAL_MS = 300.0

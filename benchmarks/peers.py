@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchmarks import peer_venv
 from benchmarks.measure import Row, smallest_ms
 from benchmarks.tasks import fill, run_tasks
-from pairun.executor.plan import Task
+from pairun.plan import Task
 
 GOALS = {"ansible-core": 50.0, "pyinfra": 3.0}
 """How many times a task of pairun must cost less than one of the peer."""

@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from benchmarks.measure import NotMeasured, Row, smallest_ms
-from pairun.executor.arguments import build
-from pairun.executor.context import HostContext
-from pairun.executor.loading import built_in_folder, load_module
-from pairun.job.tools import copy_tools, find_tools
+from pairun.contract.arguments import build
+from pairun.contract.loading import built_in_folder, load_module
+from pairun.handover.tools import copy_tools, find_tools
+from pairun.host.context import HostContext
 from pairun.module import CheckModule, StateModule
 
 HOSTS = 200

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.measure import ROOT, Row, python, smallest_ms
-from pairun.executor.plan import ModuleFile, Plan, SecretStore, Task, dump_plan
+from pairun.contract.loading import ModuleFile
+from pairun.plan import Plan, SecretStore, Task, dump_plan
 
 GOAL_MS = 3.0
 MAX_GROWTH = 1.25

@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 from benchmarks.measure import ROOT
-from pairun.executor.plan import Plan, SecretStore, Task, dump_plan
+from pairun.plan import Plan, SecretStore, Task, dump_plan
 
 _BUNDLE = ROOT / "build" / "bundle" / "runtime"
 

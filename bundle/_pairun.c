@@ -1,4 +1,4 @@
-/* The system calls that Python's os module lacks. pairun/runtime/system.py is their face. */
+/* The system calls that Python's os module lacks. pairun/base/system.py is their face. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,4 +1,4 @@
-/* Finds secrets in a stream, fast. pairun/redaction.py is its face, and has the same in Python.
+/* Finds secrets in a stream, fast. pairun/secrets/forms.py is its face, and has the same in Python.
  *
  * The search is Wu's and Manber's ("A fast algorithm for multi-pattern searching", 1994): of a
  * window as long as the shortest form, the last two bytes tell how far the window may move on. Where

@@ -13,8 +13,8 @@ def main() -> int:
     argv = sys.argv[1:]
     if not argv:
         # PID 1 lives as long as the job: without what only arguments need.
+        from pairun.base.paths import pai_dir
         from pairun.runtime.main import main as phase
-        from pairun.runtime.paths import pai_dir
 
         return phase(pai_dir())
     if argv == ["--version"]:

@@ -189,7 +189,7 @@ def names_of_runtime_modules(root: str, packages: str) -> list[str]:
     reading, writing = os.pipe()
     if os.fork() == 0:
         sys.path[:0] = [root, packages]
-        from pairun.executor.loading import load_module
+        from pairun.contract.loading import load_module
 
         content = os.path.join(root, "modules")
         found = {f[:-3]: os.path.join(content, f) for f in os.listdir(content) if f.endswith(".py")}

@@ -62,7 +62,7 @@ class Source:
         """A text without what is concealed."""
         if not self._concealed:
             return text
-        from pairun.redaction import Redactor
+        from pairun.secrets.forms import Redactor
 
         return Redactor(self._concealed).text(text)
 

@@ -46,9 +46,11 @@ from typing import (
 
 import attrs
 
-from pairun.rendezvous.ports import PORT_ANNOTATION as PORT_ANNOTATION  # noqa: PLC0414 - offered
-from pairun.rendezvous.ports import hashed_port as hashed_port  # noqa: PLC0414 - to modules
-from pairun.rendezvous.statuses import task_statuses as task_statuses  # noqa: PLC0414 - likewise
+from pairun.kube.ports import PORT_ANNOTATION as PORT_ANNOTATION  # noqa: PLC0414 - offered
+from pairun.kube.ports import hashed_port as hashed_port  # noqa: PLC0414 - to modules
+from pairun.kube.statuses import task_statuses as task_statuses  # noqa: PLC0414 - likewise
+from pairun.secrets.secret import Secret as Secret  # noqa: PLC0414 - offered to modules
+from pairun.secrets.secret import reveal as reveal  # noqa: PLC0414 - likewise
 
 FailureKind = Literal["transient", "timeout", "conflict", "permanent", "internal"]
 Fault = Literal["user", "platform", "unknown"]
@@ -61,33 +63,6 @@ Duration = NewType("Duration", float)
 
 Mode = NewType("Mode", int)
 """File permission bits; written in YAML as quoted octal text (``'0644'``)."""
-
-
-class Secret:
-    """A text that is shown nowhere; `reveal` is the one way to it."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """The text itself, for the one place that needs it."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return "******"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-
-def reveal(value: str | Secret) -> str:
-    """The text of a value that may be secret."""
-    return value.reveal() if isinstance(value, Secret) else value
 
 
 # --- failures ----------------------------------------------------------------------------------

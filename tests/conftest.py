@@ -9,11 +9,15 @@ import signal
 import subprocess
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.podman import Podman
+
+if TYPE_CHECKING:
+    from tests.desk import Desk
 
 # How long an example takes says something of the machine. In CI, hypothesis tries the same examples
 # every time: what it finds elsewhere becomes an example of its own.
@@ -91,3 +95,11 @@ def podman(lab: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) ->
 def image(podman: Podman) -> str:
     """The image that the Dockerfile makes of this checkout."""
     return podman.build()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A desk in a directory of the test's own."""
+    from tests.desk import Desk
+
+    return Desk(tmp_path)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from pairun.base.paths import pai_dir
 from pairun.errors import PairunError, Problem
 from pairun.module import parse_duration
 from pairun.rendezvous.board import MAX_NAME
 from pairun.rendezvous.peers import peers_of
 from pairun.rendezvous.refusals import NotInTime
-from pairun.runtime.paths import pai_dir
 
 LATE = 124
 """The exit code when not all came in time, as timeout(1) has it."""

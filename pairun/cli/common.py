@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import IO
 
 from pairun.errors import Problem, render
-from pairun.redaction import Redactor
 from pairun.report.terminal import Style, visible
+from pairun.secrets.forms import Redactor
 
 
 def print_problems(

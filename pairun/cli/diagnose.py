@@ -15,8 +15,8 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.summary import told
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import PairunError, Problem, Problems
-from pairun.job.diagnosis import read_rules
 from pairun.playbook.content import open_content
+from pairun.playbook.rules import read_rules
 from pairun.report.terminal import Style, visible
 
 SCHEMA = 1

@@ -12,10 +12,10 @@ import attrs
 from pairun.cli.common import print_problems
 from pairun.cli.diff_sides import BUILT_IN, JobSide, loaded, side_of, stacked
 from pairun.errors import PairunError, Problem
-from pairun.redaction import Redactor
 from pairun.report.diff import ProblemDiff, RoleDiff, diff_problems, diff_role
 from pairun.report.diff_text import DiffText, document
 from pairun.report.review import problem_data
+from pairun.secrets.forms import Redactor
 
 SCHEMA = 1
 

@@ -9,18 +9,18 @@ import attrs
 
 from pairun.cli.dry_run import JobReview, review_loaded
 from pairun.errors import PairunError, Problem, Problems
-from pairun.executor.plan import USER_COMMAND
+from pairun.formats.stored import load_input
 from pairun.job.jobfile import read_input
 from pairun.job.planning import RolePlan
-from pairun.job.stored import load_input
 from pairun.module import Phase
+from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.effective import Layers
 from pairun.playbook.names import FOLDERS, PLAYBOOK_FILES
-from pairun.redaction import Redactor
 from pairun.report.diff import RoleSide, TaskSide
 from pairun.report.diff_values import Value, grace, task_values
 from pairun.report.review import Reviewed
+from pairun.secrets.forms import Redactor
 
 BUILT_IN = "built-in"
 

@@ -8,13 +8,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pairun.contract.arguments import arguments, arguments_schema, type_name
 from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.errors import CATALOGUE, PairunError, Problems
-from pairun.executor.arguments import arguments, arguments_schema, type_name
-from pairun.job.diagnosis import Rules, read_rules
 from pairun.module import CheckModule, Module, format_duration
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import KEYWORDS, Keyword
+from pairun.playbook.rules import Rules, read_rules
 from pairun.playbook.specs import check_spec
 
 

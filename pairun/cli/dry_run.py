@@ -12,13 +12,12 @@ from typing import Any
 import attrs
 
 import pairun
+from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.cli.common import print_problems
 from pairun.cli.settings import NO_SETTINGS, Settings, read_settings
+from pairun.contract.arguments import arguments
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean, nearest
-from pairun.executor.arguments import arguments
-from pairun.executor.context import ProbeContext, ReviewContext
-from pairun.executor.plainsecrets import logins, with_secrets
-from pairun.executor.plan import USER_COMMAND
+from pairun.host.context import ProbeContext, ReviewContext
 from pairun.job.gracewarnings import grace_warnings
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
@@ -29,10 +28,11 @@ from pairun.job.planning import (
     plan_role,
     secrets_of,
 )
-from pairun.job.platform import platform_environment
 from pairun.job.templates import user_command
 from pairun.job.warnings import job_warnings
 from pairun.module import Phase
+from pairun.openpai.platform import platform_environment
+from pairun.plan import USER_COMMAND
 from pairun.playbook.compiling import history, place_of
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.drafts import TaskDraft
@@ -41,10 +41,10 @@ from pairun.playbook.keywords import keywords_of
 from pairun.playbook.reading import Node, decode, load_bytes
 from pairun.playbook.specs import PHASES
 from pairun.playbook.views import Partial, Unknown
-from pairun.redaction import Redactor
 from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase, shown_data
 from pairun.report.review_text import ReviewText, summary
-from pairun.runtime.paths import DEFAULT_PAI_DIR
+from pairun.secrets.forms import Redactor
+from pairun.secrets.shapes import logins, with_secrets
 
 RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
 USER_EXTENSION = Unknown("the user's extension, which is mounted into the Pod", optional=True)
@@ -173,7 +173,7 @@ def review_pod(path: str | None, layers: Layers, user: str, settings: Settings) 
     Raises:
         PairunError: the file cannot be read.
     """
-    from pairun.job.plainpod import no_commands, read_plain_job, without_server_warnings
+    from pairun.init.plainpod import no_commands, read_plain_job, without_server_warnings
 
     source = no_commands() if path is None else decode(load_bytes(path), path, "job")
     job, problems = read_plain_job(source, user=user)
@@ -271,7 +271,7 @@ def _plan(layers: Layers, job: Job, role: Role, settings: Settings, problems: Pr
     init_env: dict[str, str] = {}
     engine = None
     if settings.plain:
-        from pairun.job.podinput import engine_layer
+        from pairun.init.podinput import engine_layer
 
         engine = engine_layer("plain_pod.yaml", "a plain Pod")
     else:

@@ -13,10 +13,10 @@ from pairun.diagnose.classes import CLASSES, EXIT_CODES
 from pairun.diagnose.table import WEIGHTS
 from pairun.diagnose.weighing import ADVISED, CERTAIN
 from pairun.errors import PairunError, Problem, Problems
-from pairun.job.diagnosis import Rules, read_rules
-from pairun.job.goregex import from_go
-from pairun.job.readyrules import made_rules
+from pairun.formats.goregex import from_go
+from pairun.init.readyrules import made_rules
 from pairun.playbook.content import open_content
+from pairun.playbook.rules import Rules, read_rules
 
 RULES = "rules"
 """What is no table of exit codes."""

@@ -10,41 +10,41 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pairun.base.paths import DEFAULT_PAI_DIR, DIAGNOSIS_FILE, journal_file, pai_dir
 from pairun.cli.common import print_problems
-from pairun.cli.initlog import run_under_log
+from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError, Problem, Problems
-from pairun.executor.loading import plan_loader
 from pairun.executor.phase import PhaseEvents, with_grace
-from pairun.executor.plan import Late, Plan
 from pairun.executor.run import Executor, PhaseOutcome
-from pairun.job.cluster import Cluster
-from pairun.job.meeting import Meeting
-from pairun.job.planning import (
-    CLUSTER_UNKNOWN,
-    RolePlan,
-    cluster_facts,
-    plan_role,
-    secrets_of,
-)
-from pairun.job.podconfig import EXIT_SPEC, with_config_dir
-from pairun.job.podinput import (
+from pairun.handover.volume import Volume
+from pairun.init.log import run_under_log
+from pairun.init.meeting import Meeting
+from pairun.init.podconfig import EXIT_SPEC, with_config_dir
+from pairun.init.podinput import (
     PodInput,
     has_cluster,
     read_cluster,
     read_pod_input,
     with_layer,
 )
-from pairun.job.volume import Volume
+from pairun.job.planning import (
+    CLUSTER_UNKNOWN,
+    RolePlan,
+    plan_role,
+    secrets_of,
+)
+from pairun.kube.cluster import Cluster
 from pairun.module import Failure, Secret
+from pairun.openpai.environment import cluster_facts
+from pairun.plan import Late, Plan
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import read_file
 from pairun.playbook.template import resolve
 from pairun.playbook.views import Unknown
-from pairun.redaction import Redactor
 from pairun.report.console import Console
 from pairun.runtime.exitspec import EXIT_SPEC_FILE
-from pairun.runtime.paths import DEFAULT_PAI_DIR, DIAGNOSIS_FILE, journal_file, pai_dir
+from pairun.secrets.forms import Redactor
 
 if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers
@@ -151,7 +151,7 @@ class InitPhase:
             self._pod.job,
             self._pod.role,
             env={"init": self.env, "runtime": RUNTIME_ENV},
-            cluster=self._cluster or CLUSTER_UNKNOWN,
+            cluster=cluster_facts(self._cluster) if self._cluster else CLUSTER_UNKNOWN,
             init_plugins=self._pod.init_plugins,
             engine=with_layer(read_file(layer, "engine") if layer else None, self._pod.engine),
             user_extension=self._pod.user_extension,
@@ -208,7 +208,7 @@ class InitPhase:
 
     def _add_rules(self, volume: Volume) -> None:
         """Leave the rules that say why a command died."""
-        from pairun.job.readyrules import ready_rules
+        from pairun.init.readyrules import ready_rules
 
         problems = Problems()
         volume.add(DIAGNOSIS_FILE, ready_rules(self.layers.content, self.env, problems))
@@ -217,7 +217,7 @@ class InitPhase:
     def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
         return Executor(
             plan,
-            load=plan_loader(plan),
+            load=plan_loader(plan.modules),
             resolve=self._resolve,
             emit=events.emit,
             redactor=self._redactor,

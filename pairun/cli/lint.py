@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from pairun.cli.common import print_problems
+from pairun.contract.imports import foreign_imports
+from pairun.contract.loading import load_module
 from pairun.errors import PairunError, Place, Problem, Problems
-from pairun.executor.imports import foreign_imports
-from pairun.executor.loading import load_module
-from pairun.job.diagnosis import check_rules
+from pairun.formats.stored import framework_in, load_input
 from pairun.job.jobfile import read_input
-from pairun.job.stored import framework_in, load_input
 from pairun.module import Phase
 from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import open_content
@@ -28,10 +27,11 @@ from pairun.playbook.patches import Patcher
 from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
 from pairun.playbook.policy_names import unknown_names
 from pairun.playbook.reading import Node, decode, load_bytes, read_text
+from pairun.playbook.rules import check_rules
 from pairun.playbook.specs import PHASES, check_spec
 from pairun.playbook.tasks import check_task, check_tasks
-from pairun.redaction import Redactor
 from pairun.report.review import problem_data
+from pairun.secrets.forms import Redactor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

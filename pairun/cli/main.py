@@ -195,7 +195,7 @@ def version() -> str:
     """The version, the digest of every content root, and what the image's bundle is made of."""
     import os
 
-    from pairun.job.bundle import IN_THE_IMAGE, versions_in
+    from pairun.handover.bundle import IN_THE_IMAGE, versions_in
     from pairun.playbook.content import open_content
 
     roots = open_content([], os.environ).roots

@@ -31,7 +31,7 @@ from pairun.job.model import Job
 from pairun.job.writing import as_yaml
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
-from pairun.redaction import Redactor
+from pairun.secrets.forms import Redactor
 
 IMAGE = "PAIRUN_IMAGE"
 KEY_BYTES = 32

@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 
+from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.rendezvous.peers import read_key
 from pairun.rendezvous.place import read_place
 from pairun.rendezvous.server import Server
-from pairun.runtime.paths import STATE_FILE, runtime_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,15 +25,15 @@ from pairun.errors import PairunError, Problem, Problems, did_you_mean
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
 from pairun.job.planning import plan_role, secrets_of
-from pairun.job.platform import platform_environment
 from pairun.module import parse_duration
+from pairun.openpai.platform import platform_environment
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import read_file
 from pairun.playbook.views import Unknown
-from pairun.redaction import Redactor
 from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
+from pairun.secrets.forms import Redactor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from pairun.base.paths import pai_dir
 from pairun.runtime.main import main
-from pairun.runtime.paths import pai_dir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,14 +24,14 @@ def _review(root: str) -> int:
     import sys
 
     from pairun.cli.tasks import read_plan
-    from pairun.executor.context import ProbeContext
-    from pairun.executor.loading import plan_loader
+    from pairun.contract.loading import plan_loader
+    from pairun.host.context import ProbeContext
     from pairun.report.review import review_plan
     from pairun.report.review_text import ReviewText, summary
 
     plan, redactor = read_plan(root)
     context = ProbeContext(env=dict(os.environ), pai_dir=root)
-    tasks = review_plan(plan, plan_loader(plan), context)
+    tasks = review_plan(plan, plan_loader(plan.modules), context)
     text = ReviewText(sys.stdout, redactor)
     text.phase("runtime", tasks)
     text.line(summary({"runtime": tasks}))

@@ -7,8 +7,8 @@ import json
 import os
 from typing import Any
 
-from pairun.executor.arguments import arguments_schema
-from pairun.job.protocol import SCHEMA as JOB_SCHEMA
+from pairun.contract.arguments import arguments_schema
+from pairun.formats.protocol import SCHEMA as JOB_SCHEMA
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import layer_schema
 from pairun.playbook.keywords import playbook_schema

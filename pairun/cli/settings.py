@@ -6,12 +6,12 @@ import os
 
 import attrs
 
+from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problem, Problems
 from pairun.module import Phase
 from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.specs import PHASES
 from pairun.playbook.texts import decode, load_bytes
-from pairun.runtime.paths import DEFAULT_PAI_DIR
 
 
 @attrs.frozen(kw_only=True)
@@ -40,14 +40,14 @@ def read_settings(path: str | None) -> Settings:
     Raises:
         PairunError: it cannot be read, or is not valid.
     """
-    from pairun.job.podconfig import PodConfig
+    from pairun.init.podconfig import PodConfig
 
     problems = Problems()
     config = PodConfig(env=os.environ, pai_dir=DEFAULT_PAI_DIR, problems=problems)
     source = config.init() if path is None else decode(load_bytes(path), path, "cluster")
     if source is None:
         return NO_SETTINGS
-    from pairun.job.initconfig import read_init_config
+    from pairun.init.initconfig import read_init_config
 
     listed = read_init_config(source, config.init_dir(), problems)
     problems.raise_errors()

@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pairun.base.paths import pai_dir
 from pairun.diagnose.summary import is_consequence
 from pairun.diagnose.weighing import Diagnosis
 from pairun.runtime.exitsummary import Question, work_out
-from pairun.runtime.paths import pai_dir
 
 if TYPE_CHECKING:
     from pairun.rendezvous.facts import Facts

@@ -12,16 +12,15 @@ from typing import Any
 
 import attrs
 
+from pairun.base.paths import journal_file, runtime_file
+from pairun.base.signals import block_stop_signals
+from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError, Problem
-from pairun.executor.loading import plan_loader
-from pairun.executor.peers import Peers
 from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
-from pairun.executor.plan import USER_COMMAND, Late, Plan, Task, load_plan
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
-from pairun.executor.signals import block_stop_signals
-from pairun.redaction import Redactor
+from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task, load_plan
 from pairun.report.console import Console
-from pairun.runtime.paths import journal_file, runtime_file
+from pairun.secrets.forms import Redactor
 
 ANSWER_S = 0.05
 """What is kept of the handlers' time for telling PID 1 how they ended."""
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
     executor = Executor(
         attrs.evolve(with_grace(plan, env), steps=steps),
-        load=plan_loader(plan),
+        load=plan_loader(plan.modules),
         resolve=resolve_late,
         emit=emit,
         redactor=redactor,

@@ -12,11 +12,11 @@ import os
 import signal
 import sys
 
+from pairun.base.grace import Grace
+from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.system import end_with_parent
 from pairun.engines.kernel import bind, mount_new, separate
-from pairun.runtime.grace import Grace
-from pairun.runtime.paths import DEFAULT_PAI_DIR
 from pairun.runtime.supervisor import Supervisor, block_signals
-from pairun.runtime.system import end_with_parent
 
 
 def main(who: str, volume: str, scratch: str, how: str, command: list[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import attrs
 
-from pairun.runtime.system import end_with_parent
+from pairun.base.system import end_with_parent
 
 PROBE_S = 20.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from pairun.runtime.system import MS_BIND, mount
+from pairun.base.system import MS_BIND, mount
 
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from pairun.base.grace import VARIABLE as GRACE_VARIABLE
+from pairun.base.paths import KEY_FILE
 from pairun.engines.completion import Decision, Ended, RolePolicy, decide
 from pairun.engines.instance import Instance, PhaseName
 from pairun.engines.isolation import Isolation, find_isolation
@@ -19,13 +21,11 @@ from pairun.engines.output import InstanceOutput, Screen
 from pairun.engines.ports import PodUids
 from pairun.engines.wakeup import Wakeup
 from pairun.engines.workdir import GANG, TRIAL, WorkDir
-from pairun.job.framework import make_framework, with_statuses
 from pairun.job.model import Job, Role
 from pairun.job.planning import secrets_of
-from pairun.job.platform import platform_environment
-from pairun.redaction import Redactor
-from pairun.runtime.grace import VARIABLE as GRACE_VARIABLE
-from pairun.runtime.paths import KEY_FILE
+from pairun.openpai.framework import make_framework, with_statuses
+from pairun.openpai.platform import platform_environment
+from pairun.secrets.forms import Redactor
 
 LAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_layer.yaml")
 """What this engine changes in the playbooks."""

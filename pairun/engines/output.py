@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from pairun.redaction import RedactedStream, Redactor
+from pairun.secrets.forms import RedactedStream, Redactor
 
 MAX_LINE = 64 * 1024
 _COLORS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable
 
 from pairun.errors import PairunError, Problem
-from pairun.job.cluster import PortPlan
 from pairun.job.model import Role
-from pairun.job.pod import port_annotation
-from pairun.rendezvous.ports import DEFAULT_RANGE
+from pairun.kube.cluster import PortPlan
+from pairun.kube.ports import DEFAULT_RANGE
+from pairun.openpai.pod import port_annotation
 
 TRIES = 1000
 

@@ -16,8 +16,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pairun.executor.context import HostContext
-from pairun.executor.signals import fork_program
+from pairun.base.processes import processes
+from pairun.base.signals import fork_program
+from pairun.host.context import HostContext
 from pairun.module import (
     CheckModule,
     Failure,
@@ -29,7 +30,6 @@ from pairun.module import (
     StateModule,
     format_duration,
 )
-from pairun.runtime.processes import processes
 
 Report = dict[str, Any]
 """What an attempt says: ``outcome`` (ok, changed, skipped, failed) and what belongs to it."""

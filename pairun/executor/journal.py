@@ -32,7 +32,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pairun.runtime.journal import SCHEMA, Journal
+from pairun.base.journal import SCHEMA, Journal
 
 __all__ = ["SCHEMA", "Emit", "Journal", "Record", "read_journal"]
 

@@ -6,7 +6,7 @@ import collections
 import os
 
 from pairun.executor.journal import Emit
-from pairun.redaction import Redactor
+from pairun.secrets.forms import Redactor
 
 TAIL_LINES = 20
 MAX_LINE_BYTES = 16_384

@@ -7,48 +7,17 @@ not hold up ten thousand.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from pairun.executor.plan import RunOn
 from pairun.module import CheckModule, Context, Result, Transient
-from pairun.redaction import Redactor
+from pairun.plan import Peers, PeerVerdict
+from pairun.secrets.forms import Redactor
 
 VERDICT_S = 600.0
 """How long a verdict is waited for where the task has no deadline."""
 
 TELL_S = 5.0
 """How long an instance tries to tell its verdict."""
-
-Verdict = Mapping[str, Any]
-"""What a task came to: ``outcome``, ``message``, ``values``, ``by``; of a failure also its kind."""
-
-
-class Peers(Protocol):
-    """The other instances of the job, as far as tasks need them."""
-
-    @property
-    def name(self) -> str:
-        """Of this instance, for people: its role and number."""
-
-    def first(self, run_on: RunOn) -> str | None:
-        """Who runs a task for others: the name of another instance, or None when it is this one."""
-
-    def topic(self, run_on: RunOn, task: str) -> str:
-        """The name under which the verdict of a task is told."""
-
-    def take(self, topic: str, timeout_s: float) -> Verdict:
-        """Wait for a verdict.
-
-        Raises:
-            Failure: it did not come in time, or cannot come.
-        """
-
-    def give(self, topic: str, verdict: Verdict, timeout_s: float) -> None:
-        """Tell a verdict, in place of an earlier one.
-
-        Raises:
-            Failure: it cannot be told.
-        """
 
 
 class Awaiting(CheckModule):
@@ -80,7 +49,7 @@ class Telling(CheckModule):
         verdict: what to tell.
     """
 
-    def __init__(self, peers: Peers, topic: str, verdict: Verdict) -> None:
+    def __init__(self, peers: Peers, topic: str, verdict: PeerVerdict) -> None:
         self._peers, self._topic, self._verdict = peers, topic, verdict
 
     def check(self, ctx: Context) -> None:
@@ -88,14 +57,14 @@ class Telling(CheckModule):
         self._peers.give(self._topic, self._verdict, TELL_S)
 
 
-def verdict_of(outcome: str, report: Mapping[str, Any], by: str, redactor: Redactor) -> Verdict:
+def verdict_of(outcome: str, report: Mapping[str, Any], by: str, redactor: Redactor) -> PeerVerdict:
     """What others may know of a task's end: no secret, no exported variable."""
     kept = ("kind", "fault", "message", "hint", "values")
     said = {name: _masked(report[name], redactor) for name in kept if report.get(name) is not None}
     return {"outcome": outcome, "by": by, **said}
 
 
-def adopted(verdict: Verdict) -> dict[str, Any]:
+def adopted(verdict: PeerVerdict) -> dict[str, Any]:
     """The report of a task that another instance ran."""
     did = verdict["outcome"]
     failed = did in ("failed", "ignored")

@@ -10,13 +10,13 @@ from typing import Any
 
 import attrs
 
+from pairun.base.grace import VARIABLE, parse_grace
+from pairun.base.signals import block_stop_signals
 from pairun.executor.journal import Emit, Journal
 from pairun.executor.output import OutputLines
-from pairun.executor.plan import Plan
 from pairun.executor.run import PhaseOutcome
-from pairun.executor.signals import block_stop_signals
-from pairun.redaction import Redactor
-from pairun.runtime.grace import VARIABLE, parse_grace
+from pairun.plan import Plan
+from pairun.secrets.forms import Redactor
 
 
 def with_grace(plan: Plan, env: Mapping[str, str]) -> Plan:

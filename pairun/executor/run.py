@@ -17,8 +17,9 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from pairun.base.signals import STOP_SIGNALS, Signals
+from pairun.contract.arguments import build
 from pairun.errors import PairunError, Problem
-from pairun.executor.arguments import build
 from pairun.executor.attempt import TERM_WAIT_S, Attempt, Progress, Report, internal, trace_of
 from pairun.executor.journal import Emit
 from pairun.executor.output import OutputLines
@@ -26,15 +27,13 @@ from pairun.executor.peers import (
     TELL_S,
     VERDICT_S,
     Awaiting,
-    Peers,
     Telling,
     adopted,
     verdict_of,
 )
-from pairun.executor.plan import Event, Group, Late, Plan, Task
-from pairun.executor.signals import STOP_SIGNALS, Signals
 from pairun.module import FailureKind, Module, Secret, format_duration
-from pairun.redaction import Redactor
+from pairun.plan import Event, Group, Late, Peers, Plan, Task
+from pairun.secrets.forms import Redactor
 
 MAX_DELAY_S = 300.0
 MAX_RETRY_AFTER_S = 3600.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pairun.errors import Place, Problems, did_you_mean
-from pairun.executor.plan import FailurePolicy
 from pairun.job.callbacks import check_callbacks
 from pairun.job.model import RUNTIME_PLUGIN, PluginEntry, Prerequisite
-from pairun.job.nodes import elements, text
+from pairun.plan import FailurePolicy
+from pairun.playbook.nodes import elements, text
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
 

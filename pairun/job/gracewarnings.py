@@ -6,14 +6,14 @@ import re
 import signal
 from collections.abc import Iterator
 
+from pairun.base.forwarding import LATEST_STEP, Forwarding, read_forwarding
+from pairun.base.grace import Grace
 from pairun.errors import Place, Problem
-from pairun.executor.plan import USER_COMMAND, Late, Plan, Task
 from pairun.job.planning import RolePlan
 from pairun.job.templates import command_nodes, user_command
 from pairun.module import format_duration
+from pairun.plan import USER_COMMAND, Late, Plan, Task
 from pairun.playbook.drafts import Draft
-from pairun.runtime.forwarding import LATEST_STEP, Forwarding, read_forwarding
-from pairun.runtime.grace import Grace
 
 TORCHRUN_S = 30.0
 """What torchrun gives its workers between TERM and KILL; it cannot be told another time."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pairun.errors import Problems, did_you_mean, nearest
-from pairun.job.nodes import elements
-from pairun.job.protocol import SCHEMA
+from pairun.formats.protocol import SCHEMA
+from pairun.playbook.nodes import elements
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
+from pairun.secrets.forms import MASK
 
 _LOGIN = ("username", "password", "registryuri")
 _SECRETS = "secrets"
+_BLOCK = re.compile(r"(^secrets:)[\s\S]*?(^[A-Za-z0-9_])", re.MULTILINE)
 
 
 def hide_secrets(node: Node) -> None:
@@ -73,3 +76,12 @@ def check_logins(node: Node, problems: Problems) -> None:
                     field.key or field.place,
                     did_you_mean(key, _LOGIN),
                 )
+
+
+def mask_secrets(text: str) -> str:
+    """A job's text as OpenPAI's REST server stores it.
+
+    Only a block that begins with ``secrets:`` in the first column is masked, up to the next line
+    that begins with a word; in JSON, secrets stay readable.
+    """
+    return _BLOCK.sub(rf'\1 "{MASK}"\n\2', text + "\nZ", count=1)[:-2]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from pairun.executor.plan import FailurePolicy
+from pairun.plan import FailurePolicy
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
 

@@ -8,14 +8,12 @@ from typing import Any
 import attrs
 
 from pairun.errors import Problems
-from pairun.executor.plan import Plan
-from pairun.job.cluster import Cluster, cluster_summary
 from pairun.job.context import job_context
-from pairun.job.environment import runtime_environment
 from pairun.job.expressions import expression_parameters, expression_secrets
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
 from pairun.module import Phase, Secret
+from pairun.plan import Plan
 from pairun.playbook.compiling import Facts, compile_phase
 from pairun.playbook.effective import Effective, Layers
 from pairun.playbook.initplugins import InitPlugins
@@ -23,7 +21,7 @@ from pairun.playbook.inputs import PluginUse
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
 from pairun.playbook.views import Unknown
-from pairun.redaction import Redactor
+from pairun.secrets.forms import Redactor
 
 _FACTS = frozenset({"environment", "summary", "own", "roles"})
 CLUSTER_UNKNOWN = Unknown("the addresses of the peers", _FACTS)
@@ -55,7 +53,7 @@ def plan_role(
     role: Role,
     *,
     env: Mapping[Phase, Any],
-    cluster: Cluster | Unknown = CLUSTER_UNKNOWN,
+    cluster: Mapping[str, Any] | Unknown = CLUSTER_UNKNOWN,
     init_plugins: InitPlugins | None = None,
     engine: Node | None = None,
     user_extension: Any = None,
@@ -70,7 +68,7 @@ def plan_role(
         job: the job.
         role: the role.
         env: environment of each phase: a mapping, or what is not known of it.
-        cluster: peers and ports, once they are known.
+        cluster: what expressions see under that name, once peers and ports are known.
         init_plugins: what the cluster lists in place of the init playbook's tasks.
         engine: operations of the engine.
         user_extension: what plugin specs see under that name.
@@ -91,7 +89,7 @@ def plan_role(
     facts = Facts(
         job=job_context(job, role, command=command),
         parameters=expression_parameters(job),
-        cluster=cluster if isinstance(cluster, Unknown) else cluster_facts(cluster),
+        cluster=cluster,
         env=env,
         secrets=expression_secrets(job),
         redactor=Redactor(secrets_of(job)),
@@ -102,21 +100,6 @@ def plan_role(
         phase: compile_phase(effective, phase, layers.content, facts, problems) for phase in phases
     }
     return RolePlan(job=job, role=role, uses=tuple(uses), effective=effective, plans=plans)
-
-
-def cluster_facts(cluster: Cluster) -> dict[str, Any]:
-    """What expressions see as ``cluster`` once every peer has an address."""
-    summary = cluster_summary(cluster)
-    own_instances: list[dict[str, Any]] = next(
-        (r["instances"] for r in summary["roles"] if r["fc_name"] == cluster.own_role), []
-    )
-    own: dict[str, Any] = next((i for i in own_instances if i["index"] == cluster.own_index), {})
-    return {
-        "environment": [list(pair) for pair in runtime_environment(cluster)],
-        "summary": summary,
-        "own": {**summary["own"], "host_ip": own.get("host_ip"), "ports": own.get("ports", {})},
-        "roles": summary["roles"],
-    }
 
 
 def secrets_of(job: Job) -> list[str]:

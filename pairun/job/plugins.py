@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pairun.errors import Problem, Problems
-from pairun.executor.plan import FailurePolicy
 from pairun.job.model import Job, Prerequisite, Role
 from pairun.job.parameters import Scope, render_parameters, role_scope
+from pairun.plan import FailurePolicy
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.reading import Node, node_of
 

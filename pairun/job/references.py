@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pairun.errors import Problems, did_you_mean
 from pairun.job.model import Prerequisite, fc_name
-from pairun.job.nodes import elements, entries
+from pairun.playbook.nodes import elements, entries
 from pairun.playbook.reading import Node
 
 REFERENCES = {

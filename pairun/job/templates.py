@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.errors import Place, Problems
-from pairun.job import mustache
+from pairun.formats import mustache
 from pairun.job.model import Job, Prerequisite, Role
-from pairun.job.nodes import elements, entries
 from pairun.module import Secret
+from pairun.playbook.nodes import elements, entries
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
 

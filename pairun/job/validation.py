@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pairun.errors import Place, Problems, did_you_mean
-from pairun.job.protocol import SCHEMA, Schema
+from pairun.formats.protocol import SCHEMA, Schema
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import Timestamp, js_text
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from pairun.errors import Place, Problem, Problems, nearest
-from pairun.job.framework import mask_secrets
+from pairun.job.hiding import mask_secrets
 from pairun.job.model import Job, Role
 from pairun.job.templates import command_nodes, unresolved_tags, user_command
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
-from pairun.redaction import MIN_BYTES
+from pairun.secrets.forms import MIN_BYTES
 
 
 def job_warnings(job: Job) -> Problems:

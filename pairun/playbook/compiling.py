@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 
 import pairun
+from pairun.contract.arguments import arguments, may_be_secret
+from pairun.contract.mistakes import argument_problems
 from pairun.errors import PairunError, Place, Problems
-from pairun.executor.arguments import arguments, may_be_secret
-from pairun.executor.contract import argument_problems
-from pairun.executor.plainsecrets import with_secrets
-from pairun.executor.plan import (
+from pairun.module import Phase, Secret, parse_duration
+from pairun.plan import (
     DEFAULT_DELAY_S,
     DEFAULT_GRACE_S,
     DEFAULT_RETRY_ON,
@@ -25,7 +25,6 @@ from pairun.executor.plan import (
     Step,
     Task,
 )
-from pairun.module import Phase, Secret, parse_duration
 from pairun.playbook.checking import Ids, shown, violations
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task
@@ -35,7 +34,8 @@ from pairun.playbook.policy import Policy
 from pairun.playbook.reading import Node
 from pairun.playbook.template import Scope, condition, is_template, render
 from pairun.playbook.views import Unknown
-from pairun.redaction import MASK, Redactor
+from pairun.secrets.forms import MASK, Redactor
+from pairun.secrets.shapes import with_secrets
 
 _IDS = Ids("PR201", "PR204", "PR205")
 _MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_codes")

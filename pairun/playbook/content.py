@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from pairun.contract.loading import ModuleFile, built_in_folder, load_module
 from pairun.errors import PairunError, Problem, Problems
-from pairun.executor.loading import built_in_folder, load_module
-from pairun.executor.plan import ModuleFile
 from pairun.module import Module
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.names import FOLDERS, PLAYBOOK_FILES, unread

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from pairun.errors import Place, Problems
-from pairun.executor.plan import USER_COMMAND
 from pairun.module import Phase
+from pairun.plan import USER_COMMAND
 from pairun.playbook.keywords import keywords_of
 from pairun.playbook.reading import Node
 

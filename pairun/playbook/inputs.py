@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from pairun.errors import Place
-from pairun.executor.plan import FailurePolicy
+from pairun.plan import FailurePolicy
 from pairun.playbook.reading import Node
 
 

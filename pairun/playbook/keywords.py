@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import attrs
 
-from pairun.executor.plan import EVENTS, RUN_ON
 from pairun.module import FAILURE_KINDS
+from pairun.plan import EVENTS, RUN_ON
 
 Where = Literal["playbook", "task", "handler", "group", "operation"]
 

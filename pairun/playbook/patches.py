@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from pairun.errors import Place, Problems, did_you_mean
-from pairun.executor.plan import USER_COMMAND
+from pairun.plan import USER_COMMAND
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, merged
 from pairun.playbook.keywords import OPERATIONS, keywords_of
 from pairun.playbook.policy import Policy

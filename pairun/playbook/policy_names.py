@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pairun.contract.arguments import arguments
 from pairun.errors import PairunError, Problem, did_you_mean, nearest
-from pairun.executor.arguments import arguments
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import keywords_of
 from pairun.playbook.reading import Node

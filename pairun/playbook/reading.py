@@ -27,9 +27,9 @@ from yaml.events import (
 )
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source
-from pairun.executor.plainsecrets import plain_secrets
 from pairun.playbook.scalars import RESOLVE, Dialect, Scalar, Timestamp, js_text
 from pairun.playbook.texts import MAX_BYTES, decode, load_bytes
+from pairun.secrets.shapes import plain_secrets
 
 __all__ = ["MAX_BYTES", "Node", "decode", "load_bytes", "node_of", "read_file", "read_text"]
 

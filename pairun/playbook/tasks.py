@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pairun.contract.mistakes import argument_problems
 from pairun.errors import PairunError, Problems
-from pairun.executor.contract import argument_problems
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import TaskDraft, draft_task
 from pairun.playbook.reading import Node

@@ -24,8 +24,8 @@ from jinja2 import nodes as ast
 from jinja2.meta import find_undeclared_variables
 
 from pairun.errors import PairunError, Place, Problem, did_you_mean
-from pairun.executor.plan import Late
 from pairun.module import Secret
+from pairun.plan import Late
 from pairun.playbook.sandbox import ENVIRONMENT, UndefinedName
 from pairun.playbook.views import (
     MAX_TEXT,

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from jinja2 import Undefined
 
-from pairun.executor.plan import Late
 from pairun.module import Secret
+from pairun.plan import Late
 
 MAX_TEXT = 1_000_000
 MAX_RANGE = 10_000

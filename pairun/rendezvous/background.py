@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from pairun.errors import PairunError
-from pairun.executor.apiserver import ApiServer
 from pairun.module import Failure, Gathering, Peer
+from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import LeaderPod, NotAllowed
 from pairun.rendezvous.loop import close_quietly

@@ -8,9 +8,9 @@ import time
 import urllib.parse
 from typing import Any
 
-from pairun.executor.apiserver import Answer, ApiServer, Refused
+from pairun.kube.ports import PORT_ANNOTATION, rendezvous_port
 from pairun.module import TimedOut, Transient
-from pairun.rendezvous.ports import PORT_ANNOTATION, rendezvous_port
+from pairun.net.apiserver import Answer, ApiServer, Refused
 from pairun.rendezvous.roster import Address
 
 _READ_S = 10.0

@@ -8,17 +8,16 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from pairun.base.paths import KEY_FILE
 from pairun.errors import PairunError
 from pairun.module import Transient
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.place import Place, read_place
 from pairun.rendezvous.refusals import NoKey
 from pairun.rendezvous.roster import JobKey
-from pairun.runtime.paths import KEY_FILE
 
 if TYPE_CHECKING:
-    from pairun.executor.peers import Verdict
-    from pairun.executor.plan import RunOn
+    from pairun.plan import PeerVerdict, RunOn
 
 GONE_S = 60.0
 """After so many seconds without reaching the leader, an instance runs a task itself."""
@@ -53,7 +52,7 @@ def job_key(env: Mapping[str, str]) -> JobKey:
 
 
 class JobPeers(NamedTuple):
-    """The instances of the job that this one belongs to; see `pairun.executor.peers.Peers`.
+    """The instances of the job that this one belongs to; see `pairun.plan.Peers`.
 
     Attributes:
         place: where they meet.
@@ -82,7 +81,7 @@ class JobPeers(NamedTuple):
         role = f" {self.place.gang.place(self.place.rank)[0]}" if run_on == "first_of_role" else ""
         return f"task {self.phase} {task}{role}"
 
-    def take(self, topic: str, timeout_s: float) -> Verdict:
+    def take(self, topic: str, timeout_s: float) -> PeerVerdict:
         """Wait for a verdict.
 
         Raises:
@@ -96,7 +95,7 @@ class JobPeers(NamedTuple):
             raise Transient("what was told is no verdict", fault="platform")
         return verdict
 
-    def give(self, topic: str, verdict: Verdict, timeout_s: float) -> None:
+    def give(self, topic: str, verdict: PeerVerdict, timeout_s: float) -> None:
         """Tell a verdict, in place of an earlier one.
 
         Raises:

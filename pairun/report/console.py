@@ -7,8 +7,8 @@ import os
 from typing import IO, Any
 
 from pairun.module import format_duration, format_size
-from pairun.redaction import Redactor
 from pairun.report.terminal import Style
+from pairun.secrets.forms import Redactor
 
 _COLORS = {
     "ok": "green", "changed": "yellow", "skipped": "dim", "ignored": "cyan", "failed": "red"

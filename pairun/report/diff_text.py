@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from pairun.errors import Problem, render
-from pairun.executor.plan import Late
-from pairun.redaction import Redactor
+from pairun.plan import Late
 from pairun.report.diff import ProblemDiff, RoleDiff, TaskChange, TaskSide
 from pairun.report.diff_values import DEFAULT, Value, ValueChange
 from pairun.report.review import problem_data, shown_data
 from pairun.report.review_text import ReviewText
 from pairun.report.terminal import Style, visible
+from pairun.secrets.forms import Redactor
 
 _MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 _SHORT = 60

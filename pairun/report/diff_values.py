@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 
-from pairun.executor.arguments import arguments, type_name
-from pairun.executor.plan import EVENTS, Late, Plan, Task
+from pairun.contract.arguments import arguments, type_name
 from pairun.module import Module, Secret, format_duration, parse_duration
+from pairun.plan import EVENTS, Late, Plan, Task
 from pairun.playbook.drafts import Draft, TaskDraft
 from pairun.playbook.reading import Node
 

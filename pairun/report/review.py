@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from pairun.errors import Problem, masked
-from pairun.executor.plan import Late, Plan, Task
-from pairun.executor.verdict import judge
 from pairun.module import Context, Module, Secret, Verdict, format_duration
-from pairun.redaction import Redactor
+from pairun.plan import Late, Plan, Task
+from pairun.report.verdict import judge
+from pairun.secrets.forms import Redactor
 
 if TYPE_CHECKING:
     # A finished plan is reviewed where no YAML can be read, too: in the user's container.

@@ -7,11 +7,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import IO, Any
 
-from pairun.executor.plan import EVENTS, Late, Task
 from pairun.module import format_duration
-from pairun.redaction import Redactor
+from pairun.plan import EVENTS, Late, Task
 from pairun.report.review import Override, Reviewed, shown_data
 from pairun.report.terminal import Style, fit, visible
+from pairun.secrets.forms import Redactor
 
 _MARKS = {
     "no_change": ("=", "dim"), "will_change": ("~", "yellow"), "unknown": ("?", "cyan"),

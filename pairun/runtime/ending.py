@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pairun.base.forwarding import NOTHING
+from pairun.base.grace import Grace
+from pairun.base.paths import DIAGNOSIS_FILE, log_dir, runtime_file
 from pairun.runtime.exitspec import EXIT_SPEC_FILE, NO_MATCH
-from pairun.runtime.forwarding import NOTHING
-from pairun.runtime.grace import Grace
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.own import Letter, own_command
-from pairun.runtime.paths import DIAGNOSIS_FILE, log_dir, runtime_file
 from pairun.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:

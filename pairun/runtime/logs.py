@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from pairun.redaction import Redactor
-from pairun.runtime.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
+from pairun.base.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
 from pairun.runtime.pump import PIPE_BYTES, ContainerStream, Pump, Raw, Shared, Sink
+from pairun.secrets.forms import Redactor
 
 STALL_S = 10.0
 """At the end, how long we wait for a reader who takes nothing."""

@@ -8,21 +8,21 @@ import signal
 import time
 
 import pairun
+from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
+from pairun.base.grace import VARIABLE, Grace, parse_grace
+from pairun.base.journal import Journal
+from pairun.base.logfile import VARIABLE as LOG_VARIABLE
+from pairun.base.paths import PROGRAMS, journal_file, log_dir
+from pairun.base.processes import adopt_orphans
 from pairun.errors import PairunError, render
-from pairun.redaction import Redactor
+from pairun.handover.reader import Inputs, read_inputs
 from pairun.runtime.ending import Ending
-from pairun.runtime.forwarding import TO_HANDLERS, TO_TASKS
-from pairun.runtime.grace import VARIABLE, Grace, parse_grace
-from pairun.runtime.inputs import Inputs, read_inputs
-from pairun.runtime.journal import Journal
-from pairun.runtime.logfile import VARIABLE as LOG_VARIABLE
 from pairun.runtime.logs import Logs
 from pairun.runtime.own import Letter, State, own_command
-from pairun.runtime.paths import PROGRAMS, journal_file, log_dir
 from pairun.runtime.peers import serve_peers
-from pairun.runtime.processes import adopt_orphans
 from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
 from pairun.runtime.supervisor import Supervisor, block_signals
+from pairun.secrets.forms import Redactor
 
 UNUSABLE = 1
 HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any, NamedTuple
 
-from pairun.runtime.system import BUNDLED
+from pairun.base.system import BUNDLED
 
 Answer = dict[str, Any]
 

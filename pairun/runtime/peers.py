@@ -6,9 +6,9 @@ import json
 import os
 from collections.abc import Callable, Mapping
 
-from pairun.runtime.forwarding import CATCHABLE
+from pairun.base.forwarding import CATCHABLE
+from pairun.base.paths import KEY_FILE, PLACE_FILE
 from pairun.runtime.own import own_command
-from pairun.runtime.paths import KEY_FILE, PLACE_FILE
 
 _MAX_BYTES = 1024 * 1024
 

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pairun.redaction import Redactor
-from pairun.runtime.logfile import Data, LogFile
+from pairun.base.logfile import Data, LogFile
+from pairun.secrets.forms import Redactor
 
 CHUNK = 256 * 1024
 PIPE_BYTES = 256 * 1024

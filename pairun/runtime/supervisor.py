@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from pairun.runtime.forwarding import (
+from pairun.base.forwarding import (
     CATCHABLE,
     EVERYTHING,
     LATEST_STEP,
@@ -21,8 +21,8 @@ from pairun.runtime.forwarding import (
     TAKEN,
     Forwarding,
 )
-from pairun.runtime.grace import Grace
-from pairun.runtime.processes import descendants, group_lives, group_stopped, session_groups
+from pairun.base.grace import Grace
+from pairun.base.processes import descendants, group_lives, group_stopped, session_groups
 from pairun.runtime.senders import sender_of
 
 DRAIN_S = 3.0

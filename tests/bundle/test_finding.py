@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from pairun.contract.imports import ABSENT
 from pairun.errors import PairunError
-from pairun.executor.imports import ABSENT
-from pairun.job.bundle import find_bundle, find_own_authorities
+from pairun.handover.bundle import find_bundle, find_own_authorities
 
 ROOT = pathlib.Path(__file__).parents[2]
 

@@ -38,7 +38,7 @@ print("absent", json.dumps(absent))
 """
 MOUNT = """\
 import os
-from pairun.runtime import system
+from pairun.base import system
 os.mkdir(TARGET)
 system.mount("none", TARGET, "tmpfs", 0, "size=64k,mode=0700")
 print("mounted", os.path.ismount(TARGET), os.statvfs(TARGET).f_blocks * 4)

@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pairun.cli.completion import described
+from pairun.contract.arguments import arguments
 from pairun.errors import CATALOGUE
-from pairun.executor.arguments import arguments
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.reading import read_file

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from pairun.errors import Source
-from pairun.job.cluster import cluster_from_framework
-from pairun.job.framework import make_framework, with_statuses
 from pairun.job.jobfile import read_job
+from pairun.kube.cluster import cluster_from_framework
+from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.reading import read_text
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pytest
 
 from pairun.errors import Source
 from pairun.executor.journal import read_journal
-from pairun.executor.plan import load_plan
-from pairun.job.framework import make_framework, with_statuses
 from pairun.job.jobfile import read_job
+from pairun.openpai.framework import make_framework, with_statuses
+from pairun.plan import load_plan
 from pairun.playbook.reading import read_text
 
 ROOT = pathlib.Path(__file__).parents[2]

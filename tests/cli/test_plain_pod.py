@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from pairun.errors import Source
-from pairun.job.framework import make_framework, with_statuses
 from pairun.job.jobfile import read_job
+from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.reading import read_text
 
 if TYPE_CHECKING:

@@ -15,19 +15,11 @@ from typing import Any
 
 import pytest
 
+from pairun.base.signals import STOP_SIGNALS
+from pairun.contract.loading import ModuleFile
 from pairun.executor.journal import read_journal
-from pairun.executor.plan import (
-    EVENTS,
-    Late,
-    ModuleFile,
-    Plan,
-    SecretStore,
-    Step,
-    Task,
-    dump_plan,
-)
-from pairun.executor.signals import STOP_SIGNALS
 from pairun.module import Secret
+from pairun.plan import EVENTS, Late, Plan, SecretStore, Step, Task, dump_plan
 
 ROOT = pathlib.Path(__file__).parents[2]
 WAIT_S = 30.0

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pairun.errors import Source
-from pairun.job.framework import make_framework, with_statuses
 from pairun.job.jobfile import read_job
+from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.reading import read_text
 
 ROOT = pathlib.Path(__file__).parents[2]

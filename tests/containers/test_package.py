@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from pairun.executor.arguments import build
-from pairun.executor.context import HostContext
-from pairun.executor.loading import load_module
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
+from pairun.host.context import HostContext
 from pairun.module import Completed, Failure, Module, Secret, StateModule
 
 FILE = pathlib.Path(__file__).parents[2] / "modules" / "package.py"

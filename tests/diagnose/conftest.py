@@ -6,8 +6,8 @@ import pytest
 
 from pairun.diagnose.table import Table
 from pairun.errors import Problems
-from pairun.job.diagnosis import Rules, read_rules
 from pairun.playbook.content import Content, built_in_root
+from pairun.playbook.rules import Rules, read_rules
 
 
 @pytest.fixture(scope="session")

@@ -148,7 +148,7 @@ def test_an_exit_spec_is_one_that_pairun_reads(
 ) -> None:
     """The exported spec has no pattern that Go's syntax cannot say."""
     from pairun.errors import Problems, Source
-    from pairun.job.exitspec import read_exit_spec
+    from pairun.openpai.exitspec import read_exit_spec
 
     assert cli.main(["export", "exit-spec", "--root", root]) == 0
     text = capsys.readouterr().out

@@ -14,8 +14,8 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import SCHEMA_VERSION, Table
 from pairun.diagnose.weighing import CERTAIN, diagnose
 from pairun.errors import Problems
-from pairun.job.diagnosis import Rules, compiled, read_rules
 from pairun.playbook.content import Content, Root, built_in_root
+from pairun.playbook.rules import Rules, compiled, read_rules
 
 RULE: dict[str, Any] = {
     "id": "site-reactor",

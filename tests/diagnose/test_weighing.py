@@ -20,7 +20,7 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.summary import exit_code_of, read_table, told, why
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import Diagnosis, diagnose
-from pairun.job.diagnosis import Rules
+from pairun.playbook.rules import Rules
 from tests.diagnose.cases import FAILED, HEALTHY, STEPS, TRACE, WATCHDOG
 
 _OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total\n"

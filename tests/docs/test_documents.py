@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from pairun.executor.arguments import build
-from pairun.executor.context import HostContext
-from pairun.executor.loading import load_module
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
+from pairun.host.context import HostContext
 from pairun.module import StateModule
 
 ROOT = pathlib.Path(__file__).parents[2]

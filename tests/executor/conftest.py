@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 
+from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.executor.journal import read_journal
-from pairun.executor.loading import plan_loader
-from pairun.executor.peers import Peers
 from pairun.executor.phase import PhaseEvents
-from pairun.executor.plan import Group, Late, ModuleFile, Plan, SecretStore, Step, Task, dump_plan
 from pairun.executor.run import Executor, PhaseOutcome
-from pairun.redaction import Redactor
+from pairun.plan import Group, Late, Peers, Plan, SecretStore, Step, Task, dump_plan
 from pairun.report.console import Console
+from pairun.secrets.forms import Redactor
 
 HERE = pathlib.Path(__file__).parent
 WAIT_S = 30.0
@@ -86,7 +85,7 @@ class Here:
 
             executor = Executor(
                 plan,
-                load=plan_loader(plan),
+                load=plan_loader(plan.modules),
                 resolve=resolve or _look_up,
                 emit=emit,
                 redactor=redactor,

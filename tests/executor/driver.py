@@ -10,12 +10,12 @@ import os
 import sys
 from typing import Any
 
-from pairun.executor.loading import plan_loader
+from pairun.contract.loading import plan_loader
 from pairun.executor.phase import PhaseEvents
-from pairun.executor.plan import load_plan
 from pairun.executor.run import Executor
-from pairun.redaction import Redactor
+from pairun.plan import load_plan
 from pairun.report.console import Console
+from pairun.secrets.forms import Redactor
 
 folder = sys.argv[1]
 with open(os.path.join(folder, "plan.json"), encoding="utf-8") as file:
@@ -34,7 +34,7 @@ def resolve(late: Any, results: Any, env: Any) -> Any:
 
 executor = Executor(
     plan,
-    load=plan_loader(plan),
+    load=plan_loader(plan.modules),
     resolve=resolve,
     emit=events.emit,
     redactor=redactor,

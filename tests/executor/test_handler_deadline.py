@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pairun.executor import run
-from pairun.executor.plan import EVENTS
+from pairun.plan import EVENTS
 
 
 @pytest.mark.parametrize(

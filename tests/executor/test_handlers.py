@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pairun.executor.plan import EVENTS, Task
+from pairun.plan import EVENTS, Task
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pairun.executor.journal import SCHEMA, Journal, read_journal
-from pairun.redaction import Redactor
+from pairun.secrets.forms import Redactor
 
 FIELDS = {
     "phase_begin": {"phase", "pairun", "tasks"},
@@ -158,7 +158,7 @@ def test_a_full_file_system(tmp_path: pathlib.Path) -> None:
     code = """
 import os, sys
 from pairun.executor.journal import Journal
-from pairun.redaction import Redactor
+from pairun.secrets.forms import Redactor
 from pairun.report.console import Console
 console = Console(sys.stdout, Redactor())
 said = []

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.executor.output import MAX_LINE_BYTES, TAIL_LINES, OutputLines
-from pairun.redaction import Redactor
 from pairun.report.console import Console
+from pairun.secrets.forms import Redactor
 
 
 class Pipe:
@@ -141,7 +141,7 @@ def test_texts_that_cannot_be_shown() -> None:
 def test_nobody_listens(target: str) -> None:
     """When the reader went away or the disk is full, the phase goes on, and its code is its own."""
     code = (
-        "import sys; from pairun.report.console import Console; from pairun.redaction import *\n"
+        "import sys; from pairun.report.console import Console; from pairun.secrets.forms import *\n"
         "c = Console(sys.stdout, Redactor())\n"
         "for _ in range(9): c.say('x' * 9000)\n"
         "sys.exit(3)"

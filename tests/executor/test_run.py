@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pairun.executor import attempt
-from pairun.executor.plan import Late
 from pairun.module import Secret
+from pairun.plan import Late
 
 FAILURES = [
     ("raise Transient('broken', fault='platform')", "transient", "platform"),

@@ -9,9 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
-from pairun.executor.peers import Verdict
-from pairun.executor.plan import Group, RunOn
 from pairun.module import Transient
+from pairun.plan import Group, PeerVerdict, RunOn
 
 
 @attrs.define
@@ -36,15 +35,15 @@ class Folder:
         """A file."""
         return f"{run_on}-{task}"
 
-    def take(self, topic: str, timeout_s: float) -> Verdict:
+    def take(self, topic: str, timeout_s: float) -> PeerVerdict:
         """What is there already."""
         try:
-            verdict: Verdict = json.loads((self.path / topic).read_text())
+            verdict: PeerVerdict = json.loads((self.path / topic).read_text())
         except FileNotFoundError:
             raise Transient(f"nothing came in {timeout_s:g} s") from None
         return verdict
 
-    def give(self, topic: str, verdict: Verdict, timeout_s: float) -> None:
+    def give(self, topic: str, verdict: PeerVerdict, timeout_s: float) -> None:
         """Leave it there."""
         (self.path / topic).write_text(json.dumps(verdict))
 

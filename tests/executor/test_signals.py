@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pairun.executor.plan import EVENTS, Task
-from pairun.executor.signals import Signals, fork_program
+from pairun.base.signals import Signals, fork_program
+from pairun.plan import EVENTS, Task
 
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
 STOPS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
@@ -122,7 +122,7 @@ def test_while_nothing_runs(here: Any) -> None:
         signal.raise_signal(signal.SIGTERM)
         return False
 
-    from pairun.executor.plan import Late
+    from pairun.plan import Late
 
     late = Late(template="x", because="x")
     outcome = here.run(here.task("a", when=late), resolve=resolve)

@@ -12,10 +12,10 @@ from typing import Any, get_args
 import pytest
 
 from pairun.errors import PairunError, Problem
-from pairun.executor.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.module import CheckModule, FailureKind, Module, define
-from pairun.redaction import Redactor
+from pairun.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
+from pairun.secrets.forms import Redactor
 
 PLANS = 2500
 KINDS = get_args(FailureKind)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pairun.executor.arguments import build
-from pairun.executor.context import HostContext
-from pairun.job.cluster import Cluster, cluster_from_framework
-from pairun.job.framework import job_from_framework, make_framework
-from pairun.job.planning import cluster_facts
+from pairun.contract.arguments import build
+from pairun.host.context import HostContext
+from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.module import StateModule
+from pairun.openpai.environment import cluster_facts
+from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.playbook.content import Content, built_in_root
 
 GOLDEN = (

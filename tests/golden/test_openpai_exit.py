@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from pairun.errors import Problems, Source
-from pairun.job.exitspec import read_exit_spec
+from pairun.openpai.exitspec import read_exit_spec
 from pairun.runtime.exitspec import Evidence, match
 from pairun.runtime.exitsummary import summarise
 from pairun.runtime.termination import END, START, message

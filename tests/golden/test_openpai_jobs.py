@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from pairun.errors import Place, Source, render
-from pairun.job.framework import job_from_framework, make_framework, mask_secrets
+from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
-from pairun.job.platform import framework_environment
 from pairun.job.plugins import collect
 from pairun.job.templates import render_secrets, user_command
 from pairun.module import reveal
+from pairun.openpai.framework import job_from_framework, make_framework
+from pairun.openpai.platform import framework_environment
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.reading import Node, node_of
 

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 import pytest
 
-from pairun.executor.arguments import ArgumentProblem, build
-from pairun.executor.context import HostContext, ReviewContext
+from pairun.contract.arguments import ArgumentProblem, build
+from pairun.host.context import HostContext, ReviewContext
 from pairun.module import (
     CheckModule,
     Failure,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from pairun.executor.arguments import arguments, arguments_schema
+from pairun.contract.arguments import arguments, arguments_schema
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

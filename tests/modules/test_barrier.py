@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.executor.context import HostContext
+from pairun.host.context import HostContext
 from pairun.module import CheckModule
 
 if TYPE_CHECKING:

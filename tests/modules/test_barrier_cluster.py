@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pairun.executor.context import HostContext
+from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Permanent, Transient
 
 if TYPE_CHECKING:
@@ -511,8 +511,8 @@ def test_the_numbers_of_ports_are_the_clusters(harness: Harness) -> None:
     """The module asks the very port that is exported."""
     import sys
 
-    from pairun.job.cluster import PortPlan
-    from pairun.rendezvous.ports import PORT_ANNOTATION
+    from pairun.kube.cluster import PortPlan
+    from pairun.kube.ports import PORT_ANNOTATION
 
     module = sys.modules[harness.load("barrier").__module__]
     spec = {"schedulePortStart": 20000, "schedulePortEnd": 40000, "ports": {"tcp": {"count": 2}}}

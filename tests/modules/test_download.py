@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.executor import context, hostpart
-from pairun.executor.context import HostContext
+from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.executor.journal import read_journal
-from pairun.executor.loading import plan_loader
 from pairun.executor.phase import PhaseEvents
-from pairun.executor.plan import ModuleFile, Plan, Task
 from pairun.executor.run import Executor, PhaseOutcome
+from pairun.host import context
+from pairun.host.context import HostContext
 from pairun.module import Permanent, Secret, TimedOut, Transient
-from pairun.redaction import Redactor
+from pairun.net import part as hostpart
+from pairun.plan import Plan, Task
 from pairun.report.console import Console
+from pairun.secrets.forms import Redactor
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -822,7 +823,7 @@ class Phase:
             plain = open(1, "w", encoding="utf-8", closefd=False)
             with plain, contextlib.redirect_stdout(plain):
                 executor = Executor(
-                    plan, load=plan_loader(plan), resolve=lambda late, *_: late, emit=emit,
+                    plan, load=plan_loader(plan.modules), resolve=lambda late, *_: late, emit=emit,
                     redactor=redactor, env={"PATH": os.environ["PATH"]}, pai_dir=str(self.folder),
                 )  # fmt: skip
                 with executor:

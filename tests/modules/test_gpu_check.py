@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.executor.context import ReviewContext
-from pairun.executor.loading import load_module
-from pairun.executor.plan import Task
-from pairun.executor.verdict import judge
+from pairun.contract.loading import load_module
+from pairun.host.context import ReviewContext
+from pairun.plan import Task
+from pairun.report.verdict import judge
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

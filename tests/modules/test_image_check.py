@@ -22,10 +22,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pairun.executor.context import HostContext, ReviewContext
-from pairun.executor.loading import load_module
-from pairun.executor.plan import Task
-from pairun.executor.verdict import judge
+from pairun.contract.loading import load_module
+from pairun.host.context import HostContext, ReviewContext
 from pairun.module import (
     CheckModule,
     Failure,
@@ -36,6 +34,8 @@ from pairun.module import (
     Skip,
     UnknownUntilRun,
 )
+from pairun.plan import Task
+from pairun.report.verdict import judge
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

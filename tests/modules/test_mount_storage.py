@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from pairun.executor import hostmounts
-from pairun.executor.context import HostContext
+from pairun.base import system
+from pairun.host import mounts as hostmounts
+from pairun.host.context import HostContext
 from pairun.module import Context, Failure, Permanent, Secret, TimedOut
-from pairun.runtime import system
 from tests.modules.conftest import Harness
 
 ROOT = Path(__file__).parents[2]

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import yaml
 
-from pairun.executor.context import HostContext, ProbeContext, ReviewContext
-from pairun.executor.loading import load_module
-from pairun.executor.plan import Task
-from pairun.executor.verdict import judge
+from pairun.contract.loading import load_module
+from pairun.host.context import HostContext, ProbeContext, ReviewContext
 from pairun.module import Secret
+from pairun.plan import Task
+from pairun.report.verdict import judge
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.executor.context import HostContext
+from pairun.host.context import HostContext
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness, Outcome

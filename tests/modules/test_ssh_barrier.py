@@ -19,10 +19,10 @@ import attrs
 import pytest
 
 from pairun.errors import Problems, Source
-from pairun.executor.context import HostContext
-from pairun.job.exitspec import read_exit_spec
-from pairun.job.tools import find_tools
+from pairun.handover.tools import find_tools
+from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Skip, StateModule
+from pairun.openpai.exitspec import read_exit_spec
 from pairun.runtime.exitspec import Evidence, match
 from tests.conftest import SHARED
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.executor.context import HostContext
-from pairun.job.tools import find_tools
+from pairun.handover.tools import find_tools
+from pairun.host.context import HostContext
 from pairun.module import FileStat, Permanent, StateModule
 from tests.modules.conftest import MODULES
 

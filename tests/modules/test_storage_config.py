@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pairun.executor.context import HostContext, ReviewContext
+from pairun.host.context import HostContext, ReviewContext
 from pairun.module import Failure, Permanent, UnknownUntilRun
 from tests.modules.conftest import Harness
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.executor.arguments import build
-from pairun.executor.loading import load_module
+from pairun.base.forwarding import read_forwarding
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
 from pairun.module import Module, Secret
-from pairun.runtime.forwarding import read_forwarding
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

@@ -19,7 +19,7 @@ import attrs
 import pytest
 import yaml
 
-from pairun.rendezvous.ports import DEFAULT_RANGE
+from pairun.kube.ports import DEFAULT_RANGE
 from tests.node.api import Api, Object
 from tests.node.framework_controller import GROUP, FrameworkController
 from tests.podman import ROOT, Podman

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from pairun.errors import Source
-from pairun.job.framework import make_framework
 from pairun.job.jobfile import read_job
+from pairun.openpai.framework import make_framework
 from pairun.playbook.reading import read_text
 from tests.node.api import Object
 from tests.node.conftest import PORTS, Node, give_folders, pod_specs

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from pairun.errors import Problems
-from pairun.job.diagnosis import compiled
 from pairun.playbook.content import open_content
+from pairun.playbook.rules import compiled
 
 MISSING = "echo \"ModuleNotFoundError: No module named 'frobnicate'\" >&2; exit 1"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pairun.runtime.grace import Grace
+from pairun.base.grace import Grace
 
 SECONDS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import pytest
 
-from pairun.runtime.logfile import LogFile, RotatedLog, parse_size, tai64n
+from pairun.base.logfile import LogFile, RotatedLog, parse_size, tai64n
 from pairun.runtime.logs import dated
 from pairun.runtime.pump import Shared
 

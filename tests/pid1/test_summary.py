@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pairun.errors import Problems, Source
-from pairun.job.exitspec import read_exit_spec
+from pairun.openpai.exitspec import read_exit_spec
 
 SPEC = """
 - containerExitCode: 128

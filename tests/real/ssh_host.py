@@ -6,8 +6,8 @@ import json
 import os
 import sys
 
-from pairun.executor.context import HostContext
-from pairun.executor.loading import built_in_folder, load_module
+from pairun.contract.loading import built_in_folder, load_module
+from pairun.host.context import HostContext
 from pairun.module import CheckModule, StateModule
 
 name, pai_dir, args = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])

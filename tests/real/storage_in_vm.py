@@ -18,13 +18,13 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "site"))
 
-from pairun.executor import hostmounts  # noqa: E402
-from pairun.executor.arguments import build  # noqa: E402
+from pairun.base import system  # noqa: E402
+from pairun.contract.arguments import build  # noqa: E402
+from pairun.contract.loading import load_module  # noqa: E402
 from pairun.executor.attempt import perform  # noqa: E402
-from pairun.executor.context import HostContext  # noqa: E402
-from pairun.executor.loading import load_module  # noqa: E402
+from pairun.host import mounts as hostmounts  # noqa: E402
+from pairun.host.context import HostContext  # noqa: E402
 from pairun.module import Secret  # noqa: E402
-from pairun.runtime import system  # noqa: E402
 
 MODULE = load_module("mount_storage", os.path.join(HERE, "modules", "mount_storage.py"))
 PAI_DIR = "/tmp/pai"

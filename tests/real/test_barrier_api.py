@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from pairun.errors import Source
-from pairun.job.framework import make_framework
 from pairun.job.jobfile import read_job
+from pairun.openpai.framework import make_framework
 from pairun.playbook.reading import read_text
 from tests.node.api import Api, ApiError
 
@@ -749,8 +749,8 @@ def test_pods_that_must_have_ended_their_init(pods: Pod) -> None:
 
 def test_pods_whose_port_must_answer(pods: Pod) -> None:
     """A peer counts once something accepts connections at its first port of the label."""
-    from pairun.job.cluster import PortPlan
-    from pairun.rendezvous.ports import PORT_ANNOTATION
+    from pairun.kube.cluster import PortPlan
+    from pairun.kube.ports import PORT_ANNOTATION
 
     pods.patience("40s", ", ready: port, port: http")
     peer = pods.peer({"podIP": "127.0.0.1"}, _labels(pods, 0))

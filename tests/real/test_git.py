@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.executor.loading import plan_loader
-from pairun.executor.plan import Group, Late, ModuleFile, Plan, Step, Task
+from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.module import Secret
-from pairun.redaction import Redactor
+from pairun.plan import Group, Late, Plan, Step, Task
+from pairun.secrets.forms import Redactor
 
 if TYPE_CHECKING:
     from tests.real.conftest import Lab
@@ -63,7 +63,7 @@ class Init:
 
         executor = Executor(
             plan,
-            load=plan_loader(plan),
+            load=plan_loader(plan.modules),
             resolve=_no_late,
             emit=emit,
             redactor=Redactor([]),

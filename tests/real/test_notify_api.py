@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pairun.executor.arguments import build
-from pairun.executor.context import HostContext
-from pairun.executor.loading import load_module
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
+from pairun.host.context import HostContext
 from pairun.module import CheckModule, Permanent, Result
 from tests.node.api import Api, ApiError
 

@@ -23,14 +23,14 @@ from typing import Any
 import attrs
 import pytest
 
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
 from pairun.errors import Source
-from pairun.executor.arguments import build
-from pairun.executor.context import HostContext
 from pairun.executor.journal import read_journal
-from pairun.executor.loading import load_module
-from pairun.job.framework import make_framework, with_statuses
+from pairun.host.context import HostContext
 from pairun.job.jobfile import read_job
 from pairun.module import CheckModule, Permanent, Secret
+from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.reading import read_text
 
 ROOT = pathlib.Path(__file__).parents[2]

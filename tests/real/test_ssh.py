@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from pairun.job.tools import copy_tools, find_tools
+from pairun.handover.tools import copy_tools, find_tools
 
 TOOLS = Path(find_tools(os.environ))
 NAMES = ("sshd", "ssh-session", "ssh/ssh", "ssh/scp", "ssh/sftp")

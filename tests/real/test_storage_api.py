@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pairun.executor.arguments import build
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
 from pairun.executor.attempt import perform
-from pairun.executor.context import HostContext
-from pairun.executor.loading import load_module
+from pairun.host.context import HostContext
 from tests.node.api import Api
 
 ROOT = Path(__file__).parents[2]

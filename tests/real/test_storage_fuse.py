@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from pairun.executor import hostmounts
-from pairun.executor.arguments import build
+from pairun.base import system
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
 from pairun.executor.attempt import perform
-from pairun.executor.context import HostContext
-from pairun.executor.loading import load_module
+from pairun.host import mounts as hostmounts
+from pairun.host.context import HostContext
 from pairun.module import Secret
-from pairun.runtime import system
 from tests.real.conftest import Lab, _served
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pairun.executor.apiserver import ApiServer
+from pairun.kube.ports import rendezvous_port
+from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.locating import LeaderPod, NotAllowed
-from pairun.rendezvous.ports import rendezvous_port
 
 FOUND = ("10.1.2.3", rendezvous_port("uid-1"))
 

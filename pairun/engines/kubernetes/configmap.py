@@ -7,9 +7,9 @@ import json
 from pairun.engines.kubernetes.names import metadata
 from pairun.engines.kubernetes.options import Object, Options
 from pairun.errors import Problems
-from pairun.job.framework import make_framework
 from pairun.job.model import Job
-from pairun.rendezvous.ports import PORT_ANNOTATION
+from pairun.kube.ports import PORT_ANNOTATION
+from pairun.openpai.framework import make_framework
 
 FOLDER = "/usr/local/pai-job"
 """Where it is mounted: not on the shared volume, which the user's container may write to."""

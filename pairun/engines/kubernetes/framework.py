@@ -6,8 +6,8 @@ from pairun.engines.kubernetes.names import labels, metadata
 from pairun.engines.kubernetes.options import Object, Options
 from pairun.engines.kubernetes.pods import pod_template
 from pairun.errors import Problems
-from pairun.job.framework import make_framework
 from pairun.job.model import Job
+from pairun.openpai.framework import make_framework
 
 MAX_ANNOTATIONS = 256 * 1024
 """What the API server takes of annotations, keys and values."""

@@ -6,15 +6,15 @@ import math
 import re
 from typing import Any
 
+from pairun.base.grace import VARIABLE as GRACE
 from pairun.engines.kubernetes.configmap import FILE, FOLDER, config_map_name
 from pairun.engines.kubernetes.names import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
 from pairun.engines.kubernetes.options import KUBELET_S, Object, Options
 from pairun.engines.kubernetes.secrets import rendezvous_secret_name
 from pairun.engines.kubernetes.storages import mount_storages
 from pairun.job.model import Job, Role
-from pairun.job.pod import PodMaker
-from pairun.rendezvous.ports import DEFAULT_RANGE, PORT_ANNOTATION
-from pairun.runtime.grace import VARIABLE as GRACE
+from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
+from pairun.openpai.pod import PodMaker
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
 """The annotation of a Pod of an Indexed Job."""

@@ -12,17 +12,16 @@ import attrs
 from pairun.engines.kubernetes.names import metadata
 from pairun.engines.kubernetes.options import Object, Options
 from pairun.errors import Place, Problems
-from pairun.executor.plainsecrets import plain_secrets
 from pairun.job.context import job_context
-from pairun.job.framework import mask_secrets
-from pairun.job.hiding import leaves
-from pairun.job.jobfile import MASK
+from pairun.job.hiding import leaves, mask_secrets
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.job.writing import as_yaml
 from pairun.module import reveal
 from pairun.playbook.reading import Node, node_of
 from pairun.playbook.scalars import js_text
+from pairun.secrets.forms import MASK
+from pairun.secrets.shapes import plain_secrets
 
 DOCKER_HUB = "https://index.docker.io/v1/"
 _LOGIN = ("username", "password", "registryuri")

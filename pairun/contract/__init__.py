@@ -1,0 +1,1 @@
+"""What a module's class becomes: arguments, a schema, a loaded class."""

@@ -1,0 +1,292 @@
+"""A module's arguments: one description, from which documentation, schema and checks come."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Union
+
+import attrs
+
+from pairun.module import Duration, Mode, Module, Secret, parse_duration
+from pairun.secrets.shapes import is_secret_key
+
+
+class Argument(NamedTuple):
+    """One argument of a module."""
+
+    name: str
+    type: Any
+    doc: str
+    required: bool
+    default: Any
+
+
+class ArgumentProblem(NamedTuple):
+    """An argument that does not fit: its path below the module's key, an error id, a sentence."""
+
+    path: tuple[str | int, ...]
+    id: str
+    message: str
+    hint: str | None = None
+
+
+_KNOWN: dict[type[Module], tuple[Argument, ...]] = {}
+
+
+def arguments(cls: type[Module]) -> tuple[Argument, ...]:
+    """The arguments of a module class, in order of definition."""
+    # Resolving annotations takes longer than all the rest of a task that has nothing to do.
+    if cls not in _KNOWN:
+        _KNOWN[cls] = tuple(_arguments(cls))
+    return _KNOWN[cls]
+
+
+def _arguments(cls: type[Module]) -> Iterator[Argument]:
+    hints = typing.get_type_hints(cls)
+    for field in attrs.fields(cls):  # type: ignore[arg-type]
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = default.factory()
+        yield Argument(
+            field.name,
+            hints[field.name],
+            field.metadata.get("doc", ""),
+            default is attrs.NOTHING,
+            None if default is attrs.NOTHING else default,
+        )
+
+
+def may_be_secret(kind: Any) -> bool:
+    """Whether a value of a type, or one inside it, may be a `Secret`."""
+    return kind is Secret or any(may_be_secret(a) for a in typing.get_args(kind))
+
+
+def type_name(kind: Any) -> str:
+    """A type in the words of a YAML author."""
+    names = {
+        str: "text", int: "integer", float: "number", bool: "true or false", Duration: "duration",
+        Mode: "file mode", Secret: "secret text", type(None): "null", Any: "anything",
+    }  # fmt: skip
+    if kind in names:
+        return names[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        # text that may be secret is text to an author
+        return " or ".join(type_name(a) for a in args if not (a is Secret and str in args))
+    if origin is Literal:
+        return " | ".join(str(a) for a in args)
+    if origin is list:
+        return f"list of {type_name(args[0])}"
+    return f"mapping to {type_name(args[1])}"
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of an argument's type. An expression is allowed in place of any value."""
+    plain: dict[Any, dict[str, Any]] = {
+        str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"},
+        bool: {"type": "boolean"}, Duration: {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|[dhms]))+$"},
+        Mode: {"type": "string", "pattern": "^0?[0-7]{3,4}$"}, Secret: {"type": "string"},
+        type(None): {"type": "null"}, Any: {},
+    }  # fmt: skip
+    if kind in plain:
+        return plain[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        options = [schema_of(a) for a in args if not (a is Secret and str in args)]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin is list:
+        return {"type": "array", "items": schema_of(args[0])}
+    return {"type": "object", "additionalProperties": schema_of(args[1])}
+
+
+def arguments_schema(cls: type[Module]) -> dict[str, Any]:
+    """The JSON Schema of a module's arguments, for validators and editors."""
+    expression = {"type": "string", "pattern": r"\{\{"}
+    properties: dict[str, Any] = {}
+    for a in arguments(cls):
+        schema = schema_of(a.type)
+        properties[a.name] = (
+            {**schema, "description": a.doc}
+            if schema.get("type") == "string" and "pattern" not in schema
+            else {"anyOf": [schema, expression], "description": a.doc}
+        )
+    return {
+        "type": "object",
+        "description": (cls.__doc__ or "").split("\n", 1)[0],
+        "properties": properties,
+        "required": [a.name for a in arguments(cls) if a.required],
+        "additionalProperties": False,
+    }
+
+
+def build(
+    cls: type[Module], values: Mapping[str, Any], pending: frozenset[str] = frozenset()
+) -> tuple[Module | None, list[ArgumentProblem]]:
+    """Make a module from plain data.
+
+    Args:
+        cls: the module's class.
+        values: the arguments; secrets as `Secret`.
+        pending: arguments whose values only the run can tell; they are not looked at.
+
+    Returns:
+        The module and no problems, or None and every problem (None and no problem when
+        arguments are pending).
+    """
+    known = {a.name: a for a in arguments(cls)}
+    problems: list[ArgumentProblem] = []
+    built: dict[str, Any] = {}
+    for name in values:
+        if name not in known:
+            from pairun.errors import did_you_mean
+
+            problems.append(
+                ArgumentProblem(
+                    (name,), "PR604", f"there is no argument '{name}'", did_you_mean(name, known)
+                )
+            )
+    for name, a in known.items():
+        if name in pending:
+            continue
+        if name not in values:
+            if a.required:
+                problems.append(
+                    ArgumentProblem((), "PR606", f"the argument '{name}' is missing", a.doc)
+                )
+            continue
+        # null returns to the default, as in every layer
+        if values[name] is None and not a.required:
+            continue
+        converted = list(_convert(values[name], a.type, (name,)))
+        problems += [p for p in converted if isinstance(p, ArgumentProblem)]
+        built[name] = converted[-1] if converted else None
+    if problems or pending:
+        return None, problems
+    made = cls(**built)
+    problems = [ArgumentProblem(_named(s, values), "PR605", s) for s in made.require()]
+    return (None, problems) if problems else (made, [])
+
+
+def _named(sentence: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The path of the argument that a module's sentence begins with, where it was given."""
+    found = re.match(r"'(\w+)'", sentence)
+    return (found[1],) if found and found[1] in values else ()
+
+
+def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any]:
+    """Yield the problems of a value, then, if there are none, the value in its Python type."""
+    name = ".".join(map(str, path))
+
+    def wrong(hint: str | None = None, id_: str = "PR605") -> ArgumentProblem:
+        shown = "a secret" if isinstance(value, Secret) else _shown(value)
+        if _is_number(value) and is_secret_key(str(path[-1])):
+            shown = "a number"  # a password may be one, too
+        return ArgumentProblem(path, id_, f"'{name}' must be {type_name(kind)}, not {shown}", hint)
+
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        yield value
+    elif origin in (Union, types.UnionType):
+        found: list[Any] = []
+        for option in args:
+            found = list(_convert(value, option, path))
+            if found and not isinstance(found[-1], ArgumentProblem):
+                yield found[-1]
+                return
+        real = [a for a in args if a is not type(None) and not (a is Secret and str in args)]
+        quoted = "quote it" if str in real and _is_number(value) else None
+        yield from _convert(value, real[0], path) if len(real) == 1 else [wrong(quoted)]
+    elif kind is Secret and isinstance(value, str | Secret):
+        yield value if isinstance(value, Secret) else Secret(value)
+    elif origin is dict and (inner := _secret_mapping(value)) is not None:
+        yield from _convert(inner, kind, path)
+    elif isinstance(value, Secret):
+        yield wrong("a secret would show here; see `pairun doc` for the arguments that take one")
+    elif kind is Duration:
+        if isinstance(value, str) and (seconds := parse_duration(value)) is not None:
+            yield seconds
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield wrong(f"durations carry a unit: did you mean '{value}s'?", "PR210")
+        else:
+            yield wrong("durations carry a unit: 500ms, 10s, 5m, 1h30m", "PR210")
+    elif kind is Mode:
+        if isinstance(value, str) and re.fullmatch("0?[0-7]{3,4}", value):
+            yield Mode(int(value, 8))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield wrong("quote it ('0644'): YAML reads an unquoted mode as a number", "PR211")
+        else:
+            yield wrong("octal text, for example '0644'", "PR211")
+    elif origin is Literal:
+        if value in args and type(value) in {type(a) for a in args}:
+            yield value
+        else:
+            from pairun.errors import did_you_mean
+
+            yield wrong(did_you_mean(str(value), [str(a) for a in args]))
+    elif origin is list:
+        if not isinstance(value, list | tuple):
+            yield wrong()
+            return
+        items = [list(_convert(v, args[0], (*path, i))) for i, v in enumerate(value)]
+        yield from (p for item in items for p in item if isinstance(p, ArgumentProblem))
+        if all(not isinstance(item[-1], ArgumentProblem) for item in items):
+            yield [item[-1] for item in items]
+    elif origin is dict:
+        if not isinstance(value, Mapping):
+            yield wrong()
+            return
+        entries = {k: list(_convert(v, args[1], (*path, k))) for k, v in value.items()}
+        yield from (p for e in entries.values() for p in e if isinstance(p, ArgumentProblem))
+        if all(not isinstance(e[-1], ArgumentProblem) for e in entries.values()):
+            yield {k: e[-1] for k, e in entries.items()}
+    elif kind is float and _is_number(value):
+        yield float(value)
+    elif kind is str and _is_number(value):
+        yield wrong("quote it" if is_secret_key(str(path[-1])) else f"quote it: '{value}'")
+    elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        yield value
+    else:
+        yield wrong()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _secret_mapping(value: object) -> dict[str, Secret | None] | None:
+    """The mapping that a secret text holds as JSON, each value a secret; None when it is none.
+
+    An expression that touches a secret yields one secret, also when its value is a mapping.
+    """
+    if not isinstance(value, Secret):
+        return None
+    import json
+
+    try:
+        inner = json.loads(value.reveal())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(inner, dict):
+        return None
+    return {
+        k: None if v is None else Secret(v if isinstance(v, str) else json.dumps(v))
+        for k, v in inner.items()
+    }
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    return repr(text if len(text) <= 40 else text[:37] + "...") if isinstance(value, str) else text

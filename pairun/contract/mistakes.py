@@ -1,0 +1,97 @@
+"""What a module's class must have: its methods, and arguments that YAML can give."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Union
+
+import attrs
+
+from pairun.contract.arguments import ArgumentProblem, arguments, build
+from pairun.module import CheckModule, Duration, Mode, Module, Secret, StateModule
+
+_USE = (
+    "use str, int, float, bool, Duration, Mode, Secret, Literal[…], list[…], dict[str, …], "
+    "or several of them with |"
+)
+_IMPORT = "import it at the top of the file, and not only for type checkers"
+_PLAIN = (str, int, float, bool, Duration, Mode, Secret, type(None), Any)
+
+
+def mistakes(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
+    """What is wrong with a module's class: sentences without a subject, each with a hint or None.
+
+    Args:
+        cls: a `StateModule` or `CheckModule` made with ``@define``.
+    """
+    base = StateModule if issubclass(cls, StateModule) else CheckModule
+    needed = ("probe", "plan", "apply") if base is StateModule else ("check",)
+    for name in needed:
+        if getattr(cls, name) is getattr(base, name):
+            kind = "state" if base is StateModule else "check"
+            yield f"lacks the method '{name}'", f"a {kind} module has {', '.join(needed)}"
+    unresolved = list(_unresolved(cls))
+    yield from unresolved
+    if unresolved:
+        return
+    try:
+        known = arguments(cls)
+    except Exception as e:  # noqa: BLE001 - a module's code may raise anything
+        yield f"has arguments that cannot be read: {told(e)}", None
+        return
+    for a in known:
+        if not _supported(a.type):
+            yield (
+                f"gives its argument '{a.name}' a type that YAML has not: {_written(a.type)}",
+                _USE,
+            )
+
+
+def _unresolved(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
+    """Annotations that `typing.get_type_hints` cannot resolve, one by one."""
+    for field in attrs.fields(cls):  # type: ignore[arg-type]
+        owner = next((c for c in cls.__mro__ if field.name in inspect.get_annotations(c)), None)
+        if owner is None:
+            yield f"gives its argument '{field.name}' no type", _USE
+            continue
+        alone = types.SimpleNamespace(__annotations__={field.name: field.type})
+        try:
+            typing.get_type_hints(alone, vars(sys.modules[owner.__module__]))
+        except Exception as e:  # noqa: BLE001 - an annotation may be any expression
+            yield f"gives its argument '{field.name}' a type that is not known: {told(e)}", _IMPORT
+
+
+def _supported(kind: Any) -> bool:
+    if kind in _PLAIN:
+        return True
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        return all(map(_supported, args))
+    if origin is list:
+        return len(args) == 1 and _supported(args[0])
+    if origin is dict:
+        return len(args) == 2 and args[0] is str and _supported(args[1])
+    return origin is Literal
+
+
+def _written(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
+
+
+def argument_problems(
+    cls: type[Module], values: Mapping[str, Any], pending: frozenset[str]
+) -> list[ArgumentProblem]:
+    """The problems that `build` finds; that the module itself fails on them is one, too."""
+    try:
+        return build(cls, values, pending)[1]
+    except Exception as e:  # noqa: BLE001 - a module's own checks may raise anything
+        return [ArgumentProblem((), "PR603", f"the module fails on its arguments: {told(e)}")]
+
+
+def told(error: BaseException) -> str:
+    """An exception that nobody foresaw, in a sentence."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

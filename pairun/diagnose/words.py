@@ -1,0 +1,60 @@
+"""The words without which a pattern cannot match: most patterns need not be tried at all."""
+
+from __future__ import annotations
+
+import re
+import re._constants as sre  # type: ignore[import-not-found]
+import re._parser as sre_parser  # type: ignore[import-not-found]
+from collections.abc import Callable, Iterable
+from typing import Any
+
+FLAGS = re.ASCII
+MIN_WORD = 3
+MAX_WORDS = 64
+
+
+def words_needed(
+    pattern: str, most: int = MAX_WORDS, worth: Callable[[str], int] = len
+) -> list[str] | None:
+    """Words, in lower case, of which a text must hold one to match; None when nothing is known.
+
+    Args:
+        pattern: Python's, for `FLAGS`.
+        most: how many words may be told.
+        worth: how much a word tells; words that tell more are chosen.
+    """
+    found = _needed(sre_parser.parse(pattern, FLAGS), worth)
+    if found is None or len(found) > most:
+        return None
+    return sorted(word.encode().lower().decode() for word in found)
+
+
+def _needed(items: Iterable[Any], worth: Callable[[str], int]) -> set[str] | None:
+    """The best of the sets of which one word each is needed, in a sequence."""
+    sets: list[set[str]] = []
+    word = ""
+
+    def end_word() -> None:
+        nonlocal word
+        if len(word) >= MIN_WORD:
+            sets.append({word})
+        word = ""
+
+    for operation, argument in items:
+        if operation is sre.LITERAL:
+            word += chr(argument)
+            continue
+        end_word()
+        inner: set[str] | None = None
+        if operation is sre.SUBPATTERN:
+            inner = _needed(argument[-1], worth)
+        elif operation is sre.BRANCH:
+            parts = [_needed(branch, worth) for branch in argument[1]]
+            known = [p for p in parts if p is not None]
+            inner = set().union(*known) if len(known) == len(parts) else None
+        elif operation in (sre.MAX_REPEAT, sre.MIN_REPEAT) and argument[0] > 0:
+            inner = _needed(argument[-1], worth)
+        if inner:
+            sets.append(inner)
+    end_word()
+    return max(sets, key=lambda s: min(map(worth, s)), default=None)

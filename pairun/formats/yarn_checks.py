@@ -1,0 +1,148 @@
+"""What is wrong with a job of the YARN era, and what of it the protocol v2 has no place for."""
+
+from __future__ import annotations
+
+import re
+
+from pairun.errors import Problems
+from pairun.formats.protocol import IDENTIFIER_PATTERN, NAME_PATTERN
+from pairun.formats.yarn_schema import SCHEMA
+from pairun.playbook.checking import Ids, violations
+from pairun.playbook.nodes import elements, text
+from pairun.playbook.reading import Node
+
+_FILE_SYSTEM = re.compile(r"\$(?:PAI_DEFAULT_FS_URI\b|\{PAI_DEFAULT_FS_URI\})")
+
+
+def check(document: Node, problems: Problems) -> None:
+    """Report everything for which the old REST server, or the one of v2, refuses the job."""
+    problems.extend(violations(document, SCHEMA, Ids("PR502", "PR503", "PR504")))
+    _check_names(document, problems)
+    _check_numbers(document, problems)
+
+
+def _check_names(document: Node, problems: Problems) -> None:
+    name = document.get("jobName")
+    if name is not None:
+        _check_name(name, "the job", NAME_PATTERN, "'_' and '-'", problems)
+    roles = elements(document, "taskRoles")
+    for role in roles:
+        _check_each(role.get("name"), "a role", problems)
+        for port in elements(role, "portList"):
+            _check_each(port.get("label"), "a port", problems)
+        labels = [port.get("label") for port in elements(role, "portList")]
+        _check_twice(labels, f"two ports of role '{text(role, 'name')}'", problems)
+    _check_twice([role.get("name") for role in roles], "two roles", problems)
+
+
+def _check_each(name: Node | None, what: str, problems: Problems) -> None:
+    if name is not None:
+        _check_name(name, what, IDENTIFIER_PATTERN, "'_', and no digit first", problems)
+
+
+def _check_name(name: Node, what: str, pattern: str, others: str, problems: Problems) -> None:
+    if not isinstance(name.value, str) or not name.value or re.search(pattern, name.value):
+        return
+    near = re.sub("[^A-Za-z0-9_-]" if "-" in others else "[^A-Za-z0-9_]", "_", name.value)
+    near = f"_{near}" if "digit" in others and near[:1].isdigit() else near
+    problems.error(
+        "PR731",
+        f"the name '{name.value}' of {what} is not possible any more: "
+        f"letters, digits, {others} are",
+        name.place,
+        f"for example '{near}'; what uses the name must follow",
+    )
+
+
+def _check_twice(names: list[Node | None], what: str, problems: Problems) -> None:
+    first: dict[str, Node] = {}
+    for name in names:
+        if name is None or not isinstance(name.value, str):
+            continue
+        if other := first.get(name.value):
+            problems.error(
+                "PR508",
+                f"{what} are named '{name.value}'",
+                name.place,
+                also=[("the first one", other.place)],
+            )
+        first.setdefault(name.value, name)
+
+
+def _check_numbers(document: Node, problems: Problems) -> None:
+    for role in elements(document, "taskRoles"):
+        tasks = number(role.get("taskNumber"), 1)
+        for key in ("minFailedTaskCount", "minSucceededTaskCount"):
+            least = role.get(key)
+            if number(least, 0) > tasks:
+                assert least is not None
+                problems.error(
+                    "PR503", f"'{key}' must be at most the role's {tasks} tasks", least.place
+                )
+        if text(role, "command") is not None and not (text(role, "command") or "").strip():
+            problems.error("PR503", "'command' must not be empty", role.value["command"].place)
+
+
+def number(node: Node | None, default: int) -> int:
+    """A node's number; the default where it has none."""
+    value = node.value if node else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return default
+    return int(value) if abs(value) < 10**15 else default
+
+
+def warn_of_losses(document: Node, problems: Problems) -> None:
+    """Warn of everything that has no effect any more, folders and variables aside."""
+    problems.warning(
+        "PR738",
+        "this job is one of OpenPAI on YARN, and is read as protocol v2",
+        (document.get("jobName") or document).place,
+        "`pairun convert FILE` prints what it becomes",
+    )
+    if (file := document.get("authFile")) is not None and file.value:
+        problems.warning(
+            "PR732",
+            "authFile is not read: the image is pulled without a login",
+            file.place,
+            "give the image prerequisite auth: {username, password, registryuri}, "
+            "with the password under secrets",
+        )
+    if (kind := document.get("gpuType")) is not None and kind.value:
+        problems.warning(
+            "PR732",
+            "gpuType has no effect: the tasks may get any GPU",
+            kind.place,
+            "with the hived scheduler: extras.hivedScheduler.taskRoles.ROLE.skuType",
+        )
+    limit = document.get("killAllOnCompletedTaskNumber")
+    if number(limit, 0) > 0:
+        assert limit is not None
+        problems.warning(
+            "PR732",
+            "killAllOnCompletedTaskNumber becomes: the job ends with the first task that ends",
+            limit.place,
+            "as OpenPAI on YARN did; say more with completion of the roles",
+        )
+    for role in elements(document, "taskRoles"):
+        for port in elements(role, "portList"):
+            if (start := port.get("beginAt")) is not None and start.value != 0:
+                problems.warning(
+                    "PR732",
+                    "beginAt has no effect: the cluster chooses the ports",
+                    start.place,
+                    f"read them from $PAI_CONTAINER_HOST_{text(port, 'label')}_PORT_LIST",
+                )
+        if (command := role.get("command")) is not None:
+            warn_of_file_system(command, problems)
+
+
+def warn_of_file_system(node: Node, problems: Problems) -> None:
+    """Warn of the variable that only OpenPAI on YARN set."""
+    if isinstance(node.value, str) and _FILE_SYSTEM.search(node.value):
+        problems.warning(
+            "PR732",
+            "nothing sets $PAI_DEFAULT_FS_URI any more, and the command ends with "
+            "'unbound variable'",
+            node.place,
+            "write the file system's address itself, or add it to jobEnvs",
+        )

@@ -1,0 +1,174 @@
+"""What PID 1 reads: the files that init left on the volume, with nothing but the standard library.
+
+The executor reads the same plan in full; PID 1 needs to know the user's command, the grace time
+and whether there is anything to run before and after.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pairun.base.forwarding import Forwarding, read_forwarding
+from pairun.base.paths import runtime_file
+from pairun.errors import PairunError, Problem
+from pairun.secrets.forms import Redactor
+
+SCHEMA = 1
+"""The schema of plans and secrets files that this version reads."""
+
+USER_COMMAND = "user_command"
+"""The module of a runtime plan's last step; PID 1 itself is what it does."""
+
+DEFAULT_GRACE_S = 30.0
+
+
+class Inputs(NamedTuple):
+    """What init left for this phase.
+
+    Attributes:
+        steps_before: whether tasks run before the user's command.
+        handlers: ids of the exit handlers that the user's command itself registers.
+        command_environment: variables of the user's command alone.
+        grace_s: the plan's grace time.
+        environment: the variables that init worked out.
+        script: the path of the user's command, where it is one for a shell.
+        argv: the user's command where it is a program; else empty.
+        shells: what may read the script, the preferred one first.
+        forwarding: which signals the command hears, and as what.
+        redactor: what no line of ours may hold.
+    """
+
+    steps_before: bool
+    handlers: tuple[str, ...]
+    command_environment: Mapping[str, str]
+    grace_s: float
+    environment: Mapping[str, str]
+    script: str
+    argv: tuple[str, ...]
+    shells: tuple[str, ...]
+    forwarding: Forwarding
+    redactor: Redactor
+
+
+def read_inputs(root: str) -> Inputs:
+    """Read what init left on the volume.
+
+    Args:
+        root: the shared volume.
+
+    Raises:
+        PairunError: a file is missing, torn or of another version.
+    """
+    secrets = _read_json(runtime_file(root, "secrets.json"), optional=True)
+    plan_file = runtime_file(root, "plan.json")
+    plan = _read_json(plan_file)
+    script = runtime_file(root, "user.sh")
+    try:
+        *before, command = plan["steps"]
+        if command.get("module") != USER_COMMAND:
+            raise _unusable(plan_file, "its last step is not the user's command")
+        args = command.get("args", {})
+        argv = _argv(args.get("argv"), plan_file)
+        if not argv and not os.path.isfile(script):
+            raise _missing(script)
+        values = secrets.get("values", {})
+        return Inputs(
+            steps_before=bool(before),
+            handlers=tuple(h["id"] for h in command.get("on_exit", ())),
+            command_environment={
+                name: _text(value, values, plan_file)
+                for name, value in command.get("environment", {}).items()
+            },
+            grace_s=float(plan.get("grace_s", DEFAULT_GRACE_S)),
+            environment=read_environment(runtime_file(root, "runtime_env.sh")),
+            script=script,
+            argv=argv,
+            shells=_shells(args.get("shell") or "auto", plan_file),
+            forwarding=read_forwarding(args.get("signals"), args.get("signals_to")),
+            # The values are whole texts that hold secrets; what must not show is the secrets in them.
+            redactor=Redactor(secrets.get("redact", ())),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise _unusable(plan_file, f"{type(e).__name__} {e}") from e
+
+
+def read_environment(path: str) -> dict[str, str]:
+    """The variables of a file of ``export NAME='value'`` lines, as a POSIX shell reads them.
+
+    Returns:
+        Names and values; none when there is no such file.
+    """
+    try:
+        with open(path, "rb") as f:
+            text = os.fsdecode(f.read())
+    except FileNotFoundError:
+        return {}
+    # Within single quotes nothing is special; a quote itself is written '\'' (close, quote, open).
+    exports = re.findall(r"^export ([^\s=]+)='((?:[^']|'\\'')*)'$", text, re.MULTILINE)
+    return {name: value.replace("'\\''", "'") for name, value in exports}
+
+
+def _read_json(path: str, *, optional: bool = False) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as f:
+            content = json.load(f)
+    except FileNotFoundError as e:
+        if optional:
+            return {}
+        raise _missing(path) from e
+    except OSError as e:
+        raise _unusable(path, e.strerror or str(e)) from e
+    except ValueError as e:
+        raise _unusable(path, f"it is not whole JSON ({e})") from e
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if schema != SCHEMA:
+        raise _unusable(path, f"it has schema {schema}, this pairun reads {SCHEMA}")
+    return dict(content)
+
+
+def _text(value: object, secrets: Mapping[str, str], plan_file: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping) and "$secret" in value:
+        return secrets[value["$secret"]]
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    raise _unusable(plan_file, "the environment of the user's command depends on a task's result")
+
+
+def _shells(asked: object, plan_file: str) -> tuple[str, ...]:
+    if asked in ("bash", "sh"):
+        return (str(asked),)
+    if asked != "auto":
+        raise _unusable(plan_file, "the shell of the user's command depends on a task's result")
+    return ("bash", "sh")
+
+
+def _argv(asked: object, plan_file: str) -> tuple[str, ...]:
+    if asked is None:
+        return ()
+    if not isinstance(asked, list) or not asked or not all(isinstance(a, str) for a in asked):
+        raise _unusable(plan_file, "the user's command depends on a task's result")
+    return tuple(asked)
+
+
+def _missing(path: str) -> PairunError:
+    return PairunError(
+        Problem(
+            "PR704",
+            f"{path} is missing: the init phase has not run or did not end well",
+            hint="pairun init runs in the Pod's init container; on a laptop use pairun run",
+        )
+    )
+
+
+def _unusable(path: str, why: str) -> PairunError:
+    return PairunError(
+        Problem("PR702", f"{path} cannot be used: {why}", hint="run the init phase again")
+    )

@@ -1,0 +1,42 @@
+"""The static programs of pairun's image that modules bring into the user's container."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from pairun.host import files as hostfiles
+
+VARIABLE = "PAIRUN_TOOLS"
+"""Names the tool folder; for tests, and for images that keep it elsewhere."""
+
+IN_THE_IMAGE = "/opt/pairun/tools"
+
+
+def find_tools(env: Mapping[str, str]) -> str:
+    """The tool folder: the image's, else what ``make bundle`` built in this checkout.
+
+    Args:
+        env: `VARIABLE` names another one.
+    """
+    checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    built = os.path.join(checkout, "build", "bundle", "tools")
+    return env.get(VARIABLE) or (IN_THE_IMAGE if os.path.isdir(IN_THE_IMAGE) else built)
+
+
+def copy_tools(names: Iterable[str], folder: str, target: str) -> None:
+    """Copy programs; one that is missing is left out, and its module says so when it runs.
+
+    Args:
+        names: paths below the tool folder.
+        folder: the tool folder.
+        target: where to.
+
+    Raises:
+        Failure: one cannot be copied.
+    """
+    for name in sorted(set(names)):
+        source, copy = os.path.join(folder, name), os.path.join(target, name)
+        if os.path.isfile(source):
+            hostfiles.make_directory(os.path.dirname(copy), 0o755)
+            hostfiles.copy(source, copy, 0o755, durable=False)

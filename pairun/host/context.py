@@ -1,0 +1,581 @@
+"""The three worlds a module meets: this machine, this machine to look at, and the empty Pod."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from pairun.host import files as hostfiles
+from pairun.host.commands import run_process, start_process
+from pairun.host.ports import accepts, port_taken
+from pairun.module import (
+    Completed,
+    Context,
+    Fetched,
+    FetchedFile,
+    FileStat,
+    Gathering,
+    Mount,
+    Secret,
+    Talk,
+    TimedOut,
+    UnknownUntilRun,
+    Unpacked,
+    reveal,
+)
+
+if TYPE_CHECKING:
+    from pairun.net.apiserver import ApiServer
+
+PROGRESS_S = 5.0
+"""The shortest time between two reports of progress."""
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+class HostContext(Context):
+    """This machine: every effect is real.
+
+    Args:
+        env: the environment of the task.
+        pai_dir: the shared volume.
+        deadline: `time.monotonic` seconds at which the attempt is stopped, or None.
+        emit_log: where lines for people go; standard output by default.
+        emit_progress: where reports of progress go; nowhere by default.
+    """
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        pai_dir: str,
+        deadline: float | None = None,
+        emit_log: Callable[[str], None] = _say,
+        emit_progress: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> None:
+        self.env = env
+        self.pai_dir = pai_dir
+        self._deadline = deadline
+        self._emit_log = emit_log
+        self._emit_progress = emit_progress
+        self._progress: dict[str, Any] | None = None
+        self._progress_at = time.monotonic()
+        self._digests: dict[hostfiles.Identity, str] = {}
+        self._api: ApiServer | None = None
+
+    def stat(self, path: str) -> FileStat | None:
+        return hostfiles.stat(path)
+
+    def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
+        return hostfiles.read(path, max_bytes)
+
+    def digest(self, path: str) -> str | None:
+        return hostfiles.digest(path, self._digests)
+
+    def list_dir(self, path: str) -> list[str] | None:
+        return hostfiles.names(path)
+
+    def which(self, program: str) -> str | None:
+        return shutil.which(program, path=self.env.get("PATH", os.defpath))
+
+    def query(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str | Secret | None] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Completed:
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+
+        def remaining() -> float | None:
+            limits = (self.remaining_s(), None if until is None else until - time.monotonic())
+            return min((x for x in limits if x is not None), default=None)
+
+        return run_process(
+            argv, env=self._environment(env), remaining=remaining, cwd=cwd, capture=True
+        )
+
+    def _environment(self, more: Mapping[str, str | Secret | None] | None) -> dict[str, str]:
+        """The task's environment with changes; None removes a variable."""
+        full = {**self.env, **(more or {})}
+        return {name: reveal(value) for name, value in full.items() if value is not None}
+
+    def port_taken(self, port: int) -> str | None:
+        return port_taken(port)
+
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: Literal["GET", "HEAD"] = "GET",
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> Fetched:
+        # http.client and ssl are heavy, and most attempts ask nobody.
+        from pairun.net import http as hosthttp
+
+        left = self.remaining_s()
+        return hosthttp.fetch(
+            url,
+            method=method,
+            headers=headers or {},
+            limit_s=timeout_s if left is None else min(timeout_s, left),
+            max_bytes=max_bytes,
+            env=self.env,
+        )
+
+    def ask_api(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        accept: str | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> bytes | None:
+        return self._api_server().ask(
+            path,
+            query=query,
+            accept=accept,
+            timeout_s=self._bounded(timeout_s),
+            max_bytes=max_bytes,
+        )
+
+    def _api_server(self) -> ApiServer:
+        if self._api is None:
+            from pairun.net.apiserver import ApiServer
+
+            self._api = ApiServer.in_pod(self.env)
+        return self._api
+
+    def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
+        return accepts(host, port, self._bounded(timeout_s))
+
+    def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
+        from pairun.host import mounts as hostmounts
+
+        return hostmounts.lookup(host, self._bounded(timeout_s))
+
+    def mounts(self) -> list[Mount]:
+        from pairun.host import mounts as hostmounts
+
+        return hostmounts.mounts()
+
+    def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
+        from pairun.host import mounts as hostmounts
+
+        return hostmounts.real_path(path, self._bounded(timeout_s))
+
+    def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
+        from pairun.host import mounts as hostmounts
+
+        return hostmounts.free_bytes(path, self._bounded(timeout_s))
+
+    def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
+        # Sockets, digests and a thread: only the barrier needs them.
+        from pairun.rendezvous.background import begin
+
+        return begin(roles, self.env, self.pai_dir, log)
+
+    def _bounded(self, seconds: float) -> float:
+        left = self.remaining_s()
+        return seconds if left is None else max(0.001, min(seconds, left))
+
+    def remaining_s(self) -> float | None:
+        return None if self._deadline is None else self._deadline - time.monotonic()
+
+    def now(self) -> float:
+        return time.time()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str | Secret | None] | None = None,
+        cwd: str | None = None,
+        capture: bool = False,
+        watch: Callable[[bytes], None] | None = None,
+        pass_fds: Sequence[int] = (),
+        until: Callable[[], bool] | None = None,
+    ) -> Completed:
+        # What we have printed so far must stand before what the command prints.
+        sys.stdout.flush()
+        return run_process(
+            argv,
+            env=self._environment(env),
+            remaining=self.remaining_s,
+            stdin=stdin,
+            cwd=cwd,
+            capture=capture,
+            watch=watch,
+            pass_fds=pass_fds,
+            until=until,
+        )
+
+    def post(
+        self,
+        url: str,
+        data: bytes,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Fetched:
+        from pairun.net import http as hosthttp
+
+        return hosthttp.fetch(
+            url,
+            method="POST",
+            headers=headers or {},
+            limit_s=self._bounded(timeout_s),
+            max_bytes=1024 * 1024,
+            env=self.env,
+            data=data,
+        )
+
+    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
+        return self._api_server().post(path, data, timeout_s=self._bounded(timeout_s))
+
+    def start(self, argv: Sequence[str]) -> Talk:
+        sys.stdout.flush()
+        return start_process(argv, env=self._environment(None))
+
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        hostfiles.refuse_links(self.pai_dir, path)
+        # What a crash of the machine takes from the volume is made anew, as the Pod starts anew.
+        durable = not hostfiles.is_below(self.pai_dir, path)
+        hostfiles.write(path, data, mode, durable=durable)
+
+    def fetch_file(
+        self,
+        url: str | Secret,
+        path: str,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        mode: int = 0o644,
+        sha256: str | None = None,
+        max_bytes: int | None = None,
+        stall_s: float = 60.0,
+    ) -> FetchedFile:
+        from pairun.net import download as hostdownload
+
+        hostfiles.refuse_links(self.pai_dir, path)
+        fetched = hostdownload.fetch_file(
+            hostdownload.Wanted(
+                url=reveal(url),
+                path=path,
+                headers=headers or {},
+                mode=mode,
+                sha256=sha256.lower() if sha256 else None,
+                max_bytes=max_bytes,
+                stall_s=stall_s,
+            ),
+            env=self.env,
+            remaining=self.remaining_s,
+            progress=self.progress,
+            now=self.now,
+        )
+        hostfiles.remember(path, fetched.sha256, self._digests)
+        return fetched
+
+    def unpack(
+        self,
+        archive: str,
+        directory: str,
+        *,
+        max_bytes: int,
+        max_members: int,
+        extra: Mapping[str, bytes] | None = None,
+    ) -> Unpacked:
+        from pairun.host import archives as hostarchives
+
+        hostfiles.refuse_links(self.pai_dir, directory)
+        limits = hostarchives.Limits(max_bytes, max_members)
+        return hostarchives.unpack(archive, directory, limits, extra or {})
+
+    def set_mode(self, path: str, mode: int) -> None:
+        hostfiles.refuse_links(self.pai_dir, path)
+        hostfiles.set_mode(path, mode)
+
+    def make_dir(self, path: str, mode: int = 0o755) -> None:
+        # The directory itself counts too: what is written into it would go through the link.
+        hostfiles.refuse_links(self.pai_dir, os.path.join(path, "x"))
+        hostfiles.make_directory(path, mode)
+
+    def rename(self, source: str, target: str) -> None:
+        hostfiles.refuse_links(self.pai_dir, source)
+        hostfiles.refuse_links(self.pai_dir, target)
+        hostfiles.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        hostfiles.refuse_links(self.pai_dir, path)
+        hostfiles.remove(path)
+
+    def mount(
+        self,
+        source: str,
+        target: str,
+        kind: str | None,
+        *,
+        data: str | Secret | None = None,
+        subdir: str = "",
+        read_only: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
+        from pairun.host import mounts as hostmounts
+
+        wanted = hostmounts.Wanted(
+            source=source,
+            target=target,
+            kind=kind,
+            data=data,
+            subdir=subdir,
+            read_only=read_only,
+        )
+        hostmounts.mount(wanted, self.pai_dir, self._bounded(timeout_s))
+
+    def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
+        from pairun.host import mounts as hostmounts
+
+        hostmounts.unmount(target, self._bounded(timeout_s))
+
+    def sleep(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            TimedOut: the attempt's time is up before that.
+        """
+        left = self.remaining_s()
+        if left is not None and left < seconds:
+            time.sleep(max(0.0, left))
+            raise TimedOut("the time of this attempt is up")
+        time.sleep(seconds)
+
+    def log(self, line: str) -> None:
+        self._emit_log(" ".join(line.splitlines()))
+
+    def progress(self, done: int, total: int | None = None, file: str = "") -> None:
+        self._progress = {"bytes": done, "total": total, "file": file}
+        if time.monotonic() - self._progress_at >= PROGRESS_S:
+            self.last_progress()
+
+    def last_progress(self) -> None:
+        """Report what was told last, if that was not reported yet."""
+        if self._progress is not None:
+            self._progress_at = time.monotonic()
+            self._emit_progress(self._progress)
+            self._progress = None
+
+
+class _NoChanges(Context):
+    """Every changing method is a bug of the module that called it."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str | Secret | None] | None = None,
+        cwd: str | None = None,
+        capture: bool = False,
+        watch: Callable[[bytes], None] | None = None,
+        pass_fds: Sequence[int] = (),
+        until: Callable[[], bool] | None = None,
+    ) -> Completed:
+        _refuse("run a command")
+
+    def post(
+        self,
+        url: str,
+        data: bytes,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Fetched:
+        _refuse("send something")
+
+    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
+        _refuse("make an object in the cluster")
+
+    def start(self, argv: Sequence[str]) -> Talk:
+        _refuse("start a command")
+
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        _refuse(f"write {path}")
+
+    def fetch_file(
+        self,
+        url: str | Secret,
+        path: str,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+        mode: int = 0o644,
+        sha256: str | None = None,
+        max_bytes: int | None = None,
+        stall_s: float = 60.0,
+    ) -> FetchedFile:
+        _refuse(f"download {path}")
+
+    def unpack(
+        self,
+        archive: str,
+        directory: str,
+        *,
+        max_bytes: int,
+        max_members: int,
+        extra: Mapping[str, bytes] | None = None,
+    ) -> Unpacked:
+        _refuse(f"unpack {archive}")
+
+    def set_mode(self, path: str, mode: int) -> None:
+        _refuse(f"set the mode of {path}")
+
+    def make_dir(self, path: str, mode: int = 0o755) -> None:
+        _refuse(f"make the directory {path}")
+
+    def rename(self, source: str, target: str) -> None:
+        _refuse(f"move {source}")
+
+    def remove(self, path: str) -> None:
+        _refuse(f"remove {path}")
+
+    def mount(
+        self,
+        source: str,
+        target: str,
+        kind: str | None,
+        *,
+        data: str | Secret | None = None,
+        subdir: str = "",
+        read_only: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
+        _refuse(f"mount {target}")
+
+    def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
+        _refuse(f"unmount {target}")
+
+    def sleep(self, seconds: float) -> None:
+        _refuse("wait")
+
+    def log(self, line: str) -> None:
+        _refuse("write to the log")
+
+    def progress(self, done: int, total: int | None = None, file: str = "") -> None:
+        _refuse("report progress")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise RuntimeError(f"a module tried to {what} where it may only look")
+
+
+class ProbeContext(_NoChanges, HostContext):
+    """This machine, to look at: reads are real, a change is a bug."""
+
+
+class ReviewContext(_NoChanges):
+    """The empty Pod, for a review that looks at nothing of this machine.
+
+    On the shared volume nothing stands yet; everything else only the run can tell.
+
+    Args:
+        env: the environment of the task, as far as it is known.
+        pai_dir: the shared volume.
+    """
+
+    def __init__(self, env: Mapping[str, str], pai_dir: str) -> None:
+        self.env = env
+        self.pai_dir = pai_dir
+
+    def stat(self, path: str) -> FileStat | None:
+        self._empty_or_unknown(path)
+        return None
+
+    def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
+        self._empty_or_unknown(path)
+        return None
+
+    def digest(self, path: str) -> str | None:
+        self._empty_or_unknown(path)
+        return None
+
+    def list_dir(self, path: str) -> list[str] | None:
+        self._empty_or_unknown(path)
+        return None
+
+    def which(self, program: str) -> str | None:
+        raise UnknownUntilRun(f"depends on the programs in the image ({program})")
+
+    def query(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str | Secret | None] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Completed:
+        raise UnknownUntilRun(f"depends on what {os.path.basename(argv[0])} says in the container")
+
+    def port_taken(self, port: int) -> str | None:
+        raise UnknownUntilRun(f"depends on whether port {port} is free on the node")
+
+    def fetch(
+        self,
+        url: str,
+        *,
+        method: Literal["GET", "HEAD"] = "GET",
+        headers: Mapping[str, str | Secret] | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> Fetched:
+        # Without what may stand before an @, after the path or in it.
+        host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        raise UnknownUntilRun(f"depends on what {host} answers")
+
+    def ask_api(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        accept: str | None = None,
+        timeout_s: float = 10.0,
+        max_bytes: int = 1024 * 1024,
+    ) -> bytes | None:
+        raise UnknownUntilRun("depends on what the cluster's API server answers")
+
+    def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
+        raise UnknownUntilRun(f"depends on whether port {port} of {host} answers")
+
+    def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
+        raise UnknownUntilRun(f"depends on the address of {host}")
+
+    def mounts(self) -> list[Mount]:
+        raise UnknownUntilRun("depends on what is mounted in the container")
+
+    def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
+        raise UnknownUntilRun(f"depends on what stands in the container at {path}")
+
+    def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
+        raise UnknownUntilRun(f"depends on whether the file system at {path} answers")
+
+    def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
+        raise UnknownUntilRun("depends on the other instances of the job")
+
+    def remaining_s(self) -> float | None:
+        return None
+
+    def now(self) -> float:
+        raise UnknownUntilRun("depends on the time of the run")
+
+    def _empty_or_unknown(self, path: str) -> None:
+        below = os.path.normpath(self.pai_dir).rstrip("/") + "/"
+        if not os.path.normpath(path).startswith(below):
+            raise UnknownUntilRun(f"depends on what stands in the container at {path}")

@@ -1,0 +1,120 @@
+"""The job of a Framework's Pod, read from the cluster's API server."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from pairun.base.signals import STOP_SIGNALS
+from pairun.errors import PairunError, Problem
+from pairun.formats.stored import API_VERSION
+from pairun.module import Failure, TimedOut, Transient, format_duration
+from pairun.net.apiserver import METADATA_ONLY, ApiServer, NoApiServer
+
+TIMEOUT = "BARRIER_CHECK_TIMEOUT_SEC"
+_DEFAULT_TIMEOUT_S = 600
+_TIMEOUTS_S = (60, 1200)
+_ANSWER_S = 30.0
+_LONGEST_PAUSE_S = 10.0
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, Any]:
+    """A Framework's metadata, which has the job in it, without spec and status.
+
+    What may heal is waited out, as long as the barrier would wait; a stop signal ends that.
+
+    Args:
+        namespace: of the Framework.
+        name: its name.
+        env: where the API server is (see `ApiServer.in_pod`); ``BARRIER_CHECK_TIMEOUT_SEC`` bounds the wait, in seconds.
+
+    Raises:
+        PairunError: there is no such Framework, or it cannot be asked for; whether that will heal
+            is told by the id.
+    """
+    limit_s = _timeout_s(env)
+    path = f"/apis/{API_VERSION}/namespaces/{quote(namespace)}/frameworks/{quote(name)}"
+    try:
+        with contextlib.closing(ApiServer.in_pod(env)) as server:
+            data = _patient(server, path, limit_s)
+    except NoApiServer as e:
+        raise _problem("PR770", e) from e
+    except (Transient, TimedOut) as e:
+        raise _problem("PR773", e) from e
+    except Failure as e:
+        raise _problem("PR772", e) from e
+    if data is None:
+        raise PairunError(
+            Problem(
+                "PR771",
+                f"there is no Framework {name} in the namespace {namespace}",
+                hint="it was deleted, or this Pod is older than it; nothing is left to do here",
+            )
+        )
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise PairunError(Problem("PR704", "what the API server sent is not a Framework object"))
+    return found
+
+
+def _patient(server: ApiServer, path: str, limit_s: float) -> bytes | None:
+    """Ask until there is an answer that counts.
+
+    Raises:
+        Failure: there was none in the time; the last reason why.
+    """
+    end, pause_s, told = time.monotonic() + limit_s, 1.0, ""
+    while True:
+        left = end - time.monotonic()
+        try:
+            return server.ask(
+                path,
+                accept=METADATA_ONLY,
+                timeout_s=max(1.0, min(_ANSWER_S, left)),
+                max_bytes=_MAX_BYTES,
+            )
+        except (Transient, TimedOut) as e:
+            left = end - time.monotonic()
+            if left <= 0:
+                e.message = f"for {format_duration(limit_s)} no answer that counts: {e.message}"
+                raise
+            if e.message != told:
+                told = e.message
+                sys.stdout.write(f"{told}; trying again for {format_duration(left)}\n")
+                sys.stdout.flush()
+            _pause(min(left, max(pause_s, e.retry_after_s or 0.0)))
+            pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+
+
+def _pause(seconds: float) -> None:
+    """Wait; nobody else listens yet for the signals that were held back."""
+    caught = signal.sigtimedwait(STOP_SIGNALS, seconds)
+    if caught is not None:
+        raise SystemExit(128 + caught.si_signo)
+
+
+def _timeout_s(env: Mapping[str, str]) -> float:
+    text = env.get(TIMEOUT) or str(_DEFAULT_TIMEOUT_S)
+    low, high = _TIMEOUTS_S
+    if re.fullmatch("[0-9]{1,9}", text) and low <= int(text) <= high:
+        return float(text)
+    raise PairunError(
+        Problem(
+            "PR774", f"{TIMEOUT} is '{text[:40]}', not a number of seconds from {low} to {high}"
+        )
+    )
+
+
+def _problem(id_: str, failure: Failure) -> PairunError:
+    return PairunError(Problem(id_, failure.message, hint=failure.hint))

@@ -1,0 +1,240 @@
+"""``init.log``: what the init phase prints is kept beside being shown, whatever becomes of it.
+
+The phase runs in a child. This process, PID 1 of the init container, passes on what the child prints
+and the signals it gets, and ends with its exit code; so also what was printed before a crash, or
+before the kernel ended it for want of memory, is in the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import signal
+import stat
+import sys
+import time
+from collections.abc import Mapping
+
+from pairun.base.logfile import LogFile
+from pairun.base.paths import DEFAULT_PAI_DIR, log_dir
+from pairun.base.signals import STOP_SIGNALS, Signals, block_stop_signals
+from pairun.handover.podlogs import INIT_LOG
+
+STALL_S = 10.0
+"""At the end, how long we wait for a reader of our output who takes nothing."""
+
+EARLY_BYTES = 1024 * 1024
+"""How much is kept for the log while its folder is not there yet."""
+
+WAITING_BYTES = 4 * 1024 * 1024
+"""How much may wait for the reader of a stream of ours."""
+
+_AT_ONCE = 4096
+"""A pipe that poll(2) calls writable takes as much without making us wait."""
+
+
+def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
+    """Go on in a child whose output is kept in ``init.log``.
+
+    Args:
+        pai_dir: the shared volume.
+        env: the environment of the init container.
+
+    Returns:
+        None in the child, or where there can be none; in the parent, when the child has ended, its
+        exit code.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Held back until the one who has to act on them listens.
+    block_stop_signals()
+    pipes = [os.pipe(), os.pipe()]
+    try:
+        child = os.fork()
+    except OSError:
+        # The phase counts more than its log.
+        for end in (end for pipe in pipes for end in pipe):
+            os.close(end)
+        return None
+    if child == 0:
+        for number, (reader, writer) in enumerate(pipes, 1):
+            os.dup2(writer, number)
+            os.close(reader)
+            os.close(writer)
+        # Those that Python made may believe that they can seek, as in a file.
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            old = getattr(sys, name)
+            how = {"encoding": old.encoding, "errors": old.errors, "line_buffering": True}
+            setattr(sys, name, io.TextIOWrapper(open(number, "wb", closefd=False), **how))  # noqa: SIM115
+        return None
+    for _, writer in pipes:
+        os.close(writer)
+    log = _Log(pai_dir, env)
+    return _Tee(child, [reader for reader, _ in pipes], log).run()
+
+
+class _Log:
+    """The file; before its folder is there, what belongs into it is kept."""
+
+    def __init__(self, pai_dir: str, env: Mapping[str, str]) -> None:
+        self._pai_dir = pai_dir
+        self._folder = log_dir(pai_dir, env)
+        self._early = b""
+        self._there = False
+        self._file = LogFile(os.path.join(self._folder, INIT_LOG), self._complain)
+
+    def write(self, data: bytes) -> None:
+        """Append."""
+        self._there = self._there or _is_folder(self._folder)
+        if not self._there:
+            self._early = (self._early + data)[-EARLY_BYTES:]
+            return
+        self._file.write(self._early + data)
+        self._early = b""
+
+    def end(self) -> None:
+        """Write what is left, also where the phase did not come to make the folder."""
+        # A folder that is no volume may be anybody's: nothing is made there.
+        if os.path.isdir(os.path.join(self._pai_dir, "logs")) or (
+            self._pai_dir == DEFAULT_PAI_DIR and os.path.isdir(self._pai_dir)
+        ):
+            with contextlib.suppress(OSError):
+                os.makedirs(self._folder, exist_ok=True)
+        self.write(b"")
+
+    def _complain(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(2, f"[pairun] {text}\n".encode("utf-8", "surrogateescape"))
+
+
+def _is_folder(path: str) -> bool:
+    """Whether a directory stands there; a link leads to where nothing of ours belongs."""
+    with contextlib.suppress(OSError):
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    return False
+
+
+class _Tee:
+    """Reads two streams, and writes each to its own of ours and both to the log.
+
+    Args:
+        child: the process that writes them.
+        readers: its standard output and its standard error.
+        log: takes both.
+    """
+
+    def __init__(self, child: int, readers: list[int], log: _Log) -> None:
+        self._child = child
+        self._log = log
+        self._status: int | None = None
+        # By reader: our own stream, and what it has not taken yet.
+        self._streams = dict(zip(readers, (1, 2), strict=True))
+        self._pending = dict.fromkeys((1, 2), b"")
+        for reader in readers:
+            os.set_blocking(reader, False)
+
+    def run(self) -> int:
+        """Go on to the end of the child; returns its exit code."""
+        signals = Signals()
+        signals.install()
+        try:
+            while not self._over():
+                self._turn(signals, None)
+            self._drain()
+            code = self._exit_code()
+            self._log.end()
+            self._show_rest()
+        finally:
+            block_stop_signals()
+            signals.restore()
+        return code
+
+    def _over(self) -> bool:
+        """Whether the child has ended; every other process that fell to us is waited for too."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0] != 0:
+                if found[0] == self._child:
+                    self._status = found[1]
+        return self._status is not None
+
+    def _turn(self, signals: Signals, timeout_ms: int | None) -> bool:
+        """Wait for something and do it; whether there was anything."""
+        poll = select.poll()
+        poll.register(signals.fd, select.POLLIN)
+        for reader, stream in self._streams.items():
+            if self._pending[stream]:
+                poll.register(stream, select.POLLOUT)
+            # Who is slow to take it slows the one who writes it, but not soon: a phase that waits
+            # for its reader does not hear of a stop.
+            if len(self._pending[stream]) < WAITING_BYTES:
+                poll.register(reader, select.POLLIN)
+        ready = dict(poll.poll(timeout_ms))
+        if signals.fd in ready:
+            self._pass_on(signals.take())
+        for reader, stream in list(self._streams.items()):
+            if reader in ready:
+                self._read(reader, stream)
+            if stream in ready:
+                self._show(stream)
+        return bool(ready)
+
+    def _pass_on(self, numbers: list[int]) -> None:
+        for number in numbers:
+            if number in STOP_SIGNALS:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._child, number)
+
+    def _read(self, reader: int, stream: int) -> bytes:
+        try:
+            data = os.read(reader, 65536)
+        except BlockingIOError:
+            return b""
+        if not data:
+            del self._streams[reader]
+            os.close(reader)
+            return b""
+        self._log.write(data)
+        self._pending[stream] += data
+        return data
+
+    def _show(self, stream: int) -> bool:
+        """Give our own stream what it takes now; whether it took something."""
+        data = self._pending[stream]
+        try:
+            written = os.write(stream, data[:_AT_ONCE])
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Nobody reads it, or the disk behind it is full: the log has it.
+            written = len(data)
+        self._pending[stream] = data[written:]
+        return True
+
+    def _drain(self) -> None:
+        """Take all that the child has left in the pipes; others may hold them for ever."""
+        for reader, stream in list(self._streams.items()):
+            while self._read(reader, stream):
+                pass
+
+    def _show_rest(self) -> None:
+        stop = time.monotonic() + STALL_S
+        while time.monotonic() < stop and (left := [s for s, d in self._pending.items() if d]):
+            poll = select.poll()
+            for stream in left:
+                poll.register(stream, select.POLLOUT)
+            for stream, _ in poll.poll(100):
+                if self._show(stream):
+                    stop = time.monotonic() + STALL_S
+
+    def _exit_code(self) -> int:
+        assert self._status is not None
+        code = os.waitstatus_to_exitcode(self._status)
+        if code >= 0:
+            return code
+        hint = ": memory that ran out ends processes so" if -code == signal.SIGKILL else ""
+        text = f"[pairun] the init phase was ended by {signal.Signals(-code).name}{hint}\n".encode()
+        self._log.write(text)
+        self._pending[2] += text
+        return 128 - code

@@ -1,0 +1,127 @@
+"""How an instance meets the others of its job: the leader's server, and the note for the app."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pairun.base.paths import STATE_FILE, runtime_file
+from pairun.job.model import Job, Role
+from pairun.kube.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pairun.rendezvous.peers import JobPeers
+    from pairun.rendezvous.server import Child
+
+ROLES = "PAIRUN_ROLES"
+"""The variable that tells tasks of init which roles the job has: each one's count and ports."""
+
+
+class Meeting:
+    """The instances of a job, seen from one of them, in the init phase.
+
+    Args:
+        job: the job.
+        role: this instance's role.
+        index: its number in the role.
+        env: the environment of the init container.
+        pai_dir: the shared volume.
+    """
+
+    def __init__(
+        self, job: Job, role: Role, index: int, env: Mapping[str, str], pai_dir: str
+    ) -> None:
+        self._roles = {r.fc_name: r.instances for r in job.roles}
+        described = {
+            r.fc_name: {"count": r.instances, "ports": dict(r.resources.ports)} for r in job.roles
+        }
+        self._described = json.dumps(described)
+        self._leads = role.fc_name == job.roles[0].fc_name and index == 0
+        self._own = (role.fc_name, index)
+        self._env = env
+        self._pai_dir = pai_dir
+        self._server: Child | None = None
+        self._noted = False
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is nobody to meet."""
+        return sum(self._roles.values()) < 2
+
+    def variables(self) -> dict[str, str]:
+        """What tasks must know of it."""
+        return {} if self.is_alone else {ROLES: self._described}
+
+    def begin(self, say: Callable[[str], None]) -> None:
+        """Where this instance leads the job, serve the others from now on.
+
+        What cannot be served is said: the others find their addresses without.
+        """
+        uid = self._env.get("FC_POD_UID")
+        if self.is_alone or not self._leads or not uid:
+            return
+        # Sockets, digests and compression: what no other instance needs here.
+        from pairun.errors import PairunError
+        from pairun.kube.ports import rendezvous_port
+        from pairun.rendezvous.peers import job_key, read_key
+        from pairun.rendezvous.server import Child, Server
+
+        try:
+            server = Server(
+                self._roles,
+                job_key(self._env),
+                key=read_key(self._pai_dir),
+                host=self._env.get("PAIRUN_HOST_IP") or "0.0.0.0",
+                port=rendezvous_port(uid),
+                log=say,
+                state_path=runtime_file(self._pai_dir, STATE_FILE),
+            )
+            self._server = Child(server)
+        except (PairunError, OSError) as e:
+            say(f"the other instances are not served: {e}")
+
+    def end(self, *, stay: bool) -> None:
+        """Serve no more; what was told is kept for PID 1, which goes on.
+
+        Args:
+            stay: not before those who wait for a verdict have it, or 10 s are over: until PID 1
+                has started nobody can tell them.
+        """
+        if self._server is not None:
+            self._server.stop(stay=stay)
+            self._server = None
+
+    def note(self, cluster: Cluster) -> None:
+        """Leave the note by which this Pod finds the leader from now on.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        first = next(iter(cluster.roles), None)
+        leader = next((i for i in first.instances if i.index == 0), None) if first else None
+        if (
+            self._noted
+            or self.is_alone
+            or leader is None
+            or not (leader.pod_uid and leader.host_ip)
+        ):
+            return
+        from pairun.kube.ports import rendezvous_port
+        from pairun.rendezvous.peers import job_key
+        from pairun.rendezvous.place import Place, write_place
+        from pairun.rendezvous.roster import Gang
+
+        gang = Gang.of(self._roles)
+        port = rendezvous_port(leader.pod_uid)
+        address = (leader.host_ip, port)
+        write_place(self._pai_dir, Place(address, job_key(self._env), gang.rank(*self._own), gang))
+        self._noted = True
+
+    def peers(self) -> JobPeers | None:
+        """The others, once the note is there."""
+        if not self._noted:
+            return None
+        from pairun.rendezvous.peers import peers_of
+
+        return peers_of(self._pai_dir, "init")

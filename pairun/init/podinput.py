@@ -1,0 +1,292 @@
+"""What a Pod's init container finds: a Framework or a plain Pod's settings, secrets, itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
+from pairun.formats.stored import framework_in, load_input
+from pairun.init.initconfig import read_init_config
+from pairun.init.plainpod import (
+    plain_cluster,
+    pod_name,
+    read_plain_job,
+    without_server_warnings,
+)
+from pairun.init.podconfig import PodConfig, read_secrets
+from pairun.job.model import Job, Role, fc_name
+from pairun.kube.cluster import Cluster, cluster_from_framework
+from pairun.openpai.exitspec import ExitSpec, read_exit_spec
+from pairun.openpai.framework import job_from_framework
+from pairun.playbook.initplugins import InitPlugins
+from pairun.playbook.reading import Node, decode, load_bytes, read_file, read_text
+
+
+@attrs.frozen(kw_only=True)
+class PodInput:
+    """One instance of a job, seen from its Pod.
+
+    Attributes:
+        job: the job.
+        role: the instance's role.
+        index: its number within the role.
+        user_extension: plain data of the mounted user extension, or None.
+        command: the user's command as the platform rendered it, or None.
+        cluster: peers and ports, where they are known from the start, or None.
+        engine: what this way to start changes in the playbooks, or None.
+        init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
+        exit_spec: the cluster's description of exit codes, or None.
+        problems: warnings that were found on the way.
+    """
+
+    job: Job
+    role: Role
+    index: int
+    user_extension: Any
+    command: str | None
+    cluster: Cluster | None
+    engine: Node | None
+    init_plugins: InitPlugins | None
+    exit_spec: ExitSpec | None
+    problems: Problems
+
+
+_FILE = "PAIRUN_FRAMEWORK_FILE"
+_OBJECT = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")
+_INSTANCE = ("FC_TASKROLE_NAME", "FC_TASK_INDEX")
+_LEFT = "framework.json"
+"""What the barrier leaves on the volume."""
+
+_OPTIONS = {"FC_TASKROLE_NAME": "--role", "FC_TASK_INDEX": "--index"}
+"""What a person gives beside a saved Framework, where an engine sets a variable."""
+
+
+def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False) -> PodInput:
+    """Read the inputs of the init phase.
+
+    Args:
+        pai_dir: the shared volume, with the mounted secrets inside.
+        env: ``PAIRUN_FRAMEWORK_FILE`` names a Framework object, or ``FC_FRAMEWORK_NAMESPACE`` and
+            ``FC_FRAMEWORK_NAME`` say which one the API server has; ``FC_TASKROLE_NAME`` and
+            ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is the rendered command.
+            Without a Framework, a plain Pod's settings (see `PodConfig`).
+        placed: the Framework is a saved one; the addresses in it are taken as they are.
+
+    Raises:
+        PairunError: something is missing or not valid; all of it.
+    """
+    problems = Problems()
+    config = PodConfig(env=env, pai_dir=pai_dir, problems=problems)
+    init = config.init()
+    listed = read_init_config(init, config.init_dir(), problems) if init else None
+    described = config.exit_spec()
+    exit_spec = read_exit_spec(described, problems) if described else None
+    runtime = config.runtime()
+    if runtime is not None and not env.get("PAIRUN_FRAMEWORK_FILE"):
+        pod = _plain(pai_dir, env, config, runtime)
+    else:
+        if runtime is not None:
+            problems.warning(
+                "PR719", f"{runtime.file} has no effect: the Framework has a job", None
+            )
+        pod = _of_framework(pai_dir, env, problems, placed=placed)
+    problems.raise_errors()
+    return attrs.evolve(pod, init_plugins=listed, exit_spec=exit_spec)
+
+
+def _plain(pai_dir: str, env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:
+    problems = config.problems
+    secrets = read_secrets(config) or _mounted(pai_dir, "secrets", "secrets.yaml")
+    job, found = read_plain_job(runtime, name=pod_name(env), secrets=secrets)
+    problems.extend(without_server_warnings(list(found)))
+    if job is None:
+        raise PairunError(*problems.errors)
+    return _input(
+        pai_dir,
+        job=job,
+        role=job.roles[0],
+        cluster=plain_cluster(job, env),
+        engine=engine_layer("plain_pod.yaml", "a plain Pod"),
+        problems=problems,
+    )
+
+
+def _of_framework(
+    pai_dir: str, env: Mapping[str, str], problems: Problems, *, placed: bool
+) -> PodInput:
+    _require(env, problems, placed=placed)
+    framework = read_framework(env[_FILE]) if env.get(_FILE) else _from_cluster(env)
+    job, found = job_from_framework(framework, _mounted(pai_dir, "secrets", "secrets.yaml"))
+    problems.extend(found)
+    if job is None:
+        raise PairunError(*problems.errors)
+    saved = "the addresses that were saved"
+    role = _own_role(job, env["FC_TASKROLE_NAME"], placed=placed)
+    return _input(
+        pai_dir,
+        job=job,
+        role=role,
+        index=_own_index(env["FC_TASK_INDEX"], placed=placed),
+        command=env.get("USER_CMD"),
+        cluster=_cluster_in(framework, env, job) if placed else None,
+        engine=engine_layer("saved_framework.yaml", saved) if placed else None,
+        problems=problems,
+    )
+
+
+def _require(env: Mapping[str, str], problems: Problems, *, placed: bool) -> None:
+    """Every variable that a Framework's Pod must have.
+
+    Raises:
+        PairunError: those that are not set.
+    """
+    in_cluster = not env.get(_FILE) and any(env.get(name) for name in _OBJECT)
+    missing = [n for n in (*(_OBJECT if in_cluster else (_FILE,)), *_INSTANCE) if not env.get(n)]
+    hint = "pairun init runs where an engine starts it; on a laptop use `pairun run JOB`"
+    if len(missing) == 1 + len(_INSTANCE):
+        hint += "; a plain Pod sets RUNTIME_CONFIG instead"
+    for name in missing:
+        if placed:
+            problems.error(
+                "PR704", f"{_OPTIONS[name]} is missing: which instance of the Framework is this?"
+            )
+        elif in_cluster:
+            problems.error("PR774", f"the variable {name} is not set", None, _CONTROLLER)
+        else:
+            problems.error("PR704", f"the variable {name} is not set", None, hint)
+    problems.raise_errors()
+
+
+def _from_cluster(env: Mapping[str, str]) -> dict[str, Any]:
+    # http.client and ssl are heavy, and where a file has the job nobody is asked.
+    from pairun.init.framework import read_head
+
+    namespace, name = (env[variable] for variable in _OBJECT)
+    return read_head(namespace, name, env)
+
+
+_CONTROLLER = "FrameworkController sets it in every container of a Framework's Pod"
+
+
+def _input(
+    pai_dir: str,
+    *,
+    job: Job,
+    role: Role,
+    cluster: Cluster | None,
+    engine: Node | None,
+    problems: Problems,
+    index: int = 0,
+    command: str | None = None,
+) -> PodInput:
+    extension = _mounted(pai_dir, "user-extension-secrets", "userExtensionSecrets.yaml")
+    return PodInput(
+        job=job,
+        role=role,
+        index=index,
+        user_extension=extension.plain() if extension else None,
+        command=command,
+        cluster=cluster,
+        engine=engine,
+        init_plugins=None,
+        exit_spec=None,
+        problems=problems,
+    )
+
+
+def read_framework(path: str) -> dict[str, Any]:
+    """A Framework object from a file, as JSON or YAML.
+
+    Raises:
+        PairunError: it cannot be read, or is none.
+    """
+    framework = framework_in(load_input(path), path)
+    if framework is None:
+        raise PairunError(Problem("PR704", f"{path} is not a Framework object"))
+    return framework
+
+
+def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
+    """Peers and ports, from the Framework that the barrier left on the volume.
+
+    Raises:
+        PairunError: it is not there, or not complete.
+    """
+    return _cluster_in(read_framework(os.path.join(pai_dir, _LEFT)), env, job)
+
+
+def has_cluster(pai_dir: str) -> bool:
+    """Whether the barrier has left what `read_cluster` reads."""
+    return os.path.exists(os.path.join(pai_dir, _LEFT))
+
+
+def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) -> Cluster:
+    return cluster_from_framework(
+        framework,
+        fc_name(env["FC_TASKROLE_NAME"]),
+        _own_index(env["FC_TASK_INDEX"]),
+        {r.fc_name: r.name for r in job.roles},
+        own_pod_uid=env.get("FC_POD_UID"),
+        own_host_ip=env.get("PAIRUN_HOST_IP"),
+    )
+
+
+def _mounted(pai_dir: str, folder: str, file: str) -> Node | None:
+    path = os.path.join(pai_dir, folder, file)
+    return read_file(path, "job", "js") if os.path.exists(path) else None
+
+
+def _own_role(job: Job, name: str, *, placed: bool) -> Role:
+    # The platform gives the sanitised name; a person may give the raw one.
+    for role in job.roles:
+        if name in (role.name, role.fc_name):
+            return role
+    raise PairunError(
+        Problem(
+            "PR509",
+            f"{_said('FC_TASKROLE_NAME', placed)} is '{name}', which is no role of this job",
+            hint=did_you_mean(name, [r.fc_name for r in job.roles]),
+        )
+    )
+
+
+def _own_index(text: str, *, placed: bool = False) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text):
+        name = _said("FC_TASK_INDEX", placed)
+        raise PairunError(Problem("PR704", f"{name} is '{text}', which is not a number"))
+    return int(text)
+
+
+def _said(variable: str, placed: bool) -> str:
+    return _OPTIONS[variable] if placed else variable
+
+
+# --- what a way to start changes -----------------------------------------------------------------
+
+
+def engine_layer(file: str, name: str) -> Node:
+    """What a way to start changes in the playbooks.
+
+    Args:
+        file: the description, beside this module.
+        name: what a review calls it.
+    """
+    data = load_bytes(os.path.join(os.path.dirname(__file__), file))
+    return read_text(decode(data, name, "engine"))
+
+
+def with_layer(low: Node | None, high: Node | None) -> Node | None:
+    """Two layers of the engine as one; the operations of the higher one come last."""
+    if low is None or high is None or not isinstance(low.value, dict):
+        return high if low is None else low
+    both = dict(low.value)
+    for phase, operations in high.items():
+        below = both.get(phase)
+        added = [*(below.elements() if below else ()), *operations.elements()]
+        both[phase] = Node(added, operations.place, operations.key)
+    return Node(both, low.place, low.key)

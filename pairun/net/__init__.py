@@ -1,0 +1,1 @@
+"""How pairun asks servers: requests, downloads, the cluster's API server."""

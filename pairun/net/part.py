@@ -1,0 +1,287 @@
+"""What has arrived of a file that is being downloaded, kept so that it can be gone on with.
+
+The *part* lies beside the file, and beside that a note of what it is a part of: the address and a
+strong validator of the content (RFC 9110, 8.8). Nothing that stands there is trusted: it must be
+ours alone, and the server is asked whether it still has the same content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import stat as stat_bits
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from pairun.host import files as hostfiles
+from pairun.module import Conflict, Fetched
+
+_TRIES = 3
+_NOTE_BYTES = 64 * 1024
+# A date is a strong validator when it lies well before the answer's own (RFC 9110, 8.8.2.2).
+_STRONG_AFTER_S = 60.0
+
+
+@attrs.define(kw_only=True)
+class Note:
+    """What a part is a part of.
+
+    Attributes:
+        url: digest of the address, which may hold what is secret.
+        validator: a strong ETag or date, or nothing where there is none.
+        etag: it is an ETag.
+        total: how long the whole is.
+        boot: of the machine: what one wrote that crashed since may be torn.
+    """
+
+    url: str
+    validator: str = ""
+    etag: bool = False
+    total: int | None = None
+    boot: str = ""
+
+    @classmethod
+    def of(cls, url: str, head: Fetched) -> Note:
+        """The note of a whole answer."""
+        etag, length = head.header("etag"), head.header("content-length")
+        strong = etag is not None and re.fullmatch(r'"[!#-~]*"', etag) is not None
+        # A weak ETag forbids the date as well (RFC 9110, 13.1.5).
+        date = _strong_date(head) if etag is None else ""
+        total = int(length) if re.fullmatch(r"[0-9]{1,18}", length or "") and length else None
+        if head.header("transfer-encoding"):
+            total = None
+        return cls(
+            url=_digest_of(url),
+            validator=(etag or "") if strong else date,
+            etag=strong,
+            total=total,
+            boot=_boot(),
+        )
+
+    @classmethod
+    def parsed(cls, data: bytes) -> Note | None:
+        """A note that was written, or None when it was not by us."""
+        try:
+            values: dict[str, Any] = json.loads(data)
+            note = cls(**values)
+        except (ValueError, TypeError):
+            return None
+        texts = (note.url, note.validator, note.boot)
+        sound = all(isinstance(t, str) for t in texts) and isinstance(note.total, int | None)
+        return note if sound and not re.search(r"[\r\n\0]", note.validator) else None
+
+
+class Part:
+    """What has arrived, open and locked: nobody else writes it.
+
+    Attributes:
+        size: bytes that are there.
+        note: what they are a part of.
+    """
+
+    def __init__(self, fd: int, path: str, target: str, url: str) -> None:
+        self.fd = fd
+        self.size = 0
+        self.note = Note(url=_digest_of(url))
+        self._path = path
+        self._note_path = f"{path}.json"
+        self._target = target
+        self._hash = hashlib.sha256()
+        self._placed = False
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, target: str, url: str) -> Iterator[Part]:
+        """Open the part of a file, or make it.
+
+        Raises:
+            Conflict: somebody else is writing it.
+            Failure: the directory is missing, read-only, …
+        """
+        # Room for the ending of the note.
+        path = hostfiles.beside(target, ".pairun-part.json").removesuffix(".json")
+        with _writing(target):
+            fd = _open_part(path)
+        part = cls(fd, path, target, url)
+        try:
+            yield part
+        finally:
+            part.close()
+
+    def close(self) -> None:
+        """Let go of it; where nothing has come, nothing is left."""
+        if not self.size and not self._placed:
+            with contextlib.suppress(OSError):
+                os.unlink(self._note_path)
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+        os.close(self.fd)
+
+    def resume(self) -> int:
+        """Take what an earlier try left, if it can be used; say how much that is."""
+        note = self._written_note()
+        if note is None or note.url != self.note.url or note.boot != _boot() or not note.validator:
+            return 0
+        with _writing(self._target):
+            os.lseek(self.fd, 0, os.SEEK_SET)
+            while piece := os.read(self.fd, 1 << 20):
+                self._hash.update(piece)
+                self.size += len(piece)
+        self.note = note
+        return self.size
+
+    def _written_note(self) -> Note | None:
+        """The note of an earlier try; one that somebody else put there does not count."""
+        try:
+            found = os.lstat(self._note_path)
+        except OSError:
+            return None
+        if not stat_bits.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            return None
+        return Note.parsed(hostfiles.read(self._note_path, _NOTE_BYTES) or b"")
+
+    def conditions(self) -> dict[str, str]:
+        """The headers that ask for the rest."""
+        if not self.size:
+            return {}
+        return {"Range": f"bytes={self.size}-", "If-Range": self.note.validator}
+
+    def begin(self, note: Note) -> None:
+        """Nothing is there yet of what this note describes."""
+        self.forget()
+        self.note = note
+
+    def forget(self) -> None:
+        """Remove what is there; first the note, so that it never describes something else."""
+        with _writing(self._target):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._note_path)
+            os.ftruncate(self.fd, 0)
+            os.lseek(self.fd, 0, os.SEEK_SET)
+        self.size, self._hash = 0, hashlib.sha256()
+
+    def write_note(self) -> None:
+        """Keep what is known of the whole, if that is enough to go on later."""
+        if self.note.validator:
+            data = json.dumps(attrs.asdict(self.note)).encode()
+            hostfiles.write(self._note_path, data, 0o600)
+
+    def append(self, piece: bytes) -> None:
+        """Write the next bytes."""
+        view = memoryview(piece)
+        try:
+            while view:
+                view = view[os.write(self.fd, view) :]
+        except OSError as e:
+            if e.errno in (errno.ENOSPC, errno.EDQUOT):
+                # What was taken is given back: others want to write, too.
+                self.forget()
+            raise hostfiles.failure(e, f"write {self._target}") from e
+        self._hash.update(piece)
+        self.size += len(piece)
+
+    def digest(self) -> str:
+        """The SHA-256 of what is there."""
+        return self._hash.hexdigest()
+
+    def into_place(self, mode: int) -> None:
+        """Make the part the file."""
+        with _writing(self._target):
+            os.fchmod(self.fd, mode)
+            os.fsync(self.fd)
+        hostfiles.rename(self._path, self._target)
+        self._placed = True
+        with contextlib.suppress(OSError):
+            os.unlink(self._note_path)
+
+
+def _open_part(path: str) -> int:
+    """Open a part that is ours, or make one; nothing else that stands there is trusted.
+
+    Raises:
+        Conflict: somebody else is writing it.
+        OSError: it cannot be opened or made.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    for _ in range(_TRIES):
+        try:
+            fd = os.open(path, flags | os.O_CREAT, 0o600)
+        except OSError as e:
+            if e.errno not in (errno.ELOOP, errno.ENXIO):
+                raise
+            os.unlink(path)
+            continue
+        try:
+            found = os.fstat(fd)
+            ours = stat_bits.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+            if not ours or found.st_nlink > 1:
+                os.unlink(path)
+            else:
+                _lock(fd, path)
+                # Who held the lock may have renamed or removed it meanwhile.
+                if os.fstat(fd).st_nlink and os.path.samestat(os.fstat(fd), os.lstat(path)):
+                    os.fchmod(fd, 0o600)
+                    return fd
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+    raise OSError(errno.EBUSY, "somebody else keeps changing what stands beside it", path)
+
+
+def _lock(fd: int, path: str) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as e:
+        raise Conflict(
+            f"somebody else is downloading into {os.path.dirname(path)} under the same name",
+            hint="two tasks or two Pods with one file: let each have its own",
+        ) from e
+    except OSError:
+        pass  # a network file system without locks
+
+
+@contextlib.contextmanager
+def _writing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as e:
+        raise hostfiles.failure(e, f"write {path}") from e
+
+
+def _strong_date(head: Fetched) -> str:
+    """``Last-Modified`` where it is a strong validator, else nothing."""
+    modified = head.header("last-modified") or ""
+    then, answered = seconds(modified), seconds(head.header("date") or "")
+    strong = then is not None and answered is not None and answered - then >= _STRONG_AFTER_S
+    return modified if strong else ""
+
+
+def seconds(date: str) -> float | None:
+    """A date of HTTP as seconds since the epoch, or None where it is none."""
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _digest_of(url: str) -> str:
+    return hashlib.sha256(url.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

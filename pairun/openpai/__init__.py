@@ -1,0 +1,1 @@
+"""OpenPAI's platform: Frameworks, the variables it sets, its exit spec."""

@@ -1,0 +1,127 @@
+"""The cluster's exit spec: which exit code a failure gets, as OpenPAI's cluster configuration has it.
+
+The file is read in the init phase, where YAML and positions are to be had, and handed over as JSON:
+Go's regular expressions as Python's, each with the words of which one must be in the log at all, so
+that PID 1 need not try most of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from pairun.diagnose.words import words_needed
+from pairun.errors import Problems, Source
+from pairun.formats.goregex import FLAGS, from_go
+from pairun.playbook.checking import Ids, violations
+from pairun.playbook.reading import Node, read_text
+from pairun.runtime.exitspec import SCHEMA_VERSION
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "exit spec of a cluster",
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["containerExitCode", "patterns"],
+        "properties": {
+            "containerExitCode": {"type": "integer", "minimum": 1, "maximum": 255},
+            "patterns": {
+                "type": ["array", "null"],
+                "items": {
+                    "type": ["object", "null"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "exitCode": {"type": "integer"},
+                        "userLogRegex": {"type": "string"},
+                        "platformLogRegex": {"type": "string"},
+                        "gpuInfo": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "properties": {"nvidiaDoubleEccError": {"type": "boolean"}},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+IDS = Ids("PR741", "PR742", "PR743")
+
+
+@attrs.frozen
+class ExitSpec:
+    """An exit spec.
+
+    Attributes:
+        text: as the cluster wrote it.
+        data: as PID 1 reads it, plain data.
+    """
+
+    text: bytes
+    data: Mapping[str, Any]
+
+
+def read_exit_spec(source: Source, problems: Problems) -> ExitSpec:
+    """Read an exit spec.
+
+    Args:
+        source: the text of ``runtime-exit-spec.yaml``.
+        problems: takes what is wrong, as warnings: what cannot be used is left out, and a mistake of
+            the cluster's does not keep jobs from running.
+
+    Raises:
+        PairunError: the text is no YAML.
+    """
+    node = read_text(source, "core")
+    wrong = [
+        p._replace(severity="warning") for p in violations(node, SCHEMA, IDS, whole=source.file)
+    ]
+    problems.extend(wrong)
+    specs = [] if wrong else [_spec(entry, problems) for entry in node.elements()]
+    data = {"schema": SCHEMA_VERSION, "specs": [s for s in specs if s["patterns"]]}
+    return ExitSpec(source.text.encode(), data)
+
+
+def _spec(entry: Node, problems: Problems) -> dict[str, Any]:
+    code = entry.value["containerExitCode"]
+    patterns = entry.value["patterns"]
+    found = [_pattern(code, p, problems) for p in patterns.elements()]
+    if not found:
+        _say_empty(code, patterns, problems)
+    return {"code": code.value, "patterns": [p for p in found if p]}
+
+
+def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:
+    if not node.value:
+        # The original takes it for one that every failure matches.
+        _say_empty(code, node, problems)
+        return {}
+    out: dict[str, Any] = {}
+    for name, value in node.items():
+        if not name.endswith("Regex"):
+            out[name] = value.plain()
+            continue
+        try:
+            pattern = from_go(value.value)
+            re.compile(pattern, FLAGS)
+        except ValueError as e:
+            problems.warning(
+                "PR745",
+                f"the pattern for exit code {code.value} cannot be used: {e}",
+                value.place,
+            )
+            return {}
+        out[name] = {"regex": pattern, "go": value.value, "any_of": words_needed(pattern)}
+    return out
+
+
+def _say_empty(code: Node, node: Node, problems: Problems) -> None:
+    problems.warning(
+        "PR744",
+        f"the exit code {code.value} has an empty pattern, which is no reason to choose it",
+        node.place,
+    )

@@ -1,0 +1,164 @@
+"""The Pod template of a role, as OpenPAI's REST server writes it into the Framework."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.job.model import DEFAULT_SHM_MB, Job, Role
+from pairun.kube.ports import PORT_ANNOTATION
+from pairun.openpai.platform import app_variables, framework_environment, init_variables
+
+Object = dict[str, Any]
+
+
+def port_annotation(role: Role, ports: tuple[int, int]) -> str:
+    """The port-scheduling annotation of a role's Pods."""
+    labels = {label: {"count": count} for label, count in role.resources.ports.items()}
+    spec = {"schedulePortStart": ports[0], "schedulePortEnd": ports[1], "ports": labels}
+    return json.dumps(spec, separators=(",", ":"))
+
+
+class PodMaker:
+    """Makes the Pod templates of a job's roles."""
+
+    def __init__(
+        self,
+        job: Job,
+        name: str,
+        ports: tuple[int, int],
+        runtime_image: str,
+        apiserver: str,
+        rest_server: str,
+    ) -> None:
+        self._job = job
+        self._name = name
+        self._ports = ports
+        self._runtime_image = runtime_image
+        self._apiserver = apiserver
+        self._rest_server = rest_server
+
+    def make(self, role: Role) -> Object:
+        """The Pod template of a role."""
+        job = self._job
+        shared = [
+            *_values(framework_environment(job)),
+            {"name": "PAI_CURRENT_TASK_ROLE_NAME", "value": role.name},
+            _index("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"),
+        ]
+        own = init_variables(job, role, apiserver=self._apiserver, rest_server=self._rest_server)
+        spec: Object = {
+            "restartPolicy": "Never",
+            "serviceAccountName": "runtime-account",
+            "hostNetwork": True,
+            "initContainers": [self._init(role, _values(own) + shared)],
+            "containers": [self._app(role, [*shared, _index("PAI_TASK_INDEX")])],
+            "volumes": self._volumes(role),
+            "affinity": _WORKERS_ONLY,
+            "priorityClassName": "pai-job-minimal-priority",
+        }
+        if role.image.node.get("auth") is not None:
+            spec["imagePullSecrets"] = [{"name": f"{self._name}-regcred"}]
+        return {
+            "metadata": {
+                "labels": {
+                    "userName": job.user,
+                    "virtualCluster": job.virtual_cluster,
+                    "type": "kube-launcher-task",
+                },
+                "annotations": {
+                    "container.apparmor.security.beta.kubernetes.io/app": "unconfined",
+                    PORT_ANNOTATION: port_annotation(role, self._ports),
+                },
+            },
+            "spec": spec,
+        }
+
+    def _init(self, role: Role, env: list[Object]) -> Object:
+        return {
+            "name": "init",
+            "imagePullPolicy": "Always",
+            "image": self._runtime_image,
+            "env": env,
+            "volumeMounts": [
+                *self._shared_mounts(role),
+                {"name": "job-exit-spec", "mountPath": "/usr/local/pai-config"},
+            ],
+        }
+
+    def _app(self, role: Role, env: list[Object]) -> Object:
+        asked, uri = role.resources, role.image.node.get("uri")
+        limits: Object = {
+            "cpu": asked.cpu,
+            "memory": f"{asked.memory_mb}Mi",
+            "github.com/fuse": 1,
+            "nvidia.com/gpu": asked.gpu,
+        }
+        if asked.infiniband:
+            limits["rdma/hca"] = 1
+        return {
+            "name": "app",
+            "imagePullPolicy": "Always",
+            "image": uri.value if uri else "",
+            "command": ["/usr/local/pai/runtime"],
+            "env": _values(app_variables(role)) + env,
+            "resources": {"limits": limits},
+            "securityContext": {
+                "capabilities": {
+                    "add": ["SYS_ADMIN", "IPC_LOCK", "DAC_READ_SEARCH"],
+                    "drop": ["MKNOD"],
+                }
+            },
+            "terminationMessagePath": "/tmp/pai-termination-log",
+            "volumeMounts": [
+                {"name": "dshm", "mountPath": "/dev/shm"},
+                *self._shared_mounts(role),
+            ],
+        }
+
+    def _shared_mounts(self, role: Role) -> list[Object]:
+        mounts: list[Object] = [
+            {"name": "pai-vol", "mountPath": "/usr/local/pai"},
+            {
+                "name": "host-log",
+                "subPath": f"{self._job.user}/{self._name}/{role.fc_name}",
+                "mountPath": "/usr/local/pai/logs",
+            },
+        ]
+        if self._job.secrets is not None:
+            mounts.append({"name": "job-secrets", "mountPath": "/usr/local/pai/secrets"})
+        return mounts
+
+    def _volumes(self, role: Role) -> list[Object]:
+        size = f"{role.resources.shm_mb or DEFAULT_SHM_MB}Mi"
+        volumes: list[Object] = [
+            {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": size}},
+            {"name": "pai-vol", "emptyDir": {}},
+            {"name": "host-log", "hostPath": {"path": "/var/log/pai"}},
+            {"name": "job-exit-spec", "configMap": {"name": "runtime-exit-spec-configuration"}},
+        ]
+        if self._job.secrets is not None:
+            secret = {"secretName": f"{self._name}-configcred"}
+            volumes.append({"name": "job-secrets", "secret": secret})
+        return volumes
+
+
+_WORKERS_ONLY: Object = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "pai-worker", "operator": "In", "values": ["true"]}]}
+            ]
+        }
+    }
+}
+
+
+def _values(environment: Mapping[str, str]) -> list[Object]:
+    return [{"name": name, "value": value} for name, value in environment.items()]
+
+
+def _index(name: str) -> Object:
+    path = "metadata.annotations['FC_TASK_INDEX']"
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

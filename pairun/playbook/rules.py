@@ -1,0 +1,307 @@
+"""The rules of the failure diagnosis: files of the content roots, checked, and compiled for PID 1.
+
+Each root has a folder ``diagnosis`` with one file per family. A later root adds rules, replaces
+those of the same name, disables others, and gives classes exit codes. Rules are checked against
+their own samples when they are read, so a rule that misses what it is for is never used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES
+from pairun.diagnose.lines import MAX_LINE, Log, parse
+from pairun.diagnose.table import DIGITS, FLAGS, SCHEMA_VERSION, START, WEIGHTS, Table
+from pairun.diagnose.weighing import is_near
+from pairun.diagnose.words import words_needed
+from pairun.errors import PairunError, Problems
+from pairun.playbook.checking import Ids, violations
+from pairun.playbook.content import Content, Root
+from pairun.playbook.reading import Node
+
+FOLDER = "diagnosis"
+MIN_SAMPLES = 2
+MAX_WORDS = 400
+DEAR_S = 0.02
+"""How long one pattern may take for one line that is made to be dear; usual ones take a hundredth."""
+
+_COMMON = """
+acc actor agent batch checkpoint code config data device epoch error exit failed file found gpus grad
+host info input iter job limit link load local loss lost master memory model nccl node nodes peer port
+process rank ranks rate read shape size state step steps stop store time train training wait waiting
+warn warning worker
+"""
+COMMON = frozenset(_COMMON.split())
+"""What lines of healthy logs hold too."""
+
+_GROWTH = 1.15
+
+_TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
+_CLASSES = [k for k in CLASSES if k != NONE]
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "rules of the failure diagnosis",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "family": {"type": "string"},
+        "source": {"type": "string"},
+        "rules": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["id", "class", "patterns", "positive", "negative"],
+                "properties": {
+                    "id": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
+                    "class": {"enum": _CLASSES},
+                    "role": {"enum": list(WEIGHTS)},
+                    "weight": {"type": "integer", "minimum": 0, "maximum": 98},
+                    "fault": {"enum": list(FAULTS)},
+                    "retry": {"enum": list(RETRIES)},
+                    "headline": {"type": "string"},
+                    "tell": {"type": "string"},
+                    "source": {"type": "string"},
+                    "warning": {"type": "boolean"},
+                    "near": {"type": "string"},
+                    "unless": {"type": "string"},
+                    "patterns": {**_TEXTS, "minItems": 1},
+                    "positive": {**_TEXTS, "minItems": MIN_SAMPLES},
+                    "negative": {**_TEXTS, "minItems": MIN_SAMPLES},
+                },
+            },
+        },
+        "disable": {"type": "array", "items": {"type": "string"}},
+        "exit_codes": {
+            "type": "object",
+            "propertyNames": {"enum": _CLASSES},
+            "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 255},
+        },
+    },
+}
+IDS = Ids("PR790", "PR791", "PR792")
+
+
+@attrs.frozen
+class Sample:
+    """A rule with what only people and checks need of it.
+
+    Attributes:
+        data: as PID 1 reads it.
+        source: where the message is described.
+        positive: lines that it must know.
+        negative: lines that it must not.
+    """
+
+    data: Mapping[str, Any]
+    source: str
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+
+
+@attrs.frozen
+class Rules:
+    """The rules of all roots.
+
+    Attributes:
+        samples: by name.
+        exit_codes: class to the container's exit code.
+    """
+
+    samples: Mapping[str, Sample]
+    exit_codes: Mapping[str, int]
+
+    def data(self) -> dict[str, Any]:
+        """The table as init leaves it for PID 1."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "exit_codes": dict(self.exit_codes),
+            "rules": [dict(s.data) for s in self.samples.values()],
+        }
+
+    def table(self) -> Table:
+        """The table, ready for use."""
+        return Table(self.data())
+
+
+def compiled(content: Content, problems: Problems) -> bytes:
+    """What init leaves in ``runtime.d`` as ``diagnosis.json``.
+
+    Args:
+        content: the content roots.
+        problems: takes what is wrong; see `read_rules`.
+    """
+    return json.dumps(read_rules(content, problems).data(), separators=(",", ":")).encode()
+
+
+def read_rules(content: Content, problems: Problems, *, trusted: bool = True) -> Rules:
+    """The rules of every root.
+
+    Args:
+        content: the content roots.
+        problems: takes what is wrong, as warnings: a rule that cannot be used is left out, and a
+            mistake in it keeps no job from running.
+        trusted: the built-in rules are not tried on their samples; tests do that.
+    """
+    samples: dict[str, Sample] = {}
+    codes: dict[str, int] = {}
+    for root in content.roots:
+        checked = not trusted or root.layer != "built-in"
+        for path in root.files(FOLDER, ".yaml").values():
+            document = _document(content, path, root, problems, checked=checked)
+            if document is not None:
+                _add(document, samples, codes, problems, checked=checked)
+    return Rules(samples, codes)
+
+
+def check_rules(document: Node, problems: Problems) -> None:
+    """Everything that is wrong with a file of rules, as errors.
+
+    Args:
+        document: the file.
+        problems: takes what is found.
+    """
+    wrong = list(violations(document, SCHEMA, IDS))
+    problems.extend(wrong)
+    for node in () if wrong else _elements(document, "rules"):
+        if mistake := _mistake(_sample(node.plain(), ""), tried=True):
+            problems.error("PR794", f"the rule '{node.value['id'].value}': {mistake}", node.place)
+
+
+def _document(
+    content: Content, path: str, root: Root, problems: Problems, *, checked: bool
+) -> Node | None:
+    try:
+        document = content.document(path, root)
+    except PairunError as e:
+        problems.extend(p._replace(severity="warning") for p in e.problems)
+        return None
+    wrong = list(violations(document, SCHEMA, IDS, whole=os.path.basename(path))) if checked else []
+    problems.extend(p._replace(severity="warning") for p in wrong)
+    return None if wrong else document
+
+
+def _elements(document: Node, key: str) -> list[Node]:
+    found = document.get(key)
+    return [] if found is None else found.elements()
+
+
+def _add(
+    document: Node,
+    samples: dict[str, Sample],
+    codes: dict[str, int],
+    problems: Problems,
+    *,
+    checked: bool,
+) -> None:
+    family = document.plain()
+    for name in _elements(document, "disable"):
+        if samples.pop(name.value, None) is None:
+            problems.warning("PR793", f"there is no rule '{name.value}' to disable", name.place)
+    for node in _elements(document, "rules"):
+        sample = _sample(node.plain(), family.get("source", ""))
+        wrong = _mistake(sample, tried=checked)
+        if wrong:
+            text = f"the rule '{sample.data['id']}' is left out: {wrong}"
+            problems.warning("PR794", text, node.place)
+            continue
+        samples[sample.data["id"]] = sample
+    codes.update(family.get("exit_codes", {}))
+
+
+def _sample(rule: dict[str, Any], source: str) -> Sample:
+    patterns = []
+    for regex in rule["patterns"]:
+        try:
+            words = words_needed(regex, MAX_WORDS, _worth)
+        except re.error:
+            words = None
+        patterns.append({"regex": regex, "words": words or []})
+    apart = ("patterns", "positive", "negative", "source", "role")
+    data = {k: v for k, v in rule.items() if k not in apart}
+    return Sample(
+        {**data, "role": rule.get("role", "cause"), "patterns": patterns},
+        rule.get("source", source),
+        tuple(rule["positive"]),
+        tuple(rule["negative"]),
+    )
+
+
+def _mistake(sample: Sample, *, tried: bool) -> str:
+    """What is wrong with a rule, or nothing."""
+    for pattern in sample.data["patterns"]:
+        regex, words = pattern["regex"], pattern["words"]
+        try:
+            compiled_regex = re.compile(regex, FLAGS) if tried else None
+        except re.error as e:
+            return f"'{regex}' is no regular expression: {e}"
+        if not words or min(map(_letters, words)) < START:
+            return f"'{regex}' needs a word of {START} letters in each of its alternatives"
+        if compiled_regex and (taken := _cost_s(compiled_regex, words, sample.positive)) > DEAR_S:
+            return f"'{regex}' takes {taken * 1000:.0f} ms for one line"
+    if not tried:
+        return ""
+    table = Table({"schema": SCHEMA_VERSION, "exit_codes": {}, "rules": [sample.data]})
+    for text in sample.positive:
+        if not _knows(table, text):
+            return f"it misses its own sample: {text}"
+    for text in sample.negative:
+        if _knows(table, text):
+            return f"it takes a sample that it must not: {text}"
+    return ""
+
+
+def _worth(word: str) -> int:
+    """How much a word tells: the longer the more; of healthy logs' words least."""
+    letters = _letters(word)
+    if letters < START:
+        return -1
+    return 0 if word.lower().strip(" :=._") in COMMON else letters
+
+
+def _letters(word: str) -> int:
+    return len(word.encode().translate(None, DIGITS))
+
+
+def _knows(table: Table, text: str) -> bool:
+    log = Log(text.encode())
+    for start, end in table.lines(log.data):
+        line = parse(start, log.data[start:end])
+        if any(is_near(found.rule, line, log) for found in table.matches(line.text)):
+            return True
+    return False
+
+
+def _cost_s(regex: re.Pattern[str], words: Sequence[str], positive: Sequence[str]) -> float:
+    """The longest that a pattern takes for a line that is nearly what it looks for, again and again.
+
+    The line grows little by little, so that an expression that runs away is seen before it does.
+    """
+    worst = 0.0
+    for part in {*words[:8], *positive[:2], "a", " ", "0 ", "a.a", "'"}:
+        line = part * (MAX_LINE // len(part) + 1)
+        size = 8.0
+        while size <= MAX_LINE:
+            taken = _once_s(regex, line[: int(size)] + "\x01")
+            if taken > DEAR_S:
+                # it may have been another program's turn
+                taken = min(taken, _once_s(regex, line[: int(size)] + "\x01"))
+            worst = max(worst, taken)
+            if worst > DEAR_S:
+                return worst
+            size *= _GROWTH
+    return worst
+
+
+def _once_s(regex: re.Pattern[str], line: str) -> float:
+    start = time.process_time()
+    regex.search(line)
+    return time.process_time() - start

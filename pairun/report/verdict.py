@@ -1,0 +1,74 @@
+"""What a task would do, without doing it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pairun.contract.arguments import build
+from pairun.contract.mistakes import told
+from pairun.module import (
+    CheckModule,
+    Context,
+    Failure,
+    Module,
+    Skip,
+    StateModule,
+    UnknownUntilRun,
+    Verdict,
+    unknown,
+)
+from pairun.plan import Late, Task
+
+
+def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
+    """The verdict of a task in a context that must not be changed.
+
+    Args:
+        task: the task; its arguments may be late.
+        cls: its module's class.
+        context: reads only.
+    """
+    late = next((v for v in late_values(task.args) if v is not task.when), None)
+    if issubclass(cls, CheckModule):
+        return Verdict("check", f"depends on {late.because}" if late else "it looks when it runs")
+    if late is not None:
+        return unknown(f"depends on {late.because}")
+    try:
+        # Standard output may be a document (--json): what a module prints here is none of it.
+        with contextlib.redirect_stdout(sys.stderr):
+            return _planned(task, cls, context)
+    except UnknownUntilRun as e:
+        return unknown(e.because)
+    except Skip as e:
+        return Verdict("no_change", e.because)
+    except Failure as e:
+        return unknown(f"as things are it would fail: {e.message}")
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - a module's code may raise anything
+        return unknown(f"the module failed while it looked: {told(e)}")
+
+
+def _planned(task: Task, cls: type[Module], context: Context) -> Verdict:
+    module, problems = build(cls, task.args)
+    if module is None:
+        return unknown("; ".join(p.message for p in problems))
+    assert isinstance(module, StateModule)
+    verdict: object = module.plan(module.probe(context))
+    if isinstance(verdict, Verdict):
+        return verdict
+    what = type(verdict).__name__
+    return unknown(f"the module failed while it looked: plan returned {what}, no verdict")
+
+
+def late_values(value: Any) -> Iterator[Late]:
+    """Every late value in a task's data."""
+    if isinstance(value, Late):
+        yield value
+    elif isinstance(value, Mapping):
+        for v in value.values():
+            yield from late_values(v)
+    elif isinstance(value, list | tuple):
+        for v in value:
+            yield from late_values(v)

@@ -1,0 +1,98 @@
+"""Secrets that stand in plain sight: what of a text must not be shown, by its key and its shape."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pairun.secrets.secret import Secret
+
+_WORDS = frozenset(
+    {"password", "passwd", "passphrase", "pwd", "token", "secret", "authorization", "cookie",
+     "credential", "credentials", "apikey"}
+)  # fmt: skip
+_KEYS = frozenset({"api", "access", "private", "secret"})
+"""What makes a secret of a ``key``: others are the keys of mappings."""
+_MISSPELT = ("password", "passwd", "token", "secret", "authorization")
+_NOT_MISSPELT = frozenset({"tokens", "secrets"})
+_CLOSE = 0.85
+
+# Tags, expressions and variables of a shell are no secrets themselves.
+_LOGIN = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*)://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
+_LONG_USER = 16
+"""A name of that length in front of a server that needs no password is a token."""
+
+# What opens a store of Azure: the signature in an address of it, and an account's key.
+_SIGNATURE = re.compile(r"[?&;]sig=([^&;\s\"'<>{}$]+)")
+_ACCOUNT_KEY = re.compile("[A-Za-z0-9+/]{86}==")
+
+_SCHEMES = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_secret_key(name: str) -> bool:
+    """Whether what stands under a key is a secret by its name, also by one that is misspelt."""
+    words = [w.lower() for w in re.findall("[A-Z]*[a-z0-9]+|[A-Z]+", name)]
+    if not words:
+        return False
+    if words[-1] in _WORDS or (words[-1] == "key" and len(words) > 1 and words[-2] in _KEYS):
+        return True
+    whole = "".join(words)
+    if whole in _NOT_MISSPELT or whole[0] not in "pats":
+        return False
+    from difflib import get_close_matches
+
+    swapped = any(sorted(whole) == sorted(word) for word in _MISSPELT)
+    return swapped or bool(get_close_matches(whole, _MISSPELT, n=1, cutoff=_CLOSE))
+
+
+def logins(text: str) -> Iterator[str]:
+    """The passwords and tokens before the ``@`` of the addresses in a text, also as decoded."""
+    if "://" not in text:
+        return
+    from urllib.parse import unquote
+
+    for scheme, user, password in _LOGIN.findall(text):
+        token = scheme.lower() in ("http", "https") and len(user) >= _LONG_USER
+        for part in (password, user if token and not password else ""):
+            if part and not part.startswith("$"):
+                yield from {part, unquote(part)}
+
+
+def plain_secrets(key: str, value: Any) -> Iterator[str]:
+    """What of a value that stands under a key must not be shown, as far as it is written out."""
+    if not isinstance(value, str):
+        return
+    yield from logins(value)
+    yield from _signatures(value)
+    if value and is_secret_key(key) and not value.startswith("$") and not _is_made(value):
+        yield value
+        if header := _SCHEMES.fullmatch(value):
+            yield header[1]
+
+
+def _signatures(text: str) -> Iterator[str]:
+    if _ACCOUNT_KEY.fullmatch(text):
+        yield text
+    if "sig=" in text:
+        from urllib.parse import unquote
+
+        for found in _SIGNATURE.findall(text):
+            yield from {found, unquote(found)}
+
+
+def _is_made(value: str) -> bool:
+    """Whether a text is made of others: what these are decides."""
+    return "{{" in value or "<%" in value
+
+
+def with_secrets(value: Any, key: str = "") -> Any:
+    """Plain data in which every text that `plain_secrets` finds something in is a `Secret`."""
+    if isinstance(value, dict):
+        return {k: with_secrets(v, str(k)) for k, v in value.items()}
+    if isinstance(value, list):
+        return [with_secrets(v, key) for v in value]
+    # what stands for something else is a text of another type
+    return Secret(value) if type(value) is str and any(plain_secrets(key, value)) else value

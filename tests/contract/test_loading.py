@@ -1,0 +1,122 @@
+"""Modules are loaded by path, checked, and never trusted to be what they were."""
+
+from __future__ import annotations
+
+import hashlib
+import pathlib
+import sys
+
+import pytest
+
+from pairun.contract.loading import ModuleFile, load_module, plan_loader
+from pairun.errors import PairunError
+from pairun.plan import Plan
+
+GOOD = '''
+from __future__ import annotations
+import os
+from pairun.module import CheckModule, Context, define, arg
+
+class Helper:
+    """Not a module."""
+
+@define
+class Probe(CheckModule):
+    """Look."""
+    number: int = arg("A number.", default=1)
+    def check(self, ctx: Context) -> None:
+        """Look."""
+'''
+UNUSABLE = [
+    ("1/0", "PR602", "ZeroDivisionError: division by zero"),
+    ("\n\nraise SystemExit(3)", "PR602", "line 3"),
+    ("def (", "PR602", "SyntaxError"),
+    ("x = 1\x00", "PR602", "fails on import"),
+    ("import no_such_library", "PR602", "ModuleNotFoundError"),
+    ("", "PR602", "must hold one module class, it holds 0"),
+    (GOOD + "\n@define\nclass Second(Probe):\n    pass\n", "PR602", "it holds 2"),
+    (GOOD.replace("@define\n", ""), "PR603", "made with @define"),
+    (GOOD.replace("CheckModule", "Module"), "PR603", "StateModule or a CheckModule"),
+]
+
+
+def write(folder: pathlib.Path, text: str) -> str:
+    """Write a module's file; returns its path."""
+    path = folder / "probe.py"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_module(tmp_path: pathlib.Path) -> None:
+    """The one module class of a file is found, its imports and helpers are not taken for one."""
+    assert load_module("probe", write(tmp_path, GOOD)).__name__ == "Probe"
+
+
+@pytest.mark.parametrize(("text", "id_", "says"), UNUSABLE)
+def test_what_cannot_be_used(tmp_path: pathlib.Path, text: str, id_: str, says: str) -> None:
+    """Every way to be no module is one error with the file's name."""
+    path = write(tmp_path, text)
+    with pytest.raises(PairunError) as caught:
+        load_module("probe", path)
+    (problem,) = caught.value.problems
+    assert problem.id == id_
+    assert says in problem.message
+    assert path in problem.message
+
+
+def test_a_missing_file(tmp_path: pathlib.Path) -> None:
+    """A file that is not there is an error that names it."""
+    with pytest.raises(PairunError, match="No such file"):
+        load_module("probe", str(tmp_path / "none.py"))
+
+
+def plan_of(path: str, sha256: str) -> Plan:
+    """A plan that names the module."""
+    file = ModuleFile(path=path, sha256=sha256, built_in=False)
+    return Plan(phase="runtime", steps=(), modules={"probe": file})
+
+
+def test_the_digest_is_checked(tmp_path: pathlib.Path) -> None:
+    """A file that changed since it was planned is not run."""
+    path = write(tmp_path, "open(__file__ + '.ran', 'w')\n" + GOOD)
+    load = plan_loader(plan_of(path, hashlib.sha256(GOOD.encode()).hexdigest()).modules)
+    with pytest.raises(PairunError) as caught:
+        load("probe")
+    assert caught.value.problems[0].id == "PR703"
+    assert not (tmp_path / "probe.py.ran").exists()
+
+
+def test_each_is_read_once(tmp_path: pathlib.Path) -> None:
+    """A second task with the same module gets the class that the first one got."""
+    path = write(tmp_path, GOOD)
+    load = plan_loader(plan_of(path, hashlib.sha256(GOOD.encode()).hexdigest()).modules)
+    first = load("probe")
+    pathlib.Path(path).unlink()
+    assert load("probe") is first
+
+
+def test_who_plans_a_module_runs_it(tmp_path: pathlib.Path) -> None:
+    """A file is executed once for the plan and the run; one that changed meanwhile, again."""
+    telling = GOOD + "\nwith open(__file__ + '.ran', 'a') as f:\n    f.write('x')\n"
+    planned = load_module("probe", write(tmp_path, telling))
+    assert load_module("probe", write(tmp_path, telling)) is planned
+    assert (tmp_path / "probe.py.ran").read_text() == "x"
+    assert load_module("probe", write(tmp_path, GOOD)) is not planned
+    load_module("probe", write(tmp_path, telling))
+    assert (tmp_path / "probe.py.ran").read_text() == "xx"
+
+
+def test_one_that_cannot_be_used_takes_no_place(tmp_path: pathlib.Path) -> None:
+    """After a file that fails, the one before it is executed anew: its names are looked up so."""
+    good = load_module("probe", write(tmp_path, GOOD))
+    with pytest.raises(PairunError):
+        load_module("probe", write(tmp_path, "1/0"))
+    again = load_module("probe", write(tmp_path, GOOD))
+    assert again is not good
+    assert sys.modules[again.__module__].__dict__["Probe"] is again
+
+
+def test_a_module_the_plan_does_not_have(tmp_path: pathlib.Path) -> None:
+    """A name that the plan has no file for is an error, not a crash."""
+    with pytest.raises(PairunError, match="does not say where module other is"):
+        plan_loader(plan_of("x", "y").modules)("other")

@@ -1,0 +1,452 @@
+"""Asking the API server: a server of our own that answers what a test wants."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import shutil
+import signal
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairun.base.signals import STOP_SIGNALS
+from pairun.cli.init import EXIT_CODES
+from pairun.errors import PairunError
+from pairun.host.context import HostContext, ReviewContext
+from pairun.init import framework as head
+from pairun.init.podinput import read_pod_input
+from pairun.module import Failure, Permanent, TimedOut, Transient, UnknownUntilRun
+from pairun.net.apiserver import ApiServer, NoApiServer, Refused
+
+SECRET = "t0ken-that-nobody-may-see"
+POD = "/api/v1/namespaces/default/pods/x"
+NOT_FOUND = json.dumps({"kind": "Status", "reason": "NotFound"}).encode()
+LIMITS: Any = {"timeout_s": 5.0, "max_bytes": 1000}
+
+
+class Server(ThreadingHTTPServer):
+    """Answers with what ``reply`` says: a status, a body, headers.
+
+    Attributes:
+        asked: path and token of every request.
+        connections: how many there were.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.connections = 0
+        self.reply: Callable[[Any], tuple[int, bytes, dict[str, str]] | None] = lambda _: (
+            200,
+            b"{}",
+            {},
+        )
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                server.connections += 1
+                super().setup()
+
+            def do_GET(self) -> None:
+                server.asked.append((self.path, self.headers["Authorization"] or ""))
+                answer = server.reply(self)
+                if answer is None:
+                    self.close_connection = True
+                    return
+                status, body, headers = answer
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
+        self.port = self.server_address[1]
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server without TLS."""
+    made = Server()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    """The file of a token."""
+    path = tmp_path / "token"
+    path.write_text(SECRET + "\n")
+    return path
+
+
+@pytest.fixture
+def api(server: Server, token: Path) -> Iterator[ApiServer]:
+    """The client of that server, with that token."""
+    with contextlib.closing(ApiServer(f"http://127.0.0.1:{server.port}", str(token))) as made:
+        yield made
+
+
+# --- the connection ------------------------------------------------------------------------------
+
+
+def test_a_connection_is_kept(server: Server, api: ApiServer) -> None:
+    """Several questions go over one connection, each with the token."""
+    for _ in range(3):
+        assert api.ask(POD, query={"a": "b=c"}, **LIMITS) == b"{}"
+    assert server.asked == [(f"{POD}?a=b%3Dc", f"Bearer {SECRET}")] * 3
+    assert server.connections == 1
+
+
+def test_a_kept_connection_that_was_closed_is_made_again(server: Server, api: ApiServer) -> None:
+    """What the server closed while nobody asked is no failure."""
+    server.reply = lambda _: (200, b"{}", {}) if len(server.asked) != 2 else None
+    assert api.get(POD, **LIMITS).status == 200
+    assert api.get(POD, **LIMITS).status == 200
+    assert server.connections == 2
+
+
+def test_a_server_that_is_not_there(server: Server, api: ApiServer) -> None:
+    """Refused at once, and asked again with success once it is there."""
+    server.reply = lambda _: None
+    with pytest.raises(Transient, match=f"the API server at 127.0.0.1:{server.port}"):
+        api.get(POD, **LIMITS)
+    server.reply = lambda _: (200, b"x", {})
+    assert api.get(POD, **LIMITS).body == b"x"
+
+
+def test_a_limit_holds_whatever_the_server_does(server: Server, api: ApiServer) -> None:
+    """A body that comes byte by byte is given up when the time is up, and the next goes well."""
+    stop = threading.Event()
+
+    def trickle(request: Any) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "100000")
+        request.end_headers()
+        while not stop.wait(0.02):
+            request.wfile.write(b"x")
+
+    server.reply = trickle
+    began = time.monotonic()
+    with pytest.raises(TimedOut, match="did not answer within"):
+        api.get(POD, timeout_s=0.3, max_bytes=10**6)
+    assert time.monotonic() - began < 5
+    stop.set()
+    server.reply = lambda _: (200, b"x", {})
+    assert api.get(POD, **LIMITS).body == b"x"
+
+
+def test_a_body_that_is_too_large(server: Server, api: ApiServer) -> None:
+    """Nothing larger than allowed is kept."""
+    server.reply = lambda _: (200, b"x" * 1001, {})
+    with pytest.raises(Permanent, match="more than 1000 bytes"):
+        api.get(POD, **LIMITS)
+
+
+def test_a_compressed_body(server: Server, api: ApiServer) -> None:
+    """It is inflated, as far as it may be large; one that is broken may be right the next time."""
+    sent = {"Content-Encoding": "gzip"}
+    server.reply = lambda _: (200, gzip.compress(b'{"a": 1}'), sent)
+    assert api.get(POD, **LIMITS).body == b'{"a": 1}'
+    server.reply = lambda _: (200, gzip.compress(b"x" * 1001), sent)
+    with pytest.raises(Permanent, match="more than 1000 bytes"):
+        api.get(POD, **LIMITS)
+    broken = [gzip.compress(b"{}")[:-9], b"no gzip"]
+    server.reply = lambda _: (200, broken.pop(), sent)
+    while broken:
+        with pytest.raises(Transient, match="cannot be inflated"):
+            api.get(POD, **LIMITS)
+
+
+def test_half_an_answer_is_none(server: Server, api: ApiServer) -> None:
+    """A body that ends too early is trouble on the way."""
+
+    def half(request: Any) -> tuple[int, bytes, dict[str, str]]:
+        request.close_connection = True
+        return 200, b"x", {"Content-Length": "10"}
+
+    server.reply = half
+    with pytest.raises(Transient):
+        api.get(POD, **LIMITS)
+
+
+def test_a_certificate_of_somebody_else(tmp_path: Path, token: Path) -> None:
+    """Is said plainly, and the token is not sent; the one expected is accepted."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    for name in ("own", "other"):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+             "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-keyout", tmp_path / f"{name}.key", "-out", tmp_path / f"{name}.crt"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "own.crt", tmp_path / "own.key")
+    server = Server(tls)
+    url = f"https://127.0.0.1:{server.port}"
+    try:
+        with pytest.raises(NoApiServer, match="is not the one expected"):
+            ApiServer(url, str(token), str(tmp_path / "other.crt")).get(POD, **LIMITS)
+        assert server.asked == []
+        with contextlib.closing(ApiServer(url, str(token), str(tmp_path / "own.crt"))) as own:
+            assert own.get(POD, **LIMITS).status == 200
+    finally:
+        server.shutdown()
+        server.server_close()
+    (tmp_path / "none.crt").write_text("nothing")
+    with pytest.raises(NoApiServer, match=r"none\.crt cannot be used"):
+        ApiServer(url, str(token), str(tmp_path / "none.crt")).get(POD, **LIMITS)
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+def test_a_token_is_read_again_once(server: Server, api: ApiServer, token: Path) -> None:
+    """A 401 is asked again with the token as it is now; a second one is final."""
+    server.reply = lambda r: (200 if "new" in r.headers["Authorization"] else 401, b"{}", {})
+    token.write_text("new-one")
+    assert api.ask(POD, **LIMITS) == b"{}"
+    assert [said for _, said in server.asked] == [f"Bearer {SECRET}", "Bearer new-one"]
+    token.write_text(SECRET)
+    server.reply = lambda _: (401, b"{}", {})
+    with pytest.raises(Refused, match="which was read again"):
+        api.ask(POD, **LIMITS)
+    assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "says"),
+    [
+        (401, b"", Refused, "refuses the token"),
+        (
+            403,
+            b'{"kind":"Status","message":"User \\"ann\\" cannot"}',
+            Refused,
+            "ann may not get pods",
+        ),
+        (403, b"<html>", Refused, "this Pod may not get pods in the namespace default"),
+        (404, b"404 page not found", Permanent, "knows no pods"),
+        (406, b'{"kind":"Status","message":"only\\nthese"}', Permanent, "says 406 .*: only these"),
+        (429, b"", Transient, "says 429"),
+        (500, b"\xff", Transient, "says 500"),
+        (503, b"[" * 100_000, Permanent, "more than"),
+        (410, b"", Transient, "says 410"),
+    ],
+)
+def test_what_an_answer_means(
+    server: Server, api: ApiServer, status: int, body: bytes, kind: type[Failure], says: str
+) -> None:
+    """What may heal is told from what will not, in words without the token."""
+    server.reply = lambda _: (status, body, {"Retry-After": "7"})
+    with pytest.raises(kind, match=says) as e:
+        api.ask(POD, **LIMITS)
+    assert SECRET not in f"{e.value.message} {e.value.hint}"
+    if status in (429, 500):
+        assert e.value.retry_after_s == 7
+
+
+def test_what_does_not_exist_is_no_failure(server: Server, api: ApiServer) -> None:
+    """An object that is not there is None."""
+    server.reply = lambda _: (404, NOT_FOUND, {})
+    assert api.ask(POD, **LIMITS) is None
+
+
+@given(st.binary(max_size=200))
+def test_no_refusal_is_too_strange(body: bytes) -> None:
+    """Whatever a 403 carries, words come of it."""
+    from pairun.net.apiserver import Answer
+
+    failure = ApiServer("http://x")._words(POD, Answer(403, body, None))
+    assert isinstance(failure, Refused)
+    assert "may not get pods" in failure.message
+
+
+def test_events_come_as_they_happen(server: Server, api: ApiServer) -> None:
+    """Each line is an event; the end of the time ends it, and so does the server."""
+    more = threading.Event()
+
+    def events(request: Any) -> None:
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(b'{"type": "ADDED"}\n')
+        request.wfile.flush()
+        more.wait(10)
+        request.wfile.write(b'{"type": "MODIFIED"}\n')
+
+    server.reply = events
+    watch = api.watch("/api/v1/namespaces/default/pods", query={"labelSelector": "a"}, timeout_s=9)
+    assert next(watch) == {"type": "ADDED"}
+    more.set()
+    assert list(watch) == [{"type": "MODIFIED"}]
+    path, said = server.asked[0]
+    assert "labelSelector=a&watch=1&timeoutSeconds=9" in path
+    assert said == f"Bearer {SECRET}"
+    more.clear()
+    assert list(api.watch("/api/v1/pods", timeout_s=0.3)) == [{"type": "ADDED"}]
+    more.set()
+    server.reply = lambda _: (403, b"", {})
+    with pytest.raises(Refused, match="may not list pods"):
+        next(api.watch("/api/v1/namespaces/default/pods", timeout_s=5))
+
+
+# --- where it is ---------------------------------------------------------------------------------
+
+
+def test_where_a_pod_finds_it(tmp_path: Path, token: Path) -> None:
+    """By the variables of every container where there is a token, by the old one where not."""
+    env = {
+        "PAIRUN_API_CREDENTIALS": str(tmp_path),
+        "KUBERNETES_SERVICE_HOST": "fd00::1",
+        "KUBERNETES_SERVICE_PORT": "6443",
+        "KUBE_APISERVER_ADDRESS": "http://old:8080",
+    }
+    assert ApiServer.in_pod(env).where == "the API server at [fd00::1]:6443"
+    token.unlink()
+    assert ApiServer.in_pod(env).where == "the API server at old:8080"
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "says"),
+    [
+        (None, {}, "there is no .*/token, and the variable KUBE_APISERVER_ADDRESS"),
+        (None, {"KUBE_APISERVER_ADDRESS": "ftp://x"}, "no plain http or https address"),
+        (None, {"KUBE_APISERVER_ADDRESS": "http://x:y"}, "no plain http or https address"),
+        ("x", {}, "not set: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT"),
+        ("", {"KUBERNETES_SERVICE_HOST": "x", "KUBERNETES_SERVICE_PORT": "1"}, "holds no token"),
+        ("a\nb", {"KUBERNETES_SERVICE_HOST": "x", "KUBERNETES_SERVICE_PORT": "1"}, "no token"),
+        ("ä", {"KUBERNETES_SERVICE_HOST": "x", "KUBERNETES_SERVICE_PORT": "1"}, "it is no text"),
+    ],
+)
+def test_a_pod_that_cannot_ask(
+    tmp_path: Path, text: str | None, env: dict[str, str], says: str
+) -> None:
+    """What is missing is named, all of it."""
+    if text is not None:
+        (tmp_path / "token").write_text(text)
+    with pytest.raises(NoApiServer, match=says):
+        ApiServer.in_pod({"PAIRUN_API_CREDENTIALS": str(tmp_path), **env})
+
+
+# --- the two who ask -----------------------------------------------------------------------------
+
+
+def test_a_module_asks_through_its_context(server: Server, token: Path, tmp_path: Path) -> None:
+    """One connection for all its questions; a review asks nobody."""
+    token.unlink()
+    env = {
+        "PAIRUN_API_CREDENTIALS": str(tmp_path),
+        "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.port}",
+    }
+    ctx = HostContext(env, str(tmp_path), deadline=time.monotonic() + 60)
+    assert [ctx.ask_api(POD), ctx.ask_api(POD)] == [b"{}", b"{}"]
+    assert server.connections == 1
+    assert ctx.connects("127.0.0.1", server.port)
+    assert not ctx.connects("127.0.0.1", 1)
+    assert ctx._api is not None
+    ctx._api.close()
+    review = ReviewContext(env, str(tmp_path))
+    with pytest.raises(UnknownUntilRun, match="API server answers"):
+        review.ask_api(POD)
+    with pytest.raises(UnknownUntilRun, match="port 80"):
+        review.connects("x", 80)
+
+
+@pytest.fixture
+def env(server: Server, token: Path, tmp_path: Path) -> dict[str, str]:
+    """The variables of a Framework's Pod."""
+    token.unlink()
+    return {
+        "PAIRUN_API_CREDENTIALS": str(tmp_path),
+        "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.port}",
+        "FC_FRAMEWORK_NAMESPACE": "default",
+        "FC_FRAMEWORK_NAME": "fw",
+        "FC_TASKROLE_NAME": "worker",
+        "FC_TASK_INDEX": "0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "change", "id_", "code"),
+    [
+        ((200, b"[]"), {"KUBE_APISERVER_ADDRESS": ""}, "PR770", 252),
+        ((404, NOT_FOUND), {}, "PR771", 252),
+        ((403, b""), {}, "PR772", 252),
+        ((401, b""), {}, "PR772", 252),
+        ((404, b""), {}, "PR772", 252),
+        ((503, b""), {}, "PR773", 1),
+        ((200, b"[]"), {"BARRIER_CHECK_TIMEOUT_SEC": "1201"}, "PR774", 252),
+        ((200, b"[]"), {"BARRIER_CHECK_TIMEOUT_SEC": "1e2"}, "PR774", 252),
+        ((200, b"[]"), {"FC_FRAMEWORK_NAME": ""}, "PR774", 252),
+        ((200, b"[]"), {}, "PR704", 1),
+    ],
+)
+def test_a_job_that_cannot_be_read(
+    server: Server,
+    env: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: tuple[int, bytes],
+    change: dict[str, str],
+    id_: str,
+    code: int,
+) -> None:
+    """Each way has an id, and the id the exit code of the init phase."""
+    monkeypatch.setattr(head, "_DEFAULT_TIMEOUT_S", 60)
+    if answer[0] == 503:
+        monkeypatch.setattr(head, "_TIMEOUTS_S", (0, 60))
+        monkeypatch.setattr(head, "_DEFAULT_TIMEOUT_S", 0)
+    server.reply = lambda _: (*answer, {})
+    with pytest.raises(PairunError) as e:
+        read_pod_input(str(tmp_path), {**env, **change})
+    assert [p.id for p in e.value.problems] == [id_]
+    assert EXIT_CODES.get(id_, 1) == code
+
+
+def test_only_the_metadata_of_a_job_is_read(server: Server, env: dict[str, str]) -> None:
+    """Spec and status, which may be large, stay where they are."""
+    accepted = []
+
+    def reply(request: Any) -> tuple[int, bytes, dict[str, str]]:
+        accepted.append(request.headers["Accept"])
+        return 200, b'{"metadata": {}}', {}
+
+    server.reply = reply
+    assert head.read_head("default", "fw", env) == {"metadata": {}}
+    assert accepted == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"]
+
+
+def test_a_stop_signal_ends_the_wait(server: Server, env: dict[str, str]) -> None:
+    """A signal that was held back is taken while the server is waited for."""
+    server.reply = lambda _: (503, b"", {"Retry-After": "60"})
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        with pytest.raises(SystemExit) as e:
+            head.read_head("default", "fw", env)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+    assert e.value.code == 143

@@ -1,0 +1,159 @@
+"""Content roots: stacked, a later one adds to or replaces by name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pairun.errors import PairunError
+from pairun.playbook.content import Root, built_in_root, open_content
+
+if TYPE_CHECKING:
+    from tests.desk import Desk
+
+MODULE = '''\
+from pairun.module import CheckModule, Context, arg, define
+
+
+@define
+class Greet(CheckModule):
+    """Greet somebody."""
+
+    example = "greet: {who: anna}"
+
+    who: str = arg("Whom.")
+
+    def check(self, ctx: Context) -> None:
+        ctx.log(self.who)
+'''
+
+
+def test_a_cluster_adds_a_module_a_spec_and_a_playbook(desk: Desk) -> None:
+    """A folder with three kinds of files changes what a job runs, without a line of code here."""
+    root = desk.root(
+        {
+            "modules/greet.py": MODULE,
+            "plugin_specs/hello.yaml": "summary: S\nruntime: [{name: N, greet: {who: '{{ parameters.who }}'}}]\n",
+            "playbooks/init.yaml": "phase: init\ntasks: [{id: first, name: F, greet: {who: all}}]\n",
+        }
+    )
+    text = desk.job(plugins="- {plugin: hello, parameters: {who: anna}}\n")
+    review = desk.valid(text, root)
+    assert desk.order(review, "init") == ["first"]
+    assert desk.task(review, "hello").args == {"who": "anna"}
+    files = review.plans[0].plans["init"].modules
+    assert files["greet"].path == str(root / "modules/greet.py")
+    assert not files["greet"].built_in
+
+
+def test_a_later_root_replaces_a_module_by_name(desk: Desk) -> None:
+    """The highest root with a name has it."""
+    low, high = (
+        desk.root({"modules/cmd.py": MODULE}, "a"),
+        desk.root({"modules/cmd.py": MODULE}, "b"),
+    )
+    content = desk.content(low, high)
+    assert content.modules["cmd"][0] == str(high / "modules/cmd.py")
+    assert content.module("cmd").__name__ == "Greet"
+
+
+def test_roots_come_from_the_path_the_option_and_the_folder_of_files(desk: Desk) -> None:
+    """PAIRUN_PATH, then --root, then the files of PAI_CONFIG_DIR."""
+    one, two, three = (desk.root({"playbooks/init.yaml": ""}, n) for n in ("one", "two", "three"))
+    (desk.tmp / "flat").mkdir()
+    (desk.tmp / "flat/policy.yaml").write_text("job_may: {}\n")
+    env = {"PAIRUN_PATH": f"{one}:{two}:", "PAI_CONFIG_DIR": str(desk.tmp / "flat")}
+    roots = open_content([str(three)], env).roots
+    assert [r.path for r in roots[1:]] == [str(p) for p in (one, two, three, desk.tmp / "flat")]
+    assert [r.layer for r in roots] == ["built-in", *["cluster"] * 4]
+
+
+def test_the_folder_of_files_holds_playbooks_and_nothing_else(desk: Desk) -> None:
+    """In a mounted ConfigMap only init, runtime and policy count; without them it is no root."""
+    flat = desk.tmp / "flat"
+    flat.mkdir()
+    (flat / "other.yaml").write_text("x: 1\n")
+    (flat / "cmd.py").write_text(MODULE)
+    env = {"PAI_CONFIG_DIR": str(flat)}
+    assert len(open_content([], env).roots) == 1
+    (flat / "runtime.yaml").write_text(f"phase: runtime\ntasks:\n{desk.command}")
+    content = open_content([], env)
+    assert len(content.playbooks("runtime")) == 2
+    assert content.modules["cmd"][1].layer == "built-in"
+
+
+def test_a_folder_that_is_no_root_is_refused(desk: Desk) -> None:
+    """A slip in a path is said, not passed over."""
+    for path in (str(desk.tmp), str(desk.tmp / "absent")):
+        with pytest.raises(PairunError) as e:
+            open_content([path], {})
+        assert e.value.problems[0].id == "PR601"
+        assert path in e.value.problems[0].message
+
+
+def test_a_digest_is_of_names_and_contents(desk: Desk) -> None:
+    """Two folders with the same files have one digest; any change changes it."""
+    root = desk.root({"modules/greet.py": MODULE, "playbooks/init.yaml": "phase: init\n"})
+    first = Root(path=str(root), layer="cluster").digest()
+    copy = desk.tmp / "copy"
+    shutil.copytree(root, copy)
+    assert Root(path=str(copy), layer="cluster").digest() == first
+    (copy / "modules/_helper.py").write_text("x")  # not loaded, so not part of it
+    assert Root(path=str(copy), layer="cluster").digest() == first
+    (copy / "modules/greet.py").rename(copy / "modules/greets.py")
+    assert Root(path=str(copy), layer="cluster").digest() != first
+    (root / "playbooks/init.yaml").write_text("phase: init\n\n")
+    assert Root(path=str(root), layer="cluster").digest() != first
+    assert len(first) == 12
+
+
+def test_modules_load_when_they_are_used(desk: Desk) -> None:
+    """A module that nobody uses is never run: one that hangs cannot hold up a review."""
+    root = desk.root({"modules/hangs.py": "while True: pass\n", "modules/raises.py": "1 / 0\n"})
+    assert desk.valid(desk.job_text, root).plans
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("raise OSError('no')\n", "fails on import: OSError: no"),
+        ("import nowhere_to_be_found\n", "fails on import: ModuleNotFoundError"),
+        ("def (\n", "fails on import: SyntaxError"),
+        ("raise SystemExit(0)\n", "fails on import: SystemExit"),
+        ("x = 1\n", "must hold one module class, it holds 0"),
+        (
+            MODULE + "\n\n@define\nclass Two(CheckModule):\n    x: int = arg('X.', default=1)\n",
+            "it holds 2",
+        ),
+        (MODULE.replace("@define\n", ""), "made with @define"),
+        (
+            "from pairun.module import Module, define\n\n@define\nclass A(Module):\n    pass\n",
+            "must be a StateModule",
+        ),
+    ],
+)
+def test_a_module_that_cannot_be_loaded(desk: Desk, text: str, says: str) -> None:
+    """Whatever a module's file does wrong is an error with its path, not a crash."""
+    root = desk.root(
+        {
+            "modules/bad.py": text,
+            "playbooks/init.yaml": "phase: init\ntasks: [{name: B, bad: {who: a}}]\n",
+        }
+    )
+    (problem,) = desk.problems(desk.job_text, root)
+    assert problem.id in ("PR602", "PR603")
+    assert says in problem.message
+    assert "modules/bad.py" in problem.message
+
+
+def test_the_built_in_root_is_shown_by_its_place_in_the_project(desk: Desk) -> None:
+    """People know the built-in files by their names, a cluster's by their paths."""
+    root = desk.root({"playbooks/init.yaml": "phase: init\ntasks: []\n"})
+    built_in, cluster = desk.content(root).playbooks("init")
+    assert built_in.place.source.file == "playbooks/init.yaml"
+    assert cluster.place.source.file == str(root / "playbooks/init.yaml")
+    assert os.path.isdir(Path(built_in_root().path) / "modules")
