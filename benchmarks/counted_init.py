@@ -17,8 +17,8 @@ import sys
 import time
 from typing import Any
 
-from pairun.cli.init import InitPhase
 from pairun.cli.main import main
+from pairun.init.phase import InitPhase
 
 _RECEIVED = struct.Struct("=128xQ")
 """Where ``tcpi_bytes_received`` stands in Linux' ``struct tcp_info`` (uapi/linux/tcp.h)."""

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         peers.facts.arrive(args.name, peers.name, count, timeout_s)
     except NotInTime as e:
-        from pairun.cli.common import print_problems
+        from pairun.report.problems import print_problems
 
         print_problems(e.problems)
         return LATE

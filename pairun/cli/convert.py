@@ -7,12 +7,12 @@ import sys
 import textwrap
 from collections.abc import Iterator
 
-from pairun.cli.common import print_problems
 from pairun.errors import Problems
 from pairun.formats.yarn import NOT_CARRIED
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
+from pairun.report.problems import print_problems
 from pairun.secrets.forms import Redactor
 
 _WIDTH = 94

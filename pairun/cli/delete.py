@@ -6,9 +6,9 @@ import argparse
 from collections import Counter
 
 from pairun.cli.cluster import access_of, add_access, say
-from pairun.cli.common import print_problems
 from pairun.engines.kubernetes.client import connect
 from pairun.engines.kubernetes.submitting import remove, wait_until_gone
+from pairun.report.problems import print_problems
 
 LISTED = 10
 

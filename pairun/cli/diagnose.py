@@ -9,7 +9,6 @@ import re
 import sys
 from typing import IO
 
-from pairun.cli.common import print_problems
 from pairun.diagnose.facts import Facts
 from pairun.diagnose.lines import Log
 from pairun.diagnose.summary import told
@@ -17,6 +16,7 @@ from pairun.diagnose.weighing import diagnose
 from pairun.errors import PairunError, Problem, Problems
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import read_rules
+from pairun.report.problems import print_problems
 from pairun.report.terminal import Style, visible
 
 SCHEMA = 1

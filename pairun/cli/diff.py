@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from pairun.cli.common import print_problems
 from pairun.cli.diff_sides import BUILT_IN, JobSide, loaded, side_of, stacked
 from pairun.errors import PairunError, Problem
 from pairun.report.diff import ProblemDiff, RoleDiff, diff_problems, diff_role
 from pairun.report.diff_text import DiffText, document
+from pairun.report.problems import print_problems
 from pairun.report.review import problem_data
 from pairun.secrets.forms import Redactor
 

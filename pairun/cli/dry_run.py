@@ -13,7 +13,6 @@ import attrs
 
 import pairun
 from pairun.base.paths import DEFAULT_PAI_DIR
-from pairun.cli.common import print_problems
 from pairun.cli.settings import NO_SETTINGS, Settings, read_settings
 from pairun.contract.arguments import arguments
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean, nearest
@@ -41,6 +40,7 @@ from pairun.playbook.keywords import keywords_of
 from pairun.playbook.reading import Node, decode, load_bytes
 from pairun.playbook.specs import PHASES
 from pairun.playbook.views import Partial, Unknown
+from pairun.report.problems import print_problems
 from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase, shown_data
 from pairun.report.review_text import ReviewText, summary
 from pairun.secrets.forms import Redactor

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pairun.cli.common import print_problems
 from pairun.diagnose.classes import CLASSES, EXIT_CODES
 from pairun.diagnose.table import WEIGHTS
 from pairun.diagnose.weighing import ADVISED, CERTAIN
@@ -17,6 +16,7 @@ from pairun.formats.goregex import from_go
 from pairun.init.readyrules import made_rules
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import Rules, read_rules
+from pairun.report.problems import print_problems
 
 RULES = "rules"
 """What is no table of exit codes."""

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
-from pairun.cli.common import print_problems
 from pairun.contract.imports import foreign_imports
 from pairun.contract.loading import load_module
 from pairun.errors import PairunError, Place, Problem, Problems
@@ -30,6 +29,7 @@ from pairun.playbook.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.rules import check_rules
 from pairun.playbook.specs import PHASES, check_spec
 from pairun.playbook.tasks import check_task, check_tasks
+from pairun.report.problems import print_problems
 from pairun.report.review import problem_data
 from pairun.secrets.forms import Redactor
 

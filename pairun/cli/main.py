@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
         gc.set_threshold(100_000)
         atexit.register(gc.freeze)
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        from pairun.cli.common import open_streams
+        from pairun.cli.streams import open_streams
 
         open_streams(lenient=command in IN_A_CONTAINER)
     try:
@@ -70,14 +70,14 @@ def main(argv: list[str] | None = None) -> int:
             # While there still is somebody to say that it cannot be written.
             sys.stdout.flush()
     except PairunError as e:
-        from pairun.cli.common import print_problems
+        from pairun.report.problems import print_problems
 
         print_problems(e.problems)
         return WRONG_USAGE if all(p.id == "PR801" for p in e.problems) else 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        from pairun.cli.common import give_up_stdout
+        from pairun.cli.streams import give_up_stdout
 
         # the reader of our output went away; the rest is not wanted
         give_up_stdout()
@@ -87,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
         import os
 
         if isinstance(e, OSError) and e.filename is None and _stdout_fails():
-            from pairun.cli.common import give_up_stdout, unwritable
+            from pairun.cli.streams import give_up_stdout, unwritable
 
             give_up_stdout()
             print(f"error: {unwritable(e)}", file=sys.stderr)

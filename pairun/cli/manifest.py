@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import attrs
 
 import pairun
-from pairun.cli.common import print_problems
 from pairun.cli.dry_run import review_job
 from pairun.engines.kubernetes.names import default_name
 from pairun.engines.kubernetes.objects import is_image, make_objects
@@ -31,6 +30,7 @@ from pairun.job.model import Job
 from pairun.job.writing import as_yaml
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
+from pairun.report.problems import print_problems
 from pairun.secrets.forms import Redactor
 
 IMAGE = "PAIRUN_IMAGE"

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Sequence
 
-from pairun.cli.common import print_problems
 from pairun.cli.journals import Found, find
 from pairun.errors import PairunError, Problem
 from pairun.report.blame_text import print_blame
@@ -17,6 +16,7 @@ from pairun.report.instances import InstancePast
 from pairun.report.journal_data import report_data
 from pairun.report.journal_reading import describe, notes, read_entries
 from pairun.report.journal_text import JournalText
+from pairun.report.problems import print_problems
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

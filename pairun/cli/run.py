@@ -11,7 +11,7 @@ import sys
 
 import attrs
 
-from pairun.cli.common import give_up_stdout, print_problems, unwritable
+from pairun.cli.streams import give_up_stdout, unwritable
 from pairun.engines.instance import PhaseRun
 from pairun.engines.local import (
     LAYER,
@@ -31,6 +31,7 @@ from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import read_file
 from pairun.playbook.views import Unknown
+from pairun.report.problems import print_problems
 from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
 from pairun.secrets.forms import Redactor

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 
 from pairun.cli.cluster import access_of, add_access, say
-from pairun.cli.common import print_problems
 from pairun.cli.manifest import add_object_arguments, make
 from pairun.engines.kubernetes.client import Cluster, connect
 from pairun.engines.kubernetes.instances import ENDED
@@ -17,6 +16,7 @@ from pairun.engines.kubernetes.submitting import submit
 from pairun.engines.kubernetes.watching import POD, JobState, changes, follow, named
 from pairun.errors import PairunError, Problem
 from pairun.module import parse_duration
+from pairun.report.problems import print_problems
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

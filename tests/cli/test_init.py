@@ -123,7 +123,7 @@ class Init:
         owner, name = where.split(".")
         code = (
             "import os, signal, sys\n"
-            "from pairun.cli import init\n"
+            "from pairun.init import phase as init\n"
             f"original = init.{owner}.{name}\n"
             "def stop(*args, **more):\n"
             "    os.kill(os.getpid(), signal.SIGTERM)\n"

@@ -21,10 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base.signals import STOP_SIGNALS
-from pairun.cli.init import EXIT_CODES
 from pairun.errors import PairunError
 from pairun.host.context import HostContext, ReviewContext
 from pairun.init import framework as head
+from pairun.init.phase import EXIT_CODES
 from pairun.init.podinput import read_pod_input
 from pairun.module import Failure, Permanent, TimedOut, Transient, UnknownUntilRun
 from pairun.net.apiserver import ApiServer, NoApiServer, Refused

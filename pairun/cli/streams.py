@@ -1,40 +1,9 @@
-"""What several commands share."""
+"""The standard streams, which may be closed or full."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
-from typing import IO
-
-from pairun.errors import Problem, render
-from pairun.report.terminal import Style, visible
-from pairun.secrets.forms import Redactor
-
-
-def print_problems(
-    problems: Iterable[Problem],
-    stream: IO[str] | None = None,
-    redactor: Redactor | None = None,
-) -> None:
-    """Print problems for people, on standard error.
-
-    Args:
-        problems: errors and warnings.
-        stream: where to instead.
-        redactor: what must not be shown.
-    """
-    mask = redactor.text if redactor else str
-    out = sys.stderr if stream is None else stream
-    color = Style(out).on
-    found = list(problems)
-    for each in found:
-        hint = visible(each.hint) if each.hint else None
-        p = each._replace(message=visible(each.message), hint=hint)
-        print(mask(render(p, color=color)), file=out)
-    errors = sum(p.severity == "error" for p in found)
-    if errors:
-        print(f"{errors} error{'s' if errors > 1 else ''}", file=out)
 
 
 def open_streams(*, lenient: bool) -> None:

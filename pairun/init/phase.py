@@ -1,0 +1,231 @@
+"""The init phase of a Pod, from its inputs to the handover to the user's container."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pairun.base.paths import DEFAULT_PAI_DIR, DIAGNOSIS_FILE, journal_file, pai_dir
+from pairun.contract.loading import plan_loader
+from pairun.errors import PairunError, Problems
+from pairun.executor.phase import PhaseEvents, with_grace
+from pairun.executor.run import Executor, PhaseOutcome
+from pairun.handover.volume import Volume
+from pairun.init.meeting import Meeting
+from pairun.init.podconfig import EXIT_SPEC, with_config_dir
+from pairun.init.podinput import (
+    PodInput,
+    has_cluster,
+    read_cluster,
+    read_pod_input,
+    with_layer,
+)
+from pairun.job.planning import (
+    CLUSTER_UNKNOWN,
+    RolePlan,
+    plan_role,
+    secrets_of,
+)
+from pairun.kube.cluster import Cluster
+from pairun.module import Failure, Secret
+from pairun.openpai.environment import cluster_facts
+from pairun.plan import Late, Plan
+from pairun.playbook.content import open_content
+from pairun.playbook.effective import Layers
+from pairun.playbook.reading import read_file
+from pairun.playbook.template import resolve
+from pairun.playbook.views import Unknown
+from pairun.report.console import Console
+from pairun.report.problems import print_problems
+from pairun.runtime.exitspec import EXIT_SPEC_FILE
+from pairun.secrets.forms import Redactor
+
+if TYPE_CHECKING:
+    from pairun.rendezvous.peers import JobPeers
+
+RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
+
+EXIT_CODES = dict.fromkeys(("PR770", "PR771", "PR772", "PR774"), 252)
+"""What the cluster's API server will not heal ends as the barrier would end; all else is 1."""
+
+_TOLD = ("PR718", "PR719")
+"""Warnings about this Pod itself; they are told first, whatever becomes of the rest."""
+
+
+class InitPhase:
+    """One run of the init phase.
+
+    Args:
+        roots: further content roots.
+        env: the container's environment.
+        placed: the Framework is a saved one, with every address that there will be.
+
+    Raises:
+        PairunError: the inputs cannot be used.
+    """
+
+    def __init__(self, roots: list[str], env: dict[str, str], *, placed: bool = False) -> None:
+        self.env = env
+        self.pai_dir = pai_dir()
+        self.layers = Layers(open_content(roots, with_config_dir(env)))
+        self._pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
+        self._redact = secrets_of(self._pod.job)
+        self._conceal()
+        self._cluster: Cluster | None = self._pod.cluster
+        self._meeting: Meeting | None = None
+        if self._cluster is None:
+            self._meeting = Meeting(
+                self._pod.job, self._pod.role, self._pod.index, env, self.pai_dir
+            )
+            self.env |= self._meeting.variables()
+        self._warned = False
+        # Told also where something else is an error later.
+        found = [p for p in self._pod.problems if p.id in _TOLD]
+        print_problems(found, redactor=self._redactor)
+
+    def planned(self) -> RolePlan:
+        """Both phases, as far as they are known now; everything is checked.
+
+        Raises:
+            PairunError: everything that is wrong.
+        """
+        problems = Problems()
+        problems.extend(p for p in self._pod.problems if p.id not in _TOLD)
+        layer = self.env.get("PAIRUN_ENGINE_LAYER")
+        moved = self.pai_dir != DEFAULT_PAI_DIR
+        planned = plan_role(
+            self.layers,
+            self._pod.job,
+            self._pod.role,
+            env={"init": self.env, "runtime": RUNTIME_ENV},
+            cluster=cluster_facts(self._cluster) if self._cluster else CLUSTER_UNKNOWN,
+            init_plugins=self._pod.init_plugins,
+            engine=with_layer(read_file(layer, "engine") if layer else None, self._pod.engine),
+            user_extension=self._pod.user_extension,
+            command=self._pod.command,
+            rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
+            problems=problems,
+        )
+        if problems.errors:
+            raise PairunError(*problems)
+        # The handover plans again, and finds the same.
+        if not self._warned:
+            print_problems(problems, redactor=self._redactor)
+            self._warned = True
+        self._conceal()
+        return planned
+
+    def _conceal(self) -> None:
+        """Keep what was read until now out of all that is shown."""
+        listed = self._pod.init_plugins
+        settings = listed.place.source.concealed if listed else ()
+        ours = self.layers.content.concealed()
+        self._redactor = Redactor([*self._redact, *settings, *ours])
+
+    def run(self) -> int:
+        """Check everything, run the tasks, hand over, run the exit handlers."""
+        plan = with_grace(self.planned().plans["init"], self.env)
+        volume = Volume(self.pai_dir, self.env)
+        volume.prepare()
+        self._add_exit_spec(volume)
+        volume.add_program()
+        console = Console(sys.stdout, self._redactor)
+        journal = journal_file(self.pai_dir, self.env)
+        events = PhaseEvents(plan, journal, console, self._redactor, console.say)
+        events.begin()
+        if self._meeting is not None:
+            self._meeting.begin(console.say)
+        with self._executor(plan, events) as executor:
+            outcome = executor.run_tasks()
+            if outcome.event == "success":
+                outcome = self._hand_over(volume, outcome)
+            if outcome.event == "success":
+                outcome = executor.stopped() or outcome
+            outcome = executor.run_handlers(outcome)
+            if self._meeting is not None:
+                self._meeting.end(stay=outcome.event == "success")
+            events.end(outcome)
+        return outcome.exit_code
+
+    def _add_exit_spec(self, volume: Volume) -> None:
+        """Leave the cluster's exit spec for PID 1: as it is, and as PID 1 reads it."""
+        if (spec := self._pod.exit_spec) is not None:
+            volume.add(EXIT_SPEC, spec.text)
+            volume.add(EXIT_SPEC_FILE, json.dumps(spec.data).encode())
+
+    def _add_rules(self, volume: Volume) -> None:
+        """Leave the rules that say why a command died."""
+        from pairun.init.readyrules import ready_rules
+
+        problems = Problems()
+        volume.add(DIAGNOSIS_FILE, ready_rules(self.layers.content, self.env, problems))
+        print_problems(problems, redactor=self._redactor)
+
+    def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
+        return Executor(
+            plan,
+            load=plan_loader(plan.modules),
+            resolve=self._resolve,
+            emit=events.emit,
+            redactor=self._redactor,
+            env=self.env,
+            pai_dir=self.pai_dir,
+            peers=self._peers,
+        )
+
+    def _peers(self) -> JobPeers | None:
+        """The other instances, once the barrier has left their addresses."""
+        if self._meeting is None or not has_cluster(self.pai_dir):
+            return None
+        with contextlib.suppress(PairunError, OSError):
+            self._meeting.note(self._known_cluster())
+        return self._meeting.peers()
+
+    def _resolve(self, late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
+        names: dict[str, Any] = {"results": results, "env": env}
+        if _mentions(late, "cluster"):
+            names["cluster"] = cluster_facts(self._known_cluster())
+        return resolve(late, names)
+
+    def _known_cluster(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = read_cluster(self.pai_dir, self.env, self._pod.job)
+        return self._cluster
+
+    def _hand_over(self, volume: Volume, outcome: PhaseOutcome) -> PhaseOutcome:
+        """Make the runtime plan anew, now that peers are known, and leave it on the volume."""
+        try:
+            self._add_rules(volume)
+            cluster = self._known_cluster()
+            if self._meeting is not None:
+                self._meeting.note(cluster)
+            variables = {n: self._secret(v) for n, v in volume.variables().items()}
+            plan = self.planned().plans["runtime"]
+            # The cluster's secrets are not the job's: what its plan does not need stays here.
+            ours = self.layers.content.concealed()
+            volume.hand_over(plan, self._redact, variables, redact_used=ours)
+        except PairunError as e:
+            print_problems(e.problems, redactor=self._redactor)
+            return PhaseOutcome(event="failure", exit_code=1, message="the handover failed")
+        except Failure as e:
+            return PhaseOutcome(event="failure", exit_code=1, message=f"the handover: {e.message}")
+        except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
+            message = f"the handover: {type(e).__name__}: {e}"
+            return PhaseOutcome(event="failure", exit_code=1, message=message)
+        return outcome
+
+    def _secret(self, value: str) -> str | Secret:
+        """A value that holds a secret of the job stands apart from the others."""
+        return value if self._redactor.text(value) == value else Secret(value)
+
+
+def _mentions(value: Any, name: str) -> bool:
+    """Whether a late value, or a variable that it uses, has a name in it."""
+    if isinstance(value, Late):
+        return name in value.template or _mentions(value.vars, name)
+    if isinstance(value, Mapping):
+        return any(_mentions(v, name) for v in value.values())
+    return isinstance(value, list | tuple) and any(_mentions(v, name) for v in value)
