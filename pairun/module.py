@@ -725,6 +725,16 @@ class Module:
     tools: ClassVar[tuple[str, ...]] = ()
     not_yet: ClassVar[str] = ""
 
+    @property
+    def harmless(self) -> frozenset[FailureKind]:
+        """The kinds of failure that do no harm; none by default.
+
+        The executor retries them as any other. When the last attempt fails with such a kind, its
+        own timeouts and deadlines included, the task is ignored, whatever its ``failure_policy``.
+        A module may set a class attribute, or define a property that depends on its arguments.
+        """
+        return frozenset()
+
     def require(self) -> Iterator[str]:
         """Yield a sentence for every combination of arguments that cannot work."""
         yield from ()

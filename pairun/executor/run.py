@@ -31,7 +31,7 @@ from pairun.executor.peers import (
     adopted,
     verdict_of,
 )
-from pairun.module import FailureKind, Module, Secret, format_duration
+from pairun.module import FAILURE_KINDS, FailureKind, Module, Secret, format_duration
 from pairun.plan import Event, Group, Late, Peers, Plan, Task
 from pairun.secrets.forms import Redactor
 
@@ -107,6 +107,7 @@ class _Run:
     started: float
     deadline: float | None = None
     module: Module | None = None
+    harmless: frozenset[FailureKind] = frozenset()
     env: Mapping[str, str] = attrs.Factory(dict)
     attempts: int = 0
     attempt: Attempt | None = None
@@ -392,6 +393,7 @@ class Executor:
             added = self._resolved(task.environment)
             run.module, problems = build(self._load(task.module), self._resolved(task.args))
             run.env = {**self.env, **{k: _text(k, v) for k, v in added.items() if v is not None}}
+            run.harmless = frozenset() if run.module is None else _harmless(run.module)
         except PairunError as e:
             # What only the run could tell does not fit: bad input, found late.
             return _late_problem(e)
@@ -546,7 +548,8 @@ class Executor:
 
     def _end(self, run: _Run, outcome: Outcome, report: Report) -> None:
         task = run.task
-        if outcome == "failed" and task.failure_policy == "ignore" and not run.cancelled:
+        harmless = task.failure_policy == "ignore" or report.get("kind") in run.harmless
+        if outcome == "failed" and harmless and not run.cancelled:
             outcome = "ignored"
         run.outcome = outcome
         run.report = report
@@ -574,6 +577,21 @@ class Executor:
             if run.attempts == 0 and "trace" in report:
                 record["trace"] = report["trace"]
         self._emit(record)
+
+
+def _harmless(module: Module) -> frozenset[FailureKind]:
+    """The kinds of failure that a module calls harmless.
+
+    Raises:
+        TypeError: it names something that is no kind.
+    """
+    kinds = frozenset(module.harmless)
+    if not kinds <= frozenset(FAILURE_KINDS):
+        name = type(module).__name__
+        raise TypeError(
+            f"{name}.harmless must hold kinds of failure, it holds {sorted(map(str, kinds))}"
+        )
+    return kinds
 
 
 def _request(seconds: float) -> str:

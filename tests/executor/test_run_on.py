@@ -101,6 +101,16 @@ def test_what_the_first_ignores_each_judges_by_its_own_policy(
     assert [e["outcome"] for e in here.of("task_end")] == ["ignored", "ignored"]
 
 
+def test_what_is_harmless_is_harmless_everywhere(here: Any, leader: Folder, other: Folder) -> None:
+    """A kind that the module calls harmless fails no instance, wherever the task ran."""
+    args = {"code": "raise Transient('x')"}
+    task = here.task(module="lenient", args=args, run_on="first_of_job")
+    for peers in (leader, other):
+        assert here.run(task, peers=peers).event == "success"
+    assert [e["outcome"] for e in here.of("task_end")] == ["ignored", "ignored"]
+    assert here.of("task_end")[1]["message"] == "main-0: x"
+
+
 def test_without_a_word_it_runs_here(here: Any, other: Folder) -> None:
     """An instance that hears nothing says so and runs the task itself, handlers and all."""
     handler = here.task("a.on_exit", code="print('undone')", events=("success",))
