@@ -8,11 +8,11 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
+from pairun.base import journal
 from pairun.cli.doc_pages import failure_lines, module_lines, plugin_lines
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.diagnose.classes import CLASSES
 from pairun.errors import CATALOGUE
-from pairun.executor import journal
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
 

@@ -62,9 +62,9 @@ class Source:
         """A text without what is concealed."""
         if not self._concealed:
             return text
-        from pairun.secrets.forms import Redactor
+        from pairun.secrets.vault import Vault
 
-        return Redactor(self._concealed).text(text)
+        return Vault(self._concealed).text(text)
 
     def line(self, number: int) -> str:
         """The text of line ``number`` (from 1), or empty where there is none or it is secret."""

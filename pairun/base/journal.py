@@ -1,6 +1,29 @@
-"""One way to append to the journal, for every process of either container.
+"""The journal: what happened, append-only, one JSON object per line.
 
-`pairun.executor.journal` says what the records are.
+It is a record for reports and never a source of truth. Schema 1; every record has ``schema``,
+``type`` and ``time`` (seconds since the epoch):
+
+- ``phase_begin``: phase, pairun, tasks
+- ``attempt_begin``: task, name, module, attempt, of, handler
+- ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
+  hint, output (the last lines it printed), trace (of an error that no one foresaw)
+- ``progress``: task, attempt, bytes, total (or null), file (or ""): what a task that moves much
+  data has done so far; one every few seconds at most and one at the end of the attempt, none from
+  a task that does not tell
+- ``wait``: task, seconds, because
+- ``task_end``: task, name, outcome, attempts, of, seconds, message, handler, and for a failure
+  kind, fault, hint, trace (of an error that no one foresaw before the first attempt)
+- ``handlers_begin``: event, count
+- ``command_begin``, ``command_end``: of the user's command, in runtime; its exit_code, seconds
+- ``diagnosis``: why the command failed: class, fault, retry, confidence, headline, advice, evidence,
+  details, alternatives, rule
+- ``stop``: PID 1 was told to stop: signal, sender (outside the container, a process of it, the
+  kernel), where there is one its uid and pid, and its command while it lives
+- ``phase_end``: phase, outcome, exit_code, seconds, message
+
+PID 1 writes what is said of the command and of the end of its phase; so the end of a runtime phase
+is there also when the process that ran the tasks was killed. What a reader does not know of, it
+ignores.
 """
 
 from __future__ import annotations
@@ -11,12 +34,17 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pairun.secrets.forms import Redactor
-
 SCHEMA = 1
+
+Record = dict[str, Any]
+Emit = Callable[[Record], None]
+
+_WORDS = ("type", "phase", "outcome", "kind", "fault", "event")
+"""Fields whose values pairun itself chooses from short lists: a secret that equals one of these
+words must not break the record."""
 
 
 class Journal:
@@ -24,12 +52,17 @@ class Journal:
 
     Args:
         path: the file; its directory must exist.
-        redactor: what no record may hold.
-        complain: told once when the journal cannot be written.
+        mask: returns a record without secrets in its values (`Vault.record`).
+        complain: takes one line when the journal cannot be written; called once.
     """
 
-    def __init__(self, path: str, redactor: Redactor, complain: Callable[[str], None]) -> None:
-        self._redactor = redactor
+    def __init__(
+        self,
+        path: str,
+        mask: Callable[[Mapping[str, Any]], Record],
+        complain: Callable[[str], None],
+    ) -> None:
+        self._mask = mask
         self._complain = complain
         self._path = path
         self._fd: int | None = None
@@ -42,10 +75,9 @@ class Journal:
         """Append one record; ``output`` records are not kept."""
         if self._fd is None or record["type"] == "output":
             return
-        full = {"schema": SCHEMA, "time": round(time.time(), 3), **record}
-        data = self._redactor.redact(
-            json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        )
+        words = {name: record[name] for name in _WORDS if name in record}
+        full = {"schema": SCHEMA, "time": round(time.time(), 3), **self._mask(record), **words}
+        data = json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             # One write per record: a killed process leaves whole lines, or one torn last line.
             whole = os.write(self._fd, data) == len(data)
@@ -61,6 +93,23 @@ class Journal:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+def read_journal(path: str) -> list[Record]:
+    """The records of a journal; a torn or foreign line is left out."""
+    records = []
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            for line in f:
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(record, dict) and record.get("schema") == SCHEMA:
+                    records.append(record)
+    except OSError:
+        return []
+    return records
 
 
 def _open(path: str) -> int:

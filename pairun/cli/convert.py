@@ -13,7 +13,7 @@ from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.report.problems import print_problems
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 _WIDTH = 94
 
@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
             _say(path, job)
         else:
             code = 1
-        redactor = Redactor(secrets_of(job) if job else ())
+        vault = Vault(secrets_of(job) if job else ())
         # That it is converted, who asks for it knows.
-        print_problems((p for p in problems if p.id != "PR738"), redactor=redactor)
+        print_problems((p for p in problems if p.id != "PR738"), vault=vault)
     return code
 
 

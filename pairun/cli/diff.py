@@ -15,7 +15,7 @@ from pairun.report.diff import ProblemDiff, RoleDiff, diff_problems, diff_role
 from pairun.report.diff_text import DiffText, document
 from pairun.report.problems import print_problems
 from pairun.report.review import problem_data
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 SCHEMA = 1
 
@@ -42,14 +42,14 @@ class JobDiff:
         name: the job's name, None when it is not valid.
         roles: name to what differs.
         problems: those of either side.
-        redactor: masks the job's secrets.
+        vault: masks the job's secrets.
     """
 
     path: str
     name: str | None
     roles: Mapping[str, RoleDiff]
     problems: ProblemDiff
-    redactor: Redactor
+    vault: Vault
 
     @property
     def any(self) -> bool:
@@ -91,7 +91,7 @@ def _diff(args: argparse.Namespace) -> int:
         for name, content in zip(("old", "new"), contents, strict=True)
     }
     if args.json:
-        jobs = {d.path: document(d.roles, d.problems, d.redactor) for d in diffs}
+        jobs = {d.path: document(d.roles, d.problems, d.vault) for d in diffs}
         sides_data = {
             side: [{"layer": la, "path": path, "digest": di} for la, path, di in each]
             for side, each in roots.items()
@@ -110,10 +110,10 @@ def _print_text(diffs: list[JobDiff], roots: Mapping[str, list[tuple[str, str, s
     for side, each in roots.items():
         text.roots(side, each)
     for diff in diffs:
-        text.job(diff.path, diff.name, diff.roles, diff.problems, diff.redactor)
+        text.job(diff.path, diff.name, diff.roles, diff.problems, diff.vault)
     sys.stdout.flush()
     for diff in diffs:
-        print_problems(diff.problems.both, redactor=diff.redactor)
+        print_problems(diff.problems.both, vault=diff.vault)
 
 
 def _compared(path: str, old: JobSide, new: JobSide) -> JobDiff:
@@ -122,5 +122,5 @@ def _compared(path: str, old: JobSide, new: JobSide) -> JobDiff:
         name=new.name or old.name,
         roles={n: diff_role(old.roles.get(n), new.roles.get(n)) for n in new.roles},
         problems=diff_problems(list(old.problems), list(new.problems)),
-        redactor=Redactor([*old.redactor.secrets, *new.redactor.secrets]),
+        vault=Vault([*old.vault.secrets, *new.vault.secrets]),
     )

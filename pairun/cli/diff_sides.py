@@ -20,7 +20,7 @@ from pairun.playbook.names import FOLDERS, PLAYBOOK_FILES
 from pairun.report.diff import RoleSide, TaskSide
 from pairun.report.diff_values import Value, grace, task_values
 from pairun.report.review import Reviewed
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 BUILT_IN = "built-in"
 
@@ -32,13 +32,13 @@ class JobSide:
     Attributes:
         roles: name to what is planned, None where it cannot be.
         problems: everything found.
-        redactor: masks the job's secrets.
+        vault: masks the job's secrets.
         name: the job's name, None when it is not valid.
     """
 
     roles: Mapping[str, RoleSide | None]
     problems: Problems
-    redactor: Redactor
+    vault: Vault
     name: str | None
 
 
@@ -119,7 +119,7 @@ def _job(
     return JobSide(
         roles={r.name: planned.get(r.name) for r in wanted},
         problems=review.problems,
-        redactor=review.redactor,
+        vault=review.vault,
         name=job.name if job else None,
     )
 

@@ -43,8 +43,8 @@ from pairun.playbook.views import Partial, Unknown
 from pairun.report.problems import print_problems
 from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase, shown_data
 from pairun.report.review_text import ReviewText, summary
-from pairun.secrets.forms import Redactor
 from pairun.secrets.shapes import logins, with_secrets
+from pairun.secrets.vault import Vault
 
 RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
 USER_EXTENSION = Unknown("the user's extension, which is mounted into the Pod", optional=True)
@@ -88,7 +88,7 @@ class JobReview:
         plans: a plan per role.
         tasks: role to phase to reviewed tasks.
         problems: everything found.
-        redactor: masks the job's secrets.
+        vault: masks the job's secrets.
         settings: what the cluster sets, and what kind of Pod it is.
     """
 
@@ -97,7 +97,7 @@ class JobReview:
     plans: tuple[RolePlan, ...]
     tasks: Mapping[str, Mapping[Phase, list[Reviewed]]]
     problems: Problems
-    redactor: Redactor
+    vault: Vault
     settings: Settings = NO_SETTINGS
 
 
@@ -143,7 +143,7 @@ def _review(args: argparse.Namespace) -> int:
             else:
                 _print_text(review, content)
         for review in reviews:
-            print_problems(review.problems, redactor=review.redactor)
+            print_problems(review.problems, vault=review.vault)
     if any(r.problems.errors for r in reviews):
         return 1
     # The user's command always does something; the question is what comes before it.
@@ -222,16 +222,16 @@ def review_loaded(
                 plans.append(plan)
             except PairunError as e:
                 problems.extend(e.problems)
-    redactor = Redactor(_concealed(layers.content, job, problems, settings))
+    vault = Vault(_concealed(layers.content, job, problems, settings))
     if job is not None:
-        _hide_lines(job.node.place.source, redactor)
+        _hide_lines(job.node.place.source, vault)
     return JobReview(
         path=path,
         job=job,
         plans=tuple(plans),
         tasks=tasks,
         problems=problems,
-        redactor=redactor,
+        vault=vault,
         settings=settings,
     )
 
@@ -260,10 +260,10 @@ def _warn_of_the_unfinished(plan: RolePlan, content: Content, problems: Problems
                 problems.warning("PR908", message, used_at.get(task.id, draft_task.place))
 
 
-def _hide_lines(source: Source, redactor: Redactor) -> None:
+def _hide_lines(source: Source, vault: Vault) -> None:
     """Keep lines with a secret out of excerpts, which may cut it in two."""
     for number, line in enumerate(source.text.split("\n"), 1):
-        if redactor.text(line) != line:
+        if vault.text(line) != line:
             source.hide(number, number)
 
 
@@ -330,21 +330,21 @@ def _document(review: JobReview) -> dict[str, Any]:
         assert review.job is not None
         role = roles[plan.role.name] = {"user_command": _command(review.job, plan.role)}
         for phase, tasks in review.tasks[plan.role.name].items():
-            role[phase] = [as_data(t, review.redactor) for t in tasks]
-    problems = [problem_data(p, review.redactor) for p in review.problems]
+            role[phase] = [as_data(t, review.vault) for t in tasks]
+    problems = [problem_data(p, review.vault) for p in review.problems]
     return {"roles": roles, "problems": problems}
 
 
 def _command(job: Job, role: Role) -> str:
     text = user_command(job, role)
-    return Redactor(logins(text)).text(text)
+    return Vault(logins(text)).text(text)
 
 
 # --- text ----------------------------------------------------------------------------------------
 
 
 def _print_text(review: JobReview, content: Content) -> None:
-    text = ReviewText(sys.stdout, review.redactor)
+    text = ReviewText(sys.stdout, review.vault)
     built_in = all(r.layer == "built-in" for r in content.roots)
     roots = ", ".join(
         " ".join([r.layer, *([r.path] if r.layer != "built-in" else []), r.digest()])
@@ -382,7 +382,7 @@ def _print_text(review: JobReview, content: Content) -> None:
         for line in _platform_lines(role):
             text.wrapped(f"  {line}", hang="    ")
         for phase, tasks in review.tasks[role.name].items():
-            shown = json.dumps([{**as_data(t, review.redactor), "where": ""} for t in tasks])
+            shown = json.dumps([{**as_data(t, review.vault), "where": ""} for t in tasks])
             first = seen.setdefault((phase, shown), role.name)
             if first != role.name:
                 text.phase(f"{phase}: as in role {first}", [])
@@ -425,7 +425,7 @@ def _platform_lines(role: Role) -> list[str]:
 
 
 def _print_why(review: JobReview, wanted: list[str], content: Content) -> None:
-    text = ReviewText(sys.stdout, review.redactor)
+    text = ReviewText(sys.stdout, review.vault)
     for path in wanted:
         printed = set()
         for plan in review.plans:
@@ -486,8 +486,8 @@ def _no_such_path(task: TaskDraft, rest: str, content: Content) -> str:
 
 
 def _who(key: str, value: Any, place: Place) -> str:
-    # also what is too short for a redactor
-    shown = json.dumps(shown_data(with_secrets(value, key), Redactor()), ensure_ascii=False)
+    # also what is too short for a vault
+    shown = json.dumps(shown_data(with_secrets(value, key), Vault()), ensure_ascii=False)
     return f"{shown}  ← {place.source.layer} {place}"
 
 
@@ -500,7 +500,7 @@ def review_here(
     """Review a phase in its own container: real probes, no change."""
     context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
     tasks = review_phase(planned.plans[phase], planned.effective.drafts[phase], content, context)
-    text = ReviewText(sys.stdout, Redactor([*content.concealed(), *secrets_of(planned.job)]))
+    text = ReviewText(sys.stdout, Vault([*content.concealed(), *secrets_of(planned.job)]))
     text.phase(phase, tasks)
     text.line(summary({phase: tasks}))
     return 0

@@ -31,7 +31,7 @@ from pairun.playbook.specs import PHASES, check_spec
 from pairun.playbook.tasks import check_task, check_tasks
 from pairun.report.problems import print_problems
 from pairun.report.review import problem_data
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,31 +51,31 @@ def run(args: argparse.Namespace) -> int:
     """Check the files; 0 when there is no error, else 1."""
     try:
         desk = _Desk(args.root)
-        found = [(desk.wrong, Redactor()), *(desk.lint(path) for path in args.files)]
+        found = [(desk.wrong, Vault()), *(desk.lint(path) for path in args.files)]
     except PairunError as e:
         # The content roots themselves cannot be used.
-        found = [(Problems(), Redactor())]
+        found = [(Problems(), Vault())]
         found[0][0].extend(e.problems)
     problems = list(_once(found))
     if args.json:
-        shown = [problem_data(p, redactor) for p, redactor in problems]
+        shown = [problem_data(p, vault) for p, vault in problems]
         print(json.dumps({"schema": 1, "problems": shown}, indent=2, ensure_ascii=False))
     else:
-        for redactor, group in itertools.groupby(problems, key=lambda each: each[1]):
-            print_problems([p for p, _ in group], redactor=redactor)
+        for vault, group in itertools.groupby(problems, key=lambda each: each[1]):
+            print_problems([p for p, _ in group], vault=vault)
         if not problems:
             print(f"{len(args.files)} file{'s' * (len(args.files) > 1)}: nothing to complain about")
     return 1 if any(p.severity == "error" for p, _ in problems) else 0
 
 
-def _once(found: list[tuple[Problems, Redactor]]) -> Iterator[tuple[Problem, Redactor]]:
+def _once(found: list[tuple[Problems, Vault]]) -> Iterator[tuple[Problem, Vault]]:
     """Every problem once: a root's are found with each of its files."""
     seen = set()
-    for problems, redactor in found:
+    for problems, vault in found:
         for p in problems:
             if (key := (p.id, p.message, str(p.place))) not in seen:
                 seen.add(key)
-                yield p, redactor
+                yield p, vault
 
 
 class _Desk:
@@ -94,10 +94,10 @@ class _Desk:
         self._layers = Layers(open_content(roots, os.environ), self.wrong)
         self._around: dict[str, Layers] = {}
 
-    def lint(self, path: str) -> tuple[Problems, Redactor]:
+    def lint(self, path: str) -> tuple[Problems, Vault]:
         """The problems of one file, and what of it must not be shown."""
         if path.endswith(".py"):
-            return module_problems(path), Redactor()
+            return module_problems(path), Vault()
         problems = Problems()
         try:
             layers = self._layers_for(path)
@@ -108,7 +108,7 @@ class _Desk:
             node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
         except PairunError as e:
             problems.extend(e.problems)
-            return problems, Redactor()
+            return problems, Vault()
         problems.extend(layers.warnings)
         kind = _kind(path, node)
         if kind == "playbook":
@@ -126,7 +126,7 @@ class _Desk:
             return _lint_pod(path, node, layers)
         elif not self.wrong.errors:
             return _lint_job(path, data, layers)
-        return problems, Redactor()
+        return problems, Vault()
 
     def _layers_for(self, path: str) -> Layers:
         """The stack with the content root that the file lies in."""
@@ -236,7 +236,7 @@ def module_problems(path: str) -> Problems:
     return problems
 
 
-def _lint_pod(path: str, node: Node, layers: Layers) -> tuple[Problems, Redactor]:
+def _lint_pod(path: str, node: Node, layers: Layers) -> tuple[Problems, Vault]:
     """Lint a setting of a plain Pod: as a review of both does."""
     from pairun.cli.dry_run import review_pod
     from pairun.cli.settings import NO_SETTINGS, read_settings
@@ -249,7 +249,7 @@ def _lint_pod(path: str, node: Node, layers: Layers) -> tuple[Problems, Redactor
             None,
             "write it to a file, and lint that",
         )
-        return problems, Redactor()
+        return problems, Vault()
     try:
         if node.get("initPlugins") is not None:
             review = review_pod(None, layers, "user", read_settings(path))
@@ -257,12 +257,12 @@ def _lint_pod(path: str, node: Node, layers: Layers) -> tuple[Problems, Redactor
             review = review_pod(path, layers, "user", NO_SETTINGS)
     except PairunError as e:
         problems.extend(e.problems)
-        return problems, Redactor()
-    return review.problems, review.redactor
+        return problems, Vault()
+    return review.problems, review.vault
 
 
-def _lint_job(path: str, data: bytes, layers: Layers) -> tuple[Problems, Redactor]:
+def _lint_job(path: str, data: bytes, layers: Layers) -> tuple[Problems, Vault]:
     from pairun.cli.dry_run import review_loaded
 
     review = review_loaded(path, *read_input(data, path), layers, [])
-    return review.problems, review.redactor
+    return review.problems, review.vault

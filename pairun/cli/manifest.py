@@ -31,7 +31,7 @@ from pairun.job.writing import as_yaml
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.report.problems import print_problems
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 IMAGE = "PAIRUN_IMAGE"
 KEY_BYTES = 32
@@ -46,13 +46,13 @@ class Made:
         job: the job.
         options: what was chosen for it.
         objects: in the order in which they are to be created.
-        redactor: masks the job's secrets.
+        vault: masks the job's secrets.
     """
 
     job: Job
     options: Options
     objects: Sequence[Object]
-    redactor: Redactor
+    vault: Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -149,10 +149,10 @@ def make(args: argparse.Namespace) -> Made | None:
                 objects = make_objects(review.job, options, found)
             except PairunError:
                 objects = []  # every problem is among those found
-    print_problems(found, redactor=review.redactor)
+    print_problems(found, vault=review.vault)
     if found.errors or review.job is None or options is None:
         return None
-    return Made(job=review.job, options=options, objects=objects, redactor=review.redactor)
+    return Made(job=review.job, options=options, objects=objects, vault=review.vault)
 
 
 def _comments(path: str, made: Made) -> list[str]:

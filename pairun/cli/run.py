@@ -34,7 +34,7 @@ from pairun.playbook.views import Unknown
 from pairun.report.problems import print_problems
 from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     lost = outcome.lost
     try:
         report = render_run(_report(job, outcome), Style(sys.stdout))
-        print(Redactor(secrets_of(job)).text(report), flush=True)
+        print(Vault(secrets_of(job)).text(report), flush=True)
     except OSError as e:
         lost = lost or e
     if lost is not None:

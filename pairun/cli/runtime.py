@@ -29,10 +29,10 @@ def _review(root: str) -> int:
     from pairun.report.review import review_plan
     from pairun.report.review_text import ReviewText, summary
 
-    plan, redactor = read_plan(root)
+    plan, vault = read_plan(root)
     context = ProbeContext(env=dict(os.environ), pai_dir=root)
     tasks = review_plan(plan, plan_loader(plan.modules), context)
-    text = ReviewText(sys.stdout, redactor)
+    text = ReviewText(sys.stdout, vault)
     text.phase("runtime", tasks)
     text.line(summary({"runtime": tasks}))
     return 0

@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         objects, warnings = submit(cluster, name, made.objects)
     except PairunError as e:
-        print_problems(e.problems, redactor=made.redactor)
+        print_problems(e.problems, vault=made.vault)
         return 1
-    print_problems(warnings, redactor=made.redactor)
+    print_problems(warnings, vault=made.vault)
     kinds = sorted({o.kind for o in objects})
     say(f"made {len(objects)} objects ({', '.join(kinds)}) in namespace {cluster.namespace}")
     print(name, flush=True)

@@ -20,7 +20,7 @@ from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task, load_plan
 from pairun.report.console import Console
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 ANSWER_S = 0.05
 """What is kept of the handlers' time for telling PID 1 how they ended."""
@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one part of the runtime phase; what became of it is written to ``--state-out``."""
     block_stop_signals()
-    plan, redactor = read_plan(args.pai_dir)
-    console = Console(sys.stdout, redactor)
+    plan, vault = read_plan(args.pai_dir)
+    console = Console(sys.stdout, vault)
     env = dict(os.environ)
     journal = journal_file(args.pai_dir, env)
-    events = PhaseEvents(plan, journal, console, redactor, console.say)
+    events = PhaseEvents(plan, journal, console, vault, console.say)
     steps = tuple(s for s in plan.steps if not _is_command(s))
 
     def emit(event: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         load=plan_loader(plan.modules),
         resolve=resolve_late,
         emit=emit,
-        redactor=redactor,
+        vault=vault,
         env=env,
         pai_dir=args.pai_dir,
         peers=lambda: _peers(args.pai_dir),
@@ -114,7 +114,7 @@ def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str])
     return resolve(late, {"results": results, "env": env})
 
 
-def read_plan(pai_dir: str) -> tuple[Plan, Redactor]:
+def read_plan(pai_dir: str) -> tuple[Plan, Vault]:
     """The runtime plan that init left, and what no sink may show of it.
 
     Raises:
@@ -127,7 +127,7 @@ def read_plan(pai_dir: str) -> tuple[Plan, Redactor]:
         with open(path, encoding="utf-8") as f:
             plan = load_plan(f.read(), secrets, path)
         # The values are whole texts that hold secrets; what must not show is the secrets in them.
-        return plan, Redactor(secrets["redact"])
+        return plan, Vault(secrets["redact"])
     except FileNotFoundError as e:
         raise PairunError(
             Problem(

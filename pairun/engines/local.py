@@ -25,7 +25,7 @@ from pairun.job.model import Job, Role
 from pairun.job.planning import secrets_of
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.openpai.platform import platform_environment
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 LAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_layer.yaml")
 """What this engine changes in the playbooks."""
@@ -124,7 +124,7 @@ class LocalRun:
     ) -> None:
         self._job = job
         self._options = options
-        self._redactor = Redactor(secrets_of(job))
+        self._vault = Vault(secrets_of(job))
         self._workdir = WorkDir(options.workdir, say)
         trial = self._workdir.make(TRIAL)
         self._isolation = find_isolation(trial, wanted=options.namespaces)
@@ -214,7 +214,7 @@ class LocalRun:
             environments=self._environments(role, index, uid, folder),
             isolation=self._isolation,
             open_output=lambda: InstanceOutput(
-                label, os.path.join(folder, "output.log"), self._screen, self._redactor
+                label, os.path.join(folder, "output.log"), self._screen, self._vault
             ),
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-from pairun.secrets.forms import RedactedStream, Redactor
+from pairun.secrets.forms import RedactedStream
+from pairun.secrets.vault import Vault
 
 MAX_LINE = 64 * 1024
 _COLORS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
@@ -51,19 +52,19 @@ class InstanceOutput:
         name: of the instance.
         log_path: the file that keeps it, appended to.
         screen: shows it.
-        redactor: what must not be shown or kept.
+        vault: what must not be shown or kept.
 
     Attributes:
         fd: to be read when the selector says so.
         writer: the other end, for the process.
     """
 
-    def __init__(self, name: str, log_path: str, screen: Screen, redactor: Redactor) -> None:
+    def __init__(self, name: str, log_path: str, screen: Screen, vault: Vault) -> None:
         self.fd, self.writer = os.pipe()
         os.set_blocking(self.fd, False)
         self._name = name
         self._screen = screen
-        self._stream: RedactedStream = redactor.stream()
+        self._stream: RedactedStream = vault.stream()
         self._rest = b""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._log = os.open(log_path, flags, 0o600)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import collections
 import os
 
-from pairun.executor.journal import Emit
-from pairun.secrets.forms import Redactor
+from pairun.base.journal import Emit
+from pairun.secrets.vault import Vault
 
 TAIL_LINES = 20
 MAX_LINE_BYTES = 16_384
@@ -18,15 +18,15 @@ class OutputLines:
     Args:
         fd: the read end, not blocking.
         task: id of the task that prints.
-        redactor: what no line may hold.
+        vault: what no line may hold.
         emit: takes the events.
     """
 
-    def __init__(self, fd: int, task: str, redactor: Redactor, emit: Emit) -> None:
+    def __init__(self, fd: int, task: str, vault: Vault, emit: Emit) -> None:
         self.fd = fd
         self.open = True
         self._task = task
-        self._stream = redactor.stream()
+        self._stream = vault.stream()
         self._emit = emit
         self._rest = b""
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)

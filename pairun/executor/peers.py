@@ -11,7 +11,7 @@ from typing import Any
 
 from pairun.module import CheckModule, Context, Result, Transient
 from pairun.plan import Peers, PeerVerdict
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 VERDICT_S = 600.0
 """How long a verdict is waited for where the task has no deadline."""
@@ -57,10 +57,10 @@ class Telling(CheckModule):
         self._peers.give(self._topic, self._verdict, TELL_S)
 
 
-def verdict_of(outcome: str, report: Mapping[str, Any], by: str, redactor: Redactor) -> PeerVerdict:
+def verdict_of(outcome: str, report: Mapping[str, Any], by: str, vault: Vault) -> PeerVerdict:
     """What others may know of a task's end: no secret, no exported variable."""
     kept = ("kind", "fault", "message", "hint", "values")
-    said = {name: _masked(report[name], redactor) for name in kept if report.get(name) is not None}
+    said = {name: _masked(report[name], vault) for name in kept if report.get(name) is not None}
     return {"outcome": outcome, "by": by, **said}
 
 
@@ -83,9 +83,9 @@ def adopted(verdict: PeerVerdict) -> dict[str, Any]:
     return {**report, "values": verdict.get("values", {})}
 
 
-def _masked(value: Any, redactor: Redactor) -> Any:
+def _masked(value: Any, vault: Vault) -> Any:
     if isinstance(value, str):
-        return redactor.text(value)
+        return vault.text(value)
     if isinstance(value, Mapping):
-        return {k: _masked(v, redactor) for k, v in value.items()}
-    return [_masked(v, redactor) for v in value] if isinstance(value, list | tuple) else value
+        return {k: _masked(v, vault) for k, v in value.items()}
+    return [_masked(v, vault) for v in value] if isinstance(value, list | tuple) else value

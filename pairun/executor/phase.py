@@ -11,12 +11,12 @@ from typing import Any
 import attrs
 
 from pairun.base.grace import VARIABLE, parse_grace
+from pairun.base.journal import Emit, Journal
 from pairun.base.signals import block_stop_signals
-from pairun.executor.journal import Emit, Journal
 from pairun.executor.output import OutputLines
 from pairun.executor.run import PhaseOutcome
 from pairun.plan import Plan
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 
 def with_grace(plan: Plan, env: Mapping[str, str]) -> Plan:
@@ -32,7 +32,7 @@ class PhaseEvents:
         plan: what runs.
         journal: path of the journal.
         people: takes every event for display.
-        redactor: what no sink may hold.
+        vault: what no sink may hold.
         say: prints a line for people.
     """
 
@@ -41,11 +41,11 @@ class PhaseEvents:
         plan: Plan,
         journal: str,
         people: Emit,
-        redactor: Redactor,
+        vault: Vault,
         say: Callable[[str], None],
     ) -> None:
         self._plan = plan
-        self._journal = Journal(journal, redactor, say)
+        self._journal = Journal(journal, vault.record, say)
         self._people = people
         self._began = time.monotonic()
 

@@ -17,11 +17,11 @@ from typing import Any, Literal, Self
 
 import attrs
 
+from pairun.base.journal import Emit
 from pairun.base.signals import STOP_SIGNALS, Signals
 from pairun.contract.arguments import build
 from pairun.errors import PairunError, Problem
 from pairun.executor.attempt import TERM_WAIT_S, Attempt, Progress, Report, internal, trace_of
-from pairun.executor.journal import Emit
 from pairun.executor.output import OutputLines
 from pairun.executor.peers import (
     TELL_S,
@@ -33,7 +33,7 @@ from pairun.executor.peers import (
 )
 from pairun.module import FAILURE_KINDS, FailureKind, Module, Secret, format_duration
 from pairun.plan import Event, Group, Late, Peers, Plan, Task
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 MAX_DELAY_S = 300.0
 MAX_RETRY_AFTER_S = 3600.0
@@ -145,8 +145,8 @@ class Executor:
         plan: what to run.
         load: module name to class.
         resolve: resolves late values.
-        emit: takes every event (`pairun.executor.journal` lists them, and ``output``).
-        redactor: what no event may hold.
+        emit: takes every event (`pairun.base.journal` lists them, and ``output``).
+        vault: what no event may hold.
         env: the environment of the tasks; exports of tasks are merged into it.
         pai_dir: the shared volume.
         peers: the other instances of the job, or None where each runs everything itself.
@@ -159,7 +159,7 @@ class Executor:
         load: Callable[[str], type[Module]],
         resolve: Resolve,
         emit: Emit,
-        redactor: Redactor,
+        vault: Vault,
         env: dict[str, str],
         pai_dir: str,
         peers: Callable[[], Peers | None] = lambda: None,
@@ -174,7 +174,7 @@ class Executor:
         self._load = load
         self._resolve = resolve
         self._emit = emit
-        self._redactor = redactor
+        self._vault = vault
         self._pai_dir = pai_dir
         self._peers = peers
         self._signals = Signals()
@@ -247,7 +247,7 @@ class Executor:
 
     def _told_to_handlers(self, outcome: PhaseOutcome) -> dict[str, str]:
         """The variables in which exit handlers find how the phase ended."""
-        message = self._redactor.text(outcome.message).replace("\0", "")
+        message = self._vault.text(outcome.message).replace("\0", "")
         return {
             "PAIRUN_EVENT": outcome.event,
             "PAIRUN_EXIT_CODE": str(outcome.exit_code),
@@ -434,7 +434,7 @@ class Executor:
     def _start(self, run: _Run, module: Module, limit: float | None) -> None:
         run.attempt = Attempt(module, run.env, self._pai_dir, limit)
         run.attempt.on_progress = functools.partial(self._progress, run)
-        run.lines = OutputLines(run.attempt.output_fd, run.task.id, self._redactor, self._emit)
+        run.lines = OutputLines(run.attempt.output_fd, run.task.id, self._vault, self._emit)
 
     def _progress(self, run: _Run, progress: Progress) -> None:
         record = {"type": "progress", "task": run.task.id, "attempt": run.attempts}
@@ -529,7 +529,7 @@ class Executor:
             self._attempt_first(run)
 
     def _say(self, run: _Run, line: str) -> None:
-        self._emit({"type": "output", "task": run.task.id, "line": self._redactor.text(line)})
+        self._emit({"type": "output", "task": run.task.id, "line": self._vault.text(line)})
 
     def _conclude(self, run: _Run, outcome: Outcome, report: Report) -> None:
         """End a task; tell the instances that wait for it first."""
@@ -538,7 +538,7 @@ class Executor:
             peers = self._peers()
             if peers is not None and peers.first(task.run_on) is None:
                 said = "none" if run.cancelled else outcome
-                verdict = verdict_of(said, report, peers.name, self._redactor)
+                verdict = verdict_of(said, report, peers.name, self._vault)
                 telling = Telling(peers, peers.topic(task.run_on, task.id), verdict)
                 with contextlib.suppress(OSError):
                     self._start(run, telling, time.monotonic() + TELL_S)

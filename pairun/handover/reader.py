@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pairun.base.forwarding import Forwarding, read_forwarding
 from pairun.base.paths import runtime_file
 from pairun.errors import PairunError, Problem
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 SCHEMA = 1
 """The schema of plans and secrets files that this version reads."""
@@ -39,7 +39,7 @@ class Inputs(NamedTuple):
         argv: the user's command where it is a program; else empty.
         shells: what may read the script, the preferred one first.
         forwarding: which signals the command hears, and as what.
-        redactor: what no line of ours may hold.
+        vault: what no line of ours may hold.
     """
 
     steps_before: bool
@@ -51,7 +51,7 @@ class Inputs(NamedTuple):
     argv: tuple[str, ...]
     shells: tuple[str, ...]
     forwarding: Forwarding
-    redactor: Redactor
+    vault: Vault
 
 
 def read_inputs(root: str) -> Inputs:
@@ -90,7 +90,7 @@ def read_inputs(root: str) -> Inputs:
             shells=_shells(args.get("shell") or "auto", plan_file),
             forwarding=read_forwarding(args.get("signals"), args.get("signals_to")),
             # The values are whole texts that hold secrets; what must not show is the secrets in them.
-            redactor=Redactor(secrets.get("redact", ())),
+            vault=Vault(secrets.get("redact", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise _unusable(plan_file, f"{type(e).__name__} {e}") from e

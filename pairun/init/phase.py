@@ -41,7 +41,7 @@ from pairun.playbook.views import Unknown
 from pairun.report.console import Console
 from pairun.report.problems import print_problems
 from pairun.runtime.exitspec import EXIT_SPEC_FILE
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers
@@ -84,7 +84,7 @@ class InitPhase:
         self._warned = False
         # Told also where something else is an error later.
         found = [p for p in self._pod.problems if p.id in _TOLD]
-        print_problems(found, redactor=self._redactor)
+        print_problems(found, vault=self._vault)
 
     def planned(self) -> RolePlan:
         """Both phases, as far as they are known now; everything is checked.
@@ -113,7 +113,7 @@ class InitPhase:
             raise PairunError(*problems)
         # The handover plans again, and finds the same.
         if not self._warned:
-            print_problems(problems, redactor=self._redactor)
+            print_problems(problems, vault=self._vault)
             self._warned = True
         self._conceal()
         return planned
@@ -123,7 +123,7 @@ class InitPhase:
         listed = self._pod.init_plugins
         settings = listed.place.source.concealed if listed else ()
         ours = self.layers.content.concealed()
-        self._redactor = Redactor([*self._redact, *settings, *ours])
+        self._vault = Vault([*self._redact, *settings, *ours])
 
     def run(self) -> int:
         """Check everything, run the tasks, hand over, run the exit handlers."""
@@ -132,9 +132,9 @@ class InitPhase:
         volume.prepare()
         self._add_exit_spec(volume)
         volume.add_program()
-        console = Console(sys.stdout, self._redactor)
+        console = Console(sys.stdout, self._vault)
         journal = journal_file(self.pai_dir, self.env)
-        events = PhaseEvents(plan, journal, console, self._redactor, console.say)
+        events = PhaseEvents(plan, journal, console, self._vault, console.say)
         events.begin()
         if self._meeting is not None:
             self._meeting.begin(console.say)
@@ -162,7 +162,7 @@ class InitPhase:
 
         problems = Problems()
         volume.add(DIAGNOSIS_FILE, ready_rules(self.layers.content, self.env, problems))
-        print_problems(problems, redactor=self._redactor)
+        print_problems(problems, vault=self._vault)
 
     def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
         return Executor(
@@ -170,7 +170,7 @@ class InitPhase:
             load=plan_loader(plan.modules),
             resolve=self._resolve,
             emit=events.emit,
-            redactor=self._redactor,
+            vault=self._vault,
             env=self.env,
             pai_dir=self.pai_dir,
             peers=self._peers,
@@ -208,7 +208,7 @@ class InitPhase:
             ours = self.layers.content.concealed()
             volume.hand_over(plan, self._redact, variables, redact_used=ours)
         except PairunError as e:
-            print_problems(e.problems, redactor=self._redactor)
+            print_problems(e.problems, vault=self._vault)
             return PhaseOutcome(event="failure", exit_code=1, message="the handover failed")
         except Failure as e:
             return PhaseOutcome(event="failure", exit_code=1, message=f"the handover: {e.message}")
@@ -219,7 +219,7 @@ class InitPhase:
 
     def _secret(self, value: str) -> str | Secret:
         """A value that holds a secret of the job stands apart from the others."""
-        return value if self._redactor.text(value) == value else Secret(value)
+        return value if self._vault.text(value) == value else Secret(value)
 
 
 def _mentions(value: Any, name: str) -> bool:

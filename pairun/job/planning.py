@@ -21,7 +21,7 @@ from pairun.playbook.inputs import PluginUse
 from pairun.playbook.reading import Node
 from pairun.playbook.scalars import js_text
 from pairun.playbook.views import Unknown
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 _FACTS = frozenset({"environment", "summary", "own", "roles"})
 CLUSTER_UNKNOWN = Unknown("the addresses of the peers", _FACTS)
@@ -92,7 +92,7 @@ def plan_role(
         cluster=cluster,
         env=env,
         secrets=expression_secrets(job),
-        redactor=Redactor(secrets_of(job)),
+        vault=Vault(secrets_of(job)),
         rewrite=rewrite,
     )
     phases: tuple[Phase, ...] = ("init", "runtime")

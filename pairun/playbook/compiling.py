@@ -34,8 +34,9 @@ from pairun.playbook.policy import Policy
 from pairun.playbook.reading import Node
 from pairun.playbook.template import Scope, condition, is_template, render
 from pairun.playbook.views import Unknown
-from pairun.secrets.forms import MASK, Redactor
+from pairun.secrets.forms import MASK
 from pairun.secrets.shapes import with_secrets
+from pairun.secrets.vault import Vault
 
 _IDS = Ids("PR201", "PR204", "PR205")
 _MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_codes")
@@ -51,7 +52,7 @@ class Facts:
         cluster: peers and ports, or `Unknown`.
         env: the environment of the phase, or `Unknown` or `Partial`.
         secrets: the job's own secrets, which only its own layer sees.
-        redactor: masks what secrets are made of.
+        vault: masks what secrets are made of.
         rewrite: replaces the shared volume's path in every text, for a run without namespaces.
     """
 
@@ -60,7 +61,7 @@ class Facts:
     cluster: Any
     env: Mapping[Phase, Any]
     secrets: Any = attrs.Factory(dict)
-    redactor: Redactor = attrs.Factory(Redactor)
+    vault: Vault = attrs.Factory(Vault)
     rewrite: tuple[str, str] | None = None
 
 
@@ -262,7 +263,7 @@ class _Compiler:
 
     def _shown(self, value: Any) -> Any:
         if isinstance(value, Secret):
-            text = self._facts.redactor.text(value.reveal())
+            text = self._facts.vault.text(value.reveal())
             return text if text != value.reveal() else str(value)
         if isinstance(value, dict):
             return {k: self._shown(v) for k, v in value.items()}

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from pairun.module import format_duration, format_size
 from pairun.report.terminal import Style
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 _COLORS = {
     "ok": "green", "changed": "yellow", "skipped": "dim", "ignored": "cyan", "failed": "red"
@@ -23,15 +23,15 @@ class Console:
 
     Args:
         stream: where to.
-        redactor: what no line may hold.
+        vault: what no line may hold.
     """
 
-    def __init__(self, stream: IO[str], redactor: Redactor) -> None:
+    def __init__(self, stream: IO[str], vault: Vault) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # What a stream cannot write must not end the phase that wants to tell it.
             stream.reconfigure(errors="backslashreplace")
         self._stream = stream
-        self._redactor = redactor
+        self._vault = vault
         self._style = Style(stream)
 
     def __call__(self, event: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ class Console:
         # a file name may hold bytes that are no text
         clean = line.encode("utf-8", "backslashreplace").decode()
         try:
-            self._stream.write(self._redactor.text(clean) + "\n")
+            self._stream.write(self._vault.text(clean) + "\n")
             self._stream.flush()
         except OSError:
             # What the stream still holds would fail once more when the interpreter ends.

@@ -14,7 +14,7 @@ from pairun.report.diff_values import DEFAULT, Value, ValueChange
 from pairun.report.review import problem_data, shown_data
 from pairun.report.review_text import ReviewText
 from pairun.report.terminal import Style, visible
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 _MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
 _SHORT = 60
@@ -30,8 +30,8 @@ class DiffText:
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._style = Style(stream)
-        self._redactor = Redactor()
-        self._text = ReviewText(stream, self._redactor)
+        self._vault = Vault()
+        self._text = ReviewText(stream, self._vault)
 
     def roots(self, side: str, roots: Sequence[tuple[str, str, str]]) -> None:
         """Print what a side is made of: layer, folder and digest of each root."""
@@ -43,18 +43,18 @@ class DiffText:
         name: str | None,
         roles: Mapping[str, RoleDiff],
         problems: ProblemDiff,
-        redactor: Redactor,
+        vault: Vault,
     ) -> None:
         """Print all that differs for one job."""
-        self._redactor = redactor
-        self._text = text = ReviewText(self._stream, redactor)
+        self._vault = vault
+        self._text = text = ReviewText(self._stream, vault)
         text.line()
         text.wrapped(f"{path} is not valid" if name is None else f"job {name} · {path}")
         seen: dict[str, str] = {}
         for role, diff in roles.items():
             if not diff.any:
                 continue
-            first = seen.setdefault(json.dumps(_role_data(diff, redactor)), role)
+            first = seen.setdefault(json.dumps(_role_data(diff, vault)), role)
             text.line(self._style(f"role {role}", "bold") + f": as role {first}" * (first != role))
             if first == role:
                 self._role(diff)
@@ -108,12 +108,12 @@ class DiffText:
             self._value(each, "        ")
 
     def _new(self, path: str, value: Value) -> None:
-        lines = _lines(value, self._redactor)
+        lines = _lines(value, self._vault)
         shown = lines[0] if len(lines) == 1 else f"{len(lines)} lines"
         self._text.wrapped(f"{path}: {shown}", "        ", hang="  ")
 
     def _value(self, change: ValueChange, indent: str, name: str = "") -> None:
-        old, new = (_lines(v, self._redactor) for v in (change.old, change.new))
+        old, new = (_lines(v, self._vault) for v in (change.old, change.new))
         now, was = (v.setter if v else "" for v in (change.new, change.old))
         who = f"  ← {now}" if now else ""
         if was and was != now:
@@ -136,17 +136,17 @@ class DiffText:
         for p in problems:
             hint = visible(p.hint) if p.hint else None
             shown = render(p._replace(message=visible(p.message), hint=hint), color=self._style.on)
-            for line in self._redactor.text(shown).split("\n"):
+            for line in self._vault.text(shown).split("\n"):
                 self._stream.write(f"    {line}\n")
 
 
-def _lines(value: Value | None, redactor: Redactor) -> list[str]:
+def _lines(value: Value | None, vault: Vault) -> list[str]:
     """A value as lines of text, masked as a whole before it is cut."""
     if value is None:
         return ["(none)"]
     if isinstance(value.value, Late):
-        return redactor.text(value.value.template).split("\n")
-    shown = shown_data(value.value, redactor)
+        return vault.text(value.value.template).split("\n")
+    shown = shown_data(value.value, vault)
     if isinstance(shown, str) and "\n" in shown:
         return shown.rstrip("\n").split("\n")
     text = json.dumps(shown, ensure_ascii=False)
@@ -188,28 +188,26 @@ def _counted(n: int, what: str) -> str:
 # --- plain data ----------------------------------------------------------------------------------
 
 
-def document(
-    roles: Mapping[str, RoleDiff], problems: ProblemDiff, redactor: Redactor
-) -> dict[str, Any]:
+def document(roles: Mapping[str, RoleDiff], problems: ProblemDiff, vault: Vault) -> dict[str, Any]:
     """The differences of one job as plain data for JSON; secrets are masked."""
     return {
         "compared": not all(diff.missing for diff in roles.values()),
-        "roles": {name: _role_data(diff, redactor) for name, diff in roles.items()},
+        "roles": {name: _role_data(diff, vault) for name, diff in roles.items()},
         "problems": {
-            side: [problem_data(p, redactor) for p in found]
+            side: [problem_data(p, vault) for p in found]
             for side, found in (("old", problems.old), ("new", problems.new),
                                 ("both", problems.both))
         },
     }  # fmt: skip
 
 
-def _role_data(diff: RoleDiff, redactor: Redactor) -> dict[str, Any]:
+def _role_data(diff: RoleDiff, vault: Vault) -> dict[str, Any]:
     out: dict[str, Any] = {"cannot_be_planned": diff.missing} if diff.missing else {}
     for phase, tasks in diff.tasks.items():
-        out[phase] = [_task_data(c, redactor) for c in tasks]
+        out[phase] = [_task_data(c, vault) for c in tasks]
     if diff.grace:
         out["grace"] = {
-            p: {s: _value_data(v, redactor) for s, v in (("old", c.old), ("new", c.new))}
+            p: {s: _value_data(v, vault) for s, v in (("old", c.old), ("new", c.new))}
             for p, c in diff.grace.items()
         }
     out["modules"] = {
@@ -220,45 +218,45 @@ def _role_data(diff: RoleDiff, redactor: Redactor) -> dict[str, Any]:
     return out
 
 
-def _task_data(change: TaskChange, redactor: Redactor) -> dict[str, Any]:
+def _task_data(change: TaskChange, vault: Vault) -> dict[str, Any]:
     out: dict[str, Any] = {"id": change.task.id, "change": change.kind}
     for side, task in (("old", change.old), ("new", change.new)):
         if task is not None:
-            out[side] = _side_data(task, redactor)
+            out[side] = _side_data(task, vault)
     if change.because:
-        out["because"] = redactor.text(change.because)
+        out["because"] = vault.text(change.because)
     if change.moved:
         out["moved"] = {"was_after": change.moved[0], "is_after": change.moved[1]}
     if change.old is None:
         told = {p: v for p, v in change.task.values.items() if v.setter != DEFAULT}
         out["values"] = [
-            {"path": ".".join(p), "old": None, "new": _value_data(v, redactor)}
+            {"path": ".".join(p), "old": None, "new": _value_data(v, vault)}
             for p, v in told.items()
         ]
     elif change.new is not None:
-        out["values"] = list(_values_data(change.values, redactor))
+        out["values"] = list(_values_data(change.values, vault))
     return out
 
 
-def _side_data(task: TaskSide, redactor: Redactor) -> dict[str, str]:
+def _side_data(task: TaskSide, vault: Vault) -> dict[str, str]:
     return {
-        "name": redactor.text(task.name),
+        "name": vault.text(task.name),
         "module": task.module,
         "layer": task.layer,
         "where": task.where,
     }
 
 
-def _values_data(values: Sequence[ValueChange], redactor: Redactor) -> Iterator[dict[str, Any]]:
+def _values_data(values: Sequence[ValueChange], vault: Vault) -> Iterator[dict[str, Any]]:
     for v in values:
         yield {
             "path": v.path,
-            "old": _value_data(v.old, redactor),
-            "new": _value_data(v.new, redactor),
+            "old": _value_data(v.old, vault),
+            "new": _value_data(v.new, vault),
         }
 
 
-def _value_data(value: Value | None, redactor: Redactor) -> dict[str, Any] | None:
+def _value_data(value: Value | None, vault: Vault) -> dict[str, Any] | None:
     if value is None:
         return None
-    return {"value": shown_data(value.value, redactor), "by": value.setter}
+    return {"value": shown_data(value.value, vault), "by": value.setter}

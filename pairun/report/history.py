@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from pairun.executor.journal import Record
+from pairun.base.journal import Record
 from pairun.report.journal_reading import Entry, describe
 
 INTERRUPTED = "interrupted"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
-from pairun.executor.journal import Record
+from pairun.base.journal import Record
 from pairun.module import format_duration
 from pairun.report.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.instances import InstancePast, alike

@@ -8,22 +8,22 @@ from typing import IO
 
 from pairun.errors import Problem, render
 from pairun.report.terminal import Style, visible
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 
 def print_problems(
     problems: Iterable[Problem],
     stream: IO[str] | None = None,
-    redactor: Redactor | None = None,
+    vault: Vault | None = None,
 ) -> None:
     """Print problems for people, on standard error.
 
     Args:
         problems: errors and warnings.
         stream: where to instead.
-        redactor: what must not be shown.
+        vault: what must not be shown.
     """
-    mask = redactor.text if redactor else str
+    mask = vault.text if vault else str
     out = sys.stderr if stream is None else stream
     color = Style(out).on
     found = list(problems)

@@ -11,7 +11,7 @@ from pairun.errors import Problem, masked
 from pairun.module import Context, Module, Secret, Verdict, format_duration
 from pairun.plan import Late, Plan, Task
 from pairun.report.verdict import judge
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     # A finished plan is reviewed where no YAML can be read, too: in the user's container.
@@ -195,31 +195,31 @@ def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:
 # --- plain data ----------------------------------------------------------------------------------
 
 
-def as_data(reviewed: Reviewed, redactor: Redactor) -> dict[str, Any]:
+def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
     """A reviewed task as plain data for JSON; secrets are masked."""
     task = reviewed.task
     out: dict[str, Any] = {
         "id": reviewed.id,
-        "name": redactor.text(reviewed.name),
+        "name": vault.text(reviewed.name),
         "module": reviewed.module,
         "layer": reviewed.layer,
         "where": reviewed.where,
         "verdict": reviewed.verdict.kind,
-        "because": redactor.text(reviewed.verdict.because),
+        "because": vault.text(reviewed.verdict.because),
     }
     if reviewed.disabled:
         out["disabled"] = reviewed.disabled
     if reviewed.group:
-        out["parallel"] = redactor.text(reviewed.group)
+        out["parallel"] = vault.text(reviewed.group)
     if task is not None:
-        out |= _task_data(task, redactor)
+        out |= _task_data(task, vault)
     if reviewed.overrides:
         out["overrides"] = [
             {
-                "path": o.path, "value": shown_data(o.value, redactor),
+                "path": o.path, "value": shown_data(o.value, vault),
                 "layer": o.layer, "where": o.where,
                 "was": {
-                    "value": shown_data(o.before[0], redactor),
+                    "value": shown_data(o.before[0], vault),
                     "layer": o.before[1], "where": o.before[2],
                 },
             }
@@ -228,12 +228,12 @@ def as_data(reviewed: Reviewed, redactor: Redactor) -> dict[str, Any]:
     return out
 
 
-def _task_data(task: Task, redactor: Redactor) -> dict[str, Any]:
-    out: dict[str, Any] = {"args": shown_data(task.args, redactor)}
+def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
+    out: dict[str, Any] = {"args": shown_data(task.args, vault)}
     if task.when is not True:
-        out["when"] = shown_data(task.when, redactor)
+        out["when"] = shown_data(task.when, vault)
     if task.environment:
-        out["environment"] = shown_data(task.environment, redactor)
+        out["environment"] = shown_data(task.environment, vault)
     out["retries"] = task.retries
     if task.retries:
         out["delay"] = format_duration(task.delay_s)
@@ -249,32 +249,32 @@ def _task_data(task: Task, redactor: Redactor) -> dict[str, Any]:
     if task.on_exit:
         out["on_exit"] = [
             {
-                "id": h.id, "name": redactor.text(h.name), "module": h.module,
-                "event": list(h.events), **_task_data(h, redactor),
+                "id": h.id, "name": vault.text(h.name), "module": h.module,
+                "event": list(h.events), **_task_data(h, vault),
             }
             for h in task.on_exit
         ]  # fmt: skip
     return out
 
 
-def shown_data(value: Any, redactor: Redactor) -> Any:
+def shown_data(value: Any, vault: Vault) -> Any:
     """Values as a reader may see them: secrets masked, late ones as what they wait for."""
     if isinstance(value, Secret):
         # Only the secret itself is masked: the text around it is what a reviewer reads.
-        masked = redactor.text(value.reveal())
+        masked = vault.text(value.reveal())
         return masked if masked != value.reveal() else repr(value)
     if isinstance(value, Late):
-        return {"unknown": value.because, "template": redactor.text(value.template)}
+        return {"unknown": value.because, "template": vault.text(value.template)}
     if isinstance(value, Mapping):
-        return {k: shown_data(v, redactor) for k, v in value.items()}
+        return {k: shown_data(v, vault) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [shown_data(v, redactor) for v in value]
-    return redactor.text(value) if isinstance(value, str) else value
+        return [shown_data(v, vault) for v in value]
+    return vault.text(value) if isinstance(value, str) else value
 
 
-def problem_data(p: Problem, redactor: Redactor | None = None) -> dict[str, Any]:
+def problem_data(p: Problem, vault: Vault | None = None) -> dict[str, Any]:
     """A problem as plain data for JSON."""
-    mask = redactor.text if redactor else str
+    mask = vault.text if vault else str
     p = masked(p)
     return {
         "id": p.id,

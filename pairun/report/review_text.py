@@ -11,7 +11,7 @@ from pairun.module import format_duration
 from pairun.plan import EVENTS, Late, Task
 from pairun.report.review import Override, Reviewed, shown_data
 from pairun.report.terminal import Style, fit, visible
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 _MARKS = {
     "no_change": ("=", "dim"), "will_change": ("~", "yellow"), "unknown": ("?", "cyan"),
@@ -25,22 +25,22 @@ class ReviewText:
 
     Args:
         stream: where to.
-        redactor: what no line may hold.
+        vault: what no line may hold.
     """
 
-    def __init__(self, stream: IO[str], redactor: Redactor) -> None:
+    def __init__(self, stream: IO[str], vault: Vault) -> None:
         self._stream = stream
-        self._redactor = redactor
+        self._vault = vault
         self._style = Style(stream)
 
     def line(self, text: str = "") -> None:
         """Print one line."""
-        self._stream.write(self._redactor.text(text).rstrip() + "\n")
+        self._stream.write(self._vault.text(text).rstrip() + "\n")
 
     def wrapped(self, text: str, indent: str = "", color: str = "", hang: str = "") -> None:
         """Print a text in as many lines as it needs."""
         # Masked as a whole: no line holds a half of a secret.
-        text = visible(self._redactor.text(text))
+        text = visible(self._vault.text(text))
         for n, part in enumerate(_wrapped(text, self._style.width - len(indent) - len(hang))):
             self._stream.write(
                 indent + hang * (n > 0) + self._style(part, *filter(None, [color])) + "\n"
@@ -70,7 +70,7 @@ class ReviewText:
         """The mark, the id and the sentence of a task, and who brought it where there is room."""
         start = len(indent) + 2 + max(18, len(id_)) + 1
         room = self._style.width - start
-        name = visible(self._redactor.text(name))
+        name = visible(self._vault.text(name))
         fits = len(name) <= room
         head = f"{indent}{self._style(*mark)} {self._style(id_.ljust(18), 'bold')}"
         beside = brought if fits and len(name) + len(brought) + 3 <= room else ""
@@ -128,7 +128,7 @@ class ReviewText:
         if isinstance(value, Late):
             self.wrapped(f"{name}: (depends on {value.because})", indent, "cyan", "  ")
             return
-        text = shown_data(value, self._redactor)
+        text = shown_data(value, self._vault)
         if isinstance(text, str) and "\n" in text.rstrip("\n"):
             lines = text.rstrip("\n").split("\n")
             self.line(f"{indent}{name}:")
@@ -142,7 +142,7 @@ class ReviewText:
         self.wrapped(f"{name}: {words}", indent, hang="  ")
 
     def _override(self, o: Override, indent: str) -> None:
-        value, before = (_compact(shown_data(v, self._redactor)) for v in (o.value, o.before[0]))
+        value, before = (_compact(shown_data(v, self._vault)) for v in (o.value, o.before[0]))
         was = "the default" if o.before[0] is None else f"{before} ({o.before[1]} {o.before[2]})"
         self.wrapped(f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}", indent, "green", "  ")
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 from pairun.base.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
 from pairun.runtime.pump import PIPE_BYTES, ContainerStream, Pump, Raw, Shared, Sink
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 STALL_S = 10.0
 """At the end, how long we wait for a reader who takes nothing."""
@@ -45,13 +45,13 @@ class Logs:
 
     Args:
         folder: the Pod's log directory; init has made it.
-        redactor: what no log may hold.
+        vault: what no log may hold.
         size: what `VARIABLE` says, or None.
     """
 
-    def __init__(self, folder: str, redactor: Redactor, size: str | None = None) -> None:
+    def __init__(self, folder: str, vault: Vault, size: str | None = None) -> None:
         self._folder = folder
-        self._redactor = redactor
+        self._vault = vault
         self._said: set[str] = set()
         self._speaker = _Speaker()
         self._files: list[LogFile] = []
@@ -98,7 +98,7 @@ class Logs:
             self._early.append(line)
 
     def _line(self, text: str) -> bytes:
-        return self._redactor.redact(text.encode("utf-8", "surrogateescape"))
+        return self._vault.data(text.encode("utf-8", "surrogateescape"))
 
     def _complain(self, text: str) -> None:
         """Say a line of a pump, once; a pump waits for nobody."""
@@ -186,7 +186,7 @@ class Logs:
         try:
             for fd, its in zip((1, 2), sinks, strict=True):
                 stream = ContainerStream(fd, self._complain)
-                pump = Pump(stream, its, self._redactor, self._complain, pipe_bytes)
+                pump = Pump(stream, its, self._vault, self._complain, pipe_bytes)
                 started.append(pump)
                 pump.start()
         except (OSError, RuntimeError) as e:

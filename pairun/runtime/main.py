@@ -22,7 +22,7 @@ from pairun.runtime.own import Letter, State, own_command
 from pairun.runtime.peers import serve_peers
 from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
 from pairun.runtime.supervisor import Supervisor, block_signals
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 UNUSABLE = 1
 HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -70,12 +70,12 @@ class RuntimePhase:
     def __init__(self, pai_dir: str, inputs: Inputs, environ: os._Environ[str]) -> None:
         self._pai_dir = pai_dir
         self._inputs = inputs
-        self._redactor: Redactor = inputs.redactor
+        self._vault: Vault = inputs.vault
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
         if path := self.env.get("PATH"):
             # Last: what the image has counts.
             self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
-        self._logs = Logs(log_dir(pai_dir, self.env), self._redactor, self.env.get(LOG_VARIABLE))
+        self._logs = Logs(log_dir(pai_dir, self.env), self._vault, self.env.get(LOG_VARIABLE))
         self._grace = Grace(self._grace_s())
         self._supervisor = Supervisor(self._grace, self.say, self._record)
         self._ending = Ending(pai_dir, self.env, self._supervisor, self._grace, self.say)
@@ -153,7 +153,7 @@ class RuntimePhase:
     def _record(self, type_: str, **fields: object) -> None:
         """Append a record. The file is opened anew: others append to it, and may be killed."""
         path = journal_file(self._pai_dir, self.env)
-        journal = Journal(path, self._redactor, self._complain_once)
+        journal = Journal(path, self._vault.record, self._complain_once)
         journal({"type": type_, **fields})
         journal.close()
 

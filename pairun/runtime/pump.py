@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pairun.base.logfile import Data, LogFile
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 CHUNK = 256 * 1024
 PIPE_BYTES = 256 * 1024
@@ -208,7 +208,7 @@ class Pump:
     Args:
         stream: the container's own.
         sinks: the files.
-        redactor: what nothing may hold.
+        vault: what nothing may hold.
         say: takes a line for people.
         pipe_bytes: how much the pipe should hold, or None for the kernel's default.
 
@@ -224,15 +224,15 @@ class Pump:
         self,
         stream: ContainerStream,
         sinks: Sequence[Sink],
-        redactor: Redactor,
+        vault: Vault,
         say: Callable[[str], None],
         pipe_bytes: int | None = None,
     ) -> None:
         self.ended = threading.Event()
         self._stream = stream
         self._sinks = list(sinks)
-        self._redactor = redactor
-        self._filter = redactor.stream() if redactor else None
+        self._vault = vault
+        self._filter = vault.stream() if vault else None
         self._say = say
         self._reader, self.writer = os.pipe()
         os.set_blocking(self._reader, False)
@@ -399,7 +399,7 @@ class Pump:
         """Go on without the files, and with what we were at."""
         with self._lock:
             self._sinks.clear()
-            self._filter = self._redactor.stream() if self._redactor else None
+            self._filter = self._vault.stream() if self._vault else None
             return self._to_files(self._piece)
 
     def _discard(self) -> None:

@@ -129,9 +129,12 @@ class Redactor:
         """Redact a complete text."""
         if self.scanner is None:
             return text
-        return self.redact(text.encode("utf-8", "surrogateescape")).decode(
-            "utf-8", "surrogateescape"
-        )
+        try:
+            data, errors = text.encode("utf-8", "surrogateescape"), "surrogateescape"
+        except UnicodeEncodeError:
+            # a surrogate that stands for no byte, as "\\ud800" in JSON
+            data, errors = text.encode("utf-8", "surrogatepass"), "surrogatepass"
+        return self.redact(data).decode("utf-8", errors)
 
     def stream(self) -> RedactedStream:
         """A filter for data that comes in pieces."""

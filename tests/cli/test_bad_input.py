@@ -278,10 +278,10 @@ def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataOb
     review = review_loaded("job.yaml", job, problems, open_layers, [])
     for p in review.problems:
         assert render(p)
-        assert problem_data(p, review.redactor)
+        assert problem_data(p, review.vault)
     for phases in review.tasks.values():
         for tasks in phases.values():
-            assert "hunter2" not in str([as_data(t, review.redactor) for t in tasks])
+            assert "hunter2" not in str([as_data(t, review.vault) for t in tasks])
 
 
 @given(text=st.text(st.sampled_from("ab:-[]{},'\"\n &*!|>#%@`\\<{}%"), max_size=60))

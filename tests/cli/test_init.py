@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from pairun.base.journal import read_journal
 from pairun.errors import Source
-from pairun.executor.journal import read_journal
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.plan import load_plan

@@ -19,7 +19,7 @@ from pairun.job.jobfile import load_job
 from pairun.kube.cluster import PortPlan
 from pairun.kube.ports import DEFAULT_RANGE
 from pairun.openpai.pod import port_annotation
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ class _Shown:
         self.log = folder / "output.log"
         self._screen = (folder / "screen").open("w+b", buffering=0)
         screen = Screen(self._screen.fileno(), 5, color=color)
-        self.output = InstanceOutput("w-0", str(self.log), screen, Redactor(secrets))
+        self.output = InstanceOutput("w-0", str(self.log), screen, Vault(secrets))
 
     def feed(self, *pieces: bytes) -> None:
         for piece in pieces:

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
+from pairun.base.journal import read_journal
 from pairun.contract.loading import ModuleFile, plan_loader
-from pairun.executor.journal import read_journal
 from pairun.executor.phase import PhaseEvents
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.plan import Group, Late, Peers, Plan, SecretStore, Step, Task, dump_plan
 from pairun.report.console import Console
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 HERE = pathlib.Path(__file__).parent
 WAIT_S = 30.0
@@ -73,11 +73,11 @@ class Here:
     ) -> PhaseOutcome:
         """Run the steps and their exit handlers."""
         plan = Plan(phase=phase, steps=steps, modules=self.modules, grace_s=grace_s)
-        redactor = Redactor(self.secrets)
+        vault = Vault(self.secrets)
         with open(self.folder / "console", "a", encoding="utf-8") as stream:
-            console = Console(stream, redactor)
+            console = Console(stream, vault)
             journal = str(self.folder / "journal.jsonl")
-            events = PhaseEvents(plan, journal, console, redactor, console.say)
+            events = PhaseEvents(plan, journal, console, vault, console.say)
 
             def emit(event: dict[str, Any]) -> None:
                 self.events.append(event)
@@ -88,7 +88,7 @@ class Here:
                 load=plan_loader(plan.modules),
                 resolve=resolve or _look_up,
                 emit=emit,
-                redactor=redactor,
+                vault=vault,
                 env=dict(self.env),
                 pai_dir=str(self.folder),
                 peers=lambda: peers,

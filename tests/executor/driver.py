@@ -15,16 +15,16 @@ from pairun.executor.phase import PhaseEvents
 from pairun.executor.run import Executor
 from pairun.plan import load_plan
 from pairun.report.console import Console
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 folder = sys.argv[1]
 with open(os.path.join(folder, "plan.json"), encoding="utf-8") as file:
     document = json.load(file)
 secrets = document.pop("secrets")
 plan = load_plan(json.dumps(document), secrets, "plan.json")
-redactor = Redactor(secrets["redact"])
-console = Console(sys.stdout, redactor)
-events = PhaseEvents(plan, os.path.join(folder, "journal.jsonl"), console, redactor, console.say)
+vault = Vault(secrets["redact"])
+console = Console(sys.stdout, vault)
+events = PhaseEvents(plan, os.path.join(folder, "journal.jsonl"), console, vault, console.say)
 
 
 def resolve(late: Any, results: Any, env: Any) -> Any:
@@ -37,7 +37,7 @@ executor = Executor(
     load=plan_loader(plan.modules),
     resolve=resolve,
     emit=events.emit,
-    redactor=redactor,
+    vault=vault,
     env=dict(os.environ),
     pai_dir=folder,
 )

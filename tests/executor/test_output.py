@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pairun.executor.output import MAX_LINE_BYTES, TAIL_LINES, OutputLines
 from pairun.report.console import Console
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 
 class Pipe:
@@ -24,7 +24,7 @@ class Pipe:
         fd, self.end = os.pipe()
         os.set_blocking(fd, False)
         self.events: list[dict[str, Any]] = []
-        self.lines = OutputLines(fd, "a", Redactor(secrets), self.events.append)
+        self.lines = OutputLines(fd, "a", Vault(secrets), self.events.append)
 
     def write(self, data: bytes) -> None:
         """Print something, and read it."""
@@ -114,7 +114,7 @@ def end(**more: Any) -> dict[str, Any]:
 def test_what_people_see() -> None:
     """One line per task; a failure says its kind, its fault and what to do."""
     stream = io.StringIO()
-    console = Console(stream, Redactor(["geheim"]))
+    console = Console(stream, Vault(["geheim"]))
     console(end())
     console(end(outcome="failed", attempts=2, of=6, message="no geheim", kind="permanent",
                 fault="user", hint="log in"))  # fmt: skip
@@ -132,7 +132,7 @@ def test_texts_that_cannot_be_shown() -> None:
     raw = io.BytesIO()
     for encoding in ("ascii", "utf-8"):
         stream = io.TextIOWrapper(raw, encoding)
-        Console(stream, Redactor(["geheim"])).say("ä \udcff \ud800 geheim")
+        Console(stream, Vault(["geheim"])).say("ä \udcff \ud800 geheim")
         stream.detach()
     assert raw.getvalue().decode() == "\\xe4 \\udcff \\ud800 ******\nä \\udcff \\ud800 ******\n"
 
@@ -141,8 +141,8 @@ def test_texts_that_cannot_be_shown() -> None:
 def test_nobody_listens(target: str) -> None:
     """When the reader went away or the disk is full, the phase goes on, and its code is its own."""
     code = (
-        "import sys; from pairun.report.console import Console; from pairun.secrets.forms import *\n"
-        "c = Console(sys.stdout, Redactor())\n"
+        "import sys; from pairun.report.console import Console; from pairun.secrets.vault import Vault\n"
+        "c = Console(sys.stdout, Vault())\n"
         "for _ in range(9): c.say('x' * 9000)\n"
         "sys.exit(3)"
     )

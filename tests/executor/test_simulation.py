@@ -15,7 +15,7 @@ from pairun.errors import PairunError, Problem
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.module import CheckModule, FailureKind, Module, define
 from pairun.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 PLANS = 2500
 KINDS = get_args(FailureKind)
@@ -149,7 +149,7 @@ def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutc
         load=lambda _: Play,
         resolve=refuse,
         emit=emit,
-        redactor=Redactor(),
+        vault=Vault(),
         env={},
         pai_dir="/nowhere",
     )

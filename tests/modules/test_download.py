@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pairun.base.journal import read_journal
 from pairun.contract.loading import ModuleFile, plan_loader
-from pairun.executor.journal import read_journal
 from pairun.executor.phase import PhaseEvents
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.host import context
@@ -31,7 +31,7 @@ from pairun.module import Permanent, Secret, TimedOut, Transient
 from pairun.net import part as hostpart
 from pairun.plan import Plan, Task
 from pairun.report.console import Console
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -810,11 +810,11 @@ class Phase:
         files = {"download": ModuleFile(path=str(path), sha256=digest, built_in=True)}
         task = Task(id="data", name="The data", module="download", args=args, **more)
         plan = Plan(phase="runtime", steps=(task,), modules=files)
-        redactor = Redactor(self.secrets)
+        vault = Vault(self.secrets)
         with open(self.folder / "console", "a", encoding="utf-8") as stream:
-            console = Console(stream, redactor)
+            console = Console(stream, vault)
             journal = str(self.folder / "journal.jsonl")
-            events = PhaseEvents(plan, journal, console, redactor, console.say)
+            events = PhaseEvents(plan, journal, console, vault, console.say)
 
             def emit(event: dict[str, Any]) -> None:
                 self.events.append(event)
@@ -824,7 +824,7 @@ class Phase:
             with plain, contextlib.redirect_stdout(plain):
                 executor = Executor(
                     plan, load=plan_loader(plan.modules), resolve=lambda late, *_: late, emit=emit,
-                    redactor=redactor, env={"PATH": os.environ["PATH"]}, pai_dir=str(self.folder),
+                    vault=vault, env={"PATH": os.environ["PATH"]}, pai_dir=str(self.folder),
                 )  # fmt: skip
                 with executor:
                     outcome = executor.run_tasks()

@@ -241,7 +241,7 @@ def test_a_plan_with_late_values_and_secrets_comes_back_the_same(desk: Desk) -> 
     assert load_plan(text, store.dump(), "plan.json") == plan
 
 
-def test_every_secret_of_a_job_is_known_to_the_redactor(desk: Desk) -> None:
+def test_every_secret_of_a_job_is_known_to_the_vault(desk: Desk) -> None:
     """Passwords, tokens and numbers among the secrets, in the text that people would see."""
     more = (
         "secrets: {a: hunter2hunter2, deep: {list: [12345.0, 98765, {b: deep-secret}]}, c: true}\n"

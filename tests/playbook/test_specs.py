@@ -144,7 +144,7 @@ def test_a_secret_in_a_parameter_is_checked_and_not_shown(desk: Desk) -> None:
         review = desk.review(text, root)
         assert {p.id for p in review.problems.errors} == {"PR512"}
         for p in review.problems:
-            assert "hunter2" not in review.redactor.text(render(p))
+            assert "hunter2" not in review.vault.text(render(p))
 
 
 def test_tensorboard_names_every_log_directory(desk: Desk) -> None:

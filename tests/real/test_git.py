@@ -20,7 +20,7 @@ from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.module import Secret
 from pairun.plan import Group, Late, Plan, Step, Task
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from tests.real.conftest import Lab
@@ -66,7 +66,7 @@ class Init:
             load=plan_loader(plan.modules),
             resolve=_no_late,
             emit=emit,
-            redactor=Redactor([]),
+            vault=Vault([]),
             env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
             pai_dir=str(self.folder),
         )

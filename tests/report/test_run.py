@@ -12,7 +12,7 @@ import pytest
 from pairun.report.console import Console
 from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
-from pairun.secrets.forms import Redactor
+from pairun.secrets.vault import Vault
 
 
 def _instance(label: str, journal: str = "", **more: Any) -> InstanceReport:
@@ -145,7 +145,7 @@ def test_a_failure_says_whether_it_was_tried_again(
 ) -> None:
     """The console tells the kind of a failure in a way that promises no retry that was not made."""
     stream = io.StringIO()
-    Console(stream, Redactor())(
+    Console(stream, Vault())(
         {"type": "task_end", "task": "t", "name": "T", "outcome": "failed", "seconds": 1,
          "message": "no", "kind": kind, "fault": "user", "attempts": attempts, "of": of}
     )  # fmt: skip
