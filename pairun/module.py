@@ -291,24 +291,78 @@ class Talk(Protocol):
         """End it, if it runs."""
 
 
+# --- the context -------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Effect:
+    """What a method of `Context` does to the world.
+
+    Attributes:
+        changes: it changes the world; only ``apply`` may call it.
+        sentence: what it asks or changes, with its arguments in braces.
+        none_in_review: where it answers None in a review, because the Pod is still empty.
+    """
+
+    changes: bool
+    sentence: str
+    none_in_review: NoneInReview = "never"
+
+
+NoneInReview = Literal["never", "below the volume", "always"]
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def reads(what: str, *, none_in_review: NoneInReview = "never") -> Callable[[_Method], _Method]:
+    """Declare a method of `Context` that reads; a review says "depends on ``what``"."""
+    return _declare(Effect(False, what, none_in_review))
+
+
+def changes(what: str) -> Callable[[_Method], _Method]:
+    """Declare a method of `Context` that changes the world: it tries to ``what``."""
+    return _declare(Effect(True, what))
+
+
+def _declare(effect: Effect) -> Callable[[_Method], _Method]:
+    def mark(method: _Method) -> _Method:
+        vars(method)["effect"] = effect
+        return method
+
+    return mark
+
+
 class Context(abc.ABC):
     """A module's only way to the world.
 
-    Attributes:
+    Each method is declared here once, with the one sentence that says what it asks or changes. The
+    worlds in which a module may not change anything are generated from these declarations.
+
+    Args:
         env: the environment of the task: the process's, what earlier tasks exported, and the
             task's own ``environment``.
         pai_dir: the shared volume, ``/usr/local/pai`` in a Pod.
     """
 
-    env: Mapping[str, str]
-    pai_dir: str
+    def __init__(self, env: Mapping[str, str], pai_dir: str) -> None:
+        self.env = env
+        self.pai_dir = pai_dir
+
+    @classmethod
+    def effects(cls) -> dict[str, Effect]:
+        """The declared methods by name, in their order."""
+        methods = vars(Context).items()
+        return {
+            name: m.effect for name, m in methods if isinstance(getattr(m, "effect", None), Effect)
+        }
 
     # reading: allowed in `probe` and `check`
 
+    @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def stat(self, path: str) -> FileStat | None:
         """What stands at a path, or None."""
 
+    @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
         """A file's content, or None where there is none.
@@ -317,6 +371,7 @@ class Context(abc.ABC):
             Permanent: it is larger than ``max_bytes``, or not a regular file.
         """
 
+    @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def digest(self, path: str) -> str | None:
         """The SHA-256 of a file of any size, in hexadecimal, or None where there is no file.
@@ -327,14 +382,17 @@ class Context(abc.ABC):
             Permanent: it is not a regular file.
         """
 
+    @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def list_dir(self, path: str) -> list[str] | None:
         """The sorted names in a directory, or None where there is none."""
 
+    @reads("whether the image has {program}")
     @abc.abstractmethod
     def which(self, program: str) -> str | None:
         """The path of a program in the task's ``PATH``, or None."""
 
+    @reads("the output of {argv} in the container")
     @abc.abstractmethod
     def query(
         self,
@@ -357,10 +415,12 @@ class Context(abc.ABC):
             TimedOut: the time was up.
         """
 
+    @reads("whether port {port} is free on the node")
     @abc.abstractmethod
     def port_taken(self, port: int) -> str | None:
         """Who or what holds a TCP or UDP port of this host, in words; None when it is free."""
 
+    @reads("the answer of {url}")
     @abc.abstractmethod
     def fetch(
         self,
@@ -389,6 +449,7 @@ class Context(abc.ABC):
                 body is larger than ``max_bytes``.
         """
 
+    @reads("the answer of the cluster's API server")
     @abc.abstractmethod
     def ask_api(
         self,
@@ -421,10 +482,12 @@ class Context(abc.ABC):
                 not valid, there is no API server to ask, or the body is larger than ``max_bytes``.
         """
 
+    @reads("whether {host} accepts connections on port {port}")
     @abc.abstractmethod
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
         """Whether something accepts a TCP connection there, within seconds."""
 
+    @reads("the address of {host}")
     @abc.abstractmethod
     def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
         """The first address of a host, IPv4 before IPv6.
@@ -435,10 +498,12 @@ class Context(abc.ABC):
             TimedOut: no answer in time.
         """
 
+    @reads("the mounts of the container")
     @abc.abstractmethod
     def mounts(self) -> list[Mount]:
         """Everything that is mounted, in order of mounting; the last at a path is the one seen."""
 
+    @reads("{path} in the container")
     @abc.abstractmethod
     def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
         """A path without symbolic links, as the mount table has it.
@@ -447,6 +512,7 @@ class Context(abc.ABC):
             TimedOut: a file system on the way did not answer.
         """
 
+    @reads("whether the file system at {path} answers")
     @abc.abstractmethod
     def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
         """The bytes that are free in the file system at a path: the question whether it answers.
@@ -456,6 +522,7 @@ class Context(abc.ABC):
             TimedOut: it does not answer.
         """
 
+    @reads("the other instances of the job")
     @abc.abstractmethod
     def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
         """Begin to meet the other instances of the job (`pairun.rendezvous`).
@@ -468,16 +535,19 @@ class Context(abc.ABC):
             None where there is no way to it: no API server, no address.
         """
 
+    @reads("the time that this attempt has left", none_in_review="always")
     @abc.abstractmethod
     def remaining_s(self) -> float | None:
         """Seconds until this attempt is stopped, or None when nothing bounds it."""
 
+    @reads("the time of the run")
     @abc.abstractmethod
     def now(self) -> float:
         """Seconds since the epoch."""
 
     # changing: allowed in `apply` only (and `sleep`, `post` and `post_api` in `check`)
 
+    @changes("run {argv}")
     @abc.abstractmethod
     def run(
         self,
@@ -510,6 +580,7 @@ class Context(abc.ABC):
             TimedOut: the attempt's time was up.
         """
 
+    @changes("send a request to {url}")
     @abc.abstractmethod
     def post(
         self,
@@ -531,6 +602,7 @@ class Context(abc.ABC):
             Failure: as `fetch`.
         """
 
+    @changes("create an object in the cluster")
     @abc.abstractmethod
     def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
         """Have the cluster's API server make an object, once, as this Pod.
@@ -547,6 +619,7 @@ class Context(abc.ABC):
             Failure: as `ask_api`.
         """
 
+    @changes("start {argv}")
     @abc.abstractmethod
     def start(self, argv: Sequence[str]) -> Talk:
         """Start a command to talk with; it is ended with the attempt, if not before.
@@ -558,10 +631,12 @@ class Context(abc.ABC):
             Permanent: the program does not exist or cannot be executed.
         """
 
+    @changes("write {path}")
     @abc.abstractmethod
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         """Replace a file atomically: a reader sees the old or the new content, never half."""
 
+    @changes("download {path}")
     @abc.abstractmethod
     def fetch_file(
         self,
@@ -600,6 +675,7 @@ class Context(abc.ABC):
                 `fetch` finds permanent.
         """
 
+    @changes("unpack {archive}")
     @abc.abstractmethod
     def unpack(
         self,
@@ -628,22 +704,27 @@ class Context(abc.ABC):
             Transient: no room on the disk.
         """
 
+    @changes("set the mode of {path}")
     @abc.abstractmethod
     def set_mode(self, path: str, mode: int) -> None:
         """Set the permissions of a file or directory; a link is not followed."""
 
+    @changes("create the directory {path}")
     @abc.abstractmethod
     def make_dir(self, path: str, mode: int = 0o755) -> None:
         """Make a directory and its parents; one that exists is left as it is."""
 
+    @changes("move {source}")
     @abc.abstractmethod
     def rename(self, source: str, target: str) -> None:
         """Move a path within one file system, atomically, replacing what is there."""
 
+    @changes("remove {path}")
     @abc.abstractmethod
     def remove(self, path: str) -> None:
         """Remove a path and all below it; never crosses a mount point, follows no link."""
 
+    @changes("mount {target}")
     @abc.abstractmethod
     def mount(
         self,
@@ -674,6 +755,7 @@ class Context(abc.ABC):
             TimedOut: no answer in time.
         """
 
+    @changes("unmount {target}")
     @abc.abstractmethod
     def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
         """Unmount; what is still in use, or does not answer, goes out of sight at once.
@@ -682,14 +764,17 @@ class Context(abc.ABC):
             OSError: the kernel refuses.
         """
 
+    @changes("wait")
     @abc.abstractmethod
     def sleep(self, seconds: float) -> None:
         """Wait."""
 
+    @changes("write to the log")
     @abc.abstractmethod
     def log(self, line: str) -> None:
         """Say one line to the person who reads the logs."""
 
+    @changes("report progress")
     @abc.abstractmethod
     def progress(self, done: int, total: int | None = None, file: str = "") -> None:
         """Tell how many bytes are done, as often as you like.

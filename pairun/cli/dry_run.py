@@ -16,7 +16,7 @@ from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.cli.settings import NO_SETTINGS, Settings, read_settings
 from pairun.contract.arguments import arguments
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean, nearest
-from pairun.host.context import ProbeContext, ReviewContext
+from pairun.host.worlds import ProbeContext, ReviewContext
 from pairun.job.gracewarnings import grace_warnings
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role

@@ -25,7 +25,7 @@ def _review(root: str) -> int:
 
     from pairun.cli.tasks import read_plan
     from pairun.contract.loading import plan_loader
-    from pairun.host.context import ProbeContext
+    from pairun.host.worlds import ProbeContext
     from pairun.report.review import review_plan
     from pairun.report.review_text import ReviewText, summary
 

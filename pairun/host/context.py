@@ -1,4 +1,4 @@
-"""The three worlds a module meets: this machine, this machine to look at, and the empty Pod."""
+"""This machine as a module's context: every effect is real."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 from pairun.host import files as hostfiles
 from pairun.host.commands import run_process, start_process
@@ -23,7 +23,6 @@ from pairun.module import (
     Secret,
     Talk,
     TimedOut,
-    UnknownUntilRun,
     Unpacked,
     reveal,
 )
@@ -59,8 +58,7 @@ class HostContext(Context):
         emit_log: Callable[[str], None] = _say,
         emit_progress: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> None:
-        self.env = env
-        self.pai_dir = pai_dir
+        super().__init__(env, pai_dir)
         self._deadline = deadline
         self._emit_log = emit_log
         self._emit_progress = emit_progress
@@ -373,209 +371,3 @@ class HostContext(Context):
             self._progress_at = time.monotonic()
             self._emit_progress(self._progress)
             self._progress = None
-
-
-class _NoChanges(Context):
-    """Every changing method is a bug of the module that called it."""
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes | None = None,
-        env: Mapping[str, str | Secret | None] | None = None,
-        cwd: str | None = None,
-        capture: bool = False,
-        watch: Callable[[bytes], None] | None = None,
-        pass_fds: Sequence[int] = (),
-        until: Callable[[], bool] | None = None,
-    ) -> Completed:
-        _refuse("run a command")
-
-    def post(
-        self,
-        url: str,
-        data: bytes,
-        *,
-        headers: Mapping[str, str | Secret] | None = None,
-        timeout_s: float = 10.0,
-    ) -> Fetched:
-        _refuse("send something")
-
-    def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
-        _refuse("make an object in the cluster")
-
-    def start(self, argv: Sequence[str]) -> Talk:
-        _refuse("start a command")
-
-    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        _refuse(f"write {path}")
-
-    def fetch_file(
-        self,
-        url: str | Secret,
-        path: str,
-        *,
-        headers: Mapping[str, str | Secret] | None = None,
-        mode: int = 0o644,
-        sha256: str | None = None,
-        max_bytes: int | None = None,
-        stall_s: float = 60.0,
-    ) -> FetchedFile:
-        _refuse(f"download {path}")
-
-    def unpack(
-        self,
-        archive: str,
-        directory: str,
-        *,
-        max_bytes: int,
-        max_members: int,
-        extra: Mapping[str, bytes] | None = None,
-    ) -> Unpacked:
-        _refuse(f"unpack {archive}")
-
-    def set_mode(self, path: str, mode: int) -> None:
-        _refuse(f"set the mode of {path}")
-
-    def make_dir(self, path: str, mode: int = 0o755) -> None:
-        _refuse(f"make the directory {path}")
-
-    def rename(self, source: str, target: str) -> None:
-        _refuse(f"move {source}")
-
-    def remove(self, path: str) -> None:
-        _refuse(f"remove {path}")
-
-    def mount(
-        self,
-        source: str,
-        target: str,
-        kind: str | None,
-        *,
-        data: str | Secret | None = None,
-        subdir: str = "",
-        read_only: bool = False,
-        timeout_s: float = 60.0,
-    ) -> None:
-        _refuse(f"mount {target}")
-
-    def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
-        _refuse(f"unmount {target}")
-
-    def sleep(self, seconds: float) -> None:
-        _refuse("wait")
-
-    def log(self, line: str) -> None:
-        _refuse("write to the log")
-
-    def progress(self, done: int, total: int | None = None, file: str = "") -> None:
-        _refuse("report progress")
-
-
-def _refuse(what: str) -> NoReturn:
-    raise RuntimeError(f"a module tried to {what} where it may only look")
-
-
-class ProbeContext(_NoChanges, HostContext):
-    """This machine, to look at: reads are real, a change is a bug."""
-
-
-class ReviewContext(_NoChanges):
-    """The empty Pod, for a review that looks at nothing of this machine.
-
-    On the shared volume nothing stands yet; everything else only the run can tell.
-
-    Args:
-        env: the environment of the task, as far as it is known.
-        pai_dir: the shared volume.
-    """
-
-    def __init__(self, env: Mapping[str, str], pai_dir: str) -> None:
-        self.env = env
-        self.pai_dir = pai_dir
-
-    def stat(self, path: str) -> FileStat | None:
-        self._empty_or_unknown(path)
-        return None
-
-    def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
-        self._empty_or_unknown(path)
-        return None
-
-    def digest(self, path: str) -> str | None:
-        self._empty_or_unknown(path)
-        return None
-
-    def list_dir(self, path: str) -> list[str] | None:
-        self._empty_or_unknown(path)
-        return None
-
-    def which(self, program: str) -> str | None:
-        raise UnknownUntilRun(f"depends on the programs in the image ({program})")
-
-    def query(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str | Secret | None] | None = None,
-        cwd: str | None = None,
-        timeout_s: float | None = None,
-    ) -> Completed:
-        raise UnknownUntilRun(f"depends on what {os.path.basename(argv[0])} says in the container")
-
-    def port_taken(self, port: int) -> str | None:
-        raise UnknownUntilRun(f"depends on whether port {port} is free on the node")
-
-    def fetch(
-        self,
-        url: str,
-        *,
-        method: Literal["GET", "HEAD"] = "GET",
-        headers: Mapping[str, str | Secret] | None = None,
-        timeout_s: float = 10.0,
-        max_bytes: int = 1024 * 1024,
-    ) -> Fetched:
-        # Without what may stand before an @, after the path or in it.
-        host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
-        raise UnknownUntilRun(f"depends on what {host} answers")
-
-    def ask_api(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        accept: str | None = None,
-        timeout_s: float = 10.0,
-        max_bytes: int = 1024 * 1024,
-    ) -> bytes | None:
-        raise UnknownUntilRun("depends on what the cluster's API server answers")
-
-    def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
-        raise UnknownUntilRun(f"depends on whether port {port} of {host} answers")
-
-    def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
-        raise UnknownUntilRun(f"depends on the address of {host}")
-
-    def mounts(self) -> list[Mount]:
-        raise UnknownUntilRun("depends on what is mounted in the container")
-
-    def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
-        raise UnknownUntilRun(f"depends on what stands in the container at {path}")
-
-    def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
-        raise UnknownUntilRun(f"depends on whether the file system at {path} answers")
-
-    def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
-        raise UnknownUntilRun("depends on the other instances of the job")
-
-    def remaining_s(self) -> float | None:
-        return None
-
-    def now(self) -> float:
-        raise UnknownUntilRun("depends on the time of the run")
-
-    def _empty_or_unknown(self, path: str) -> None:
-        below = os.path.normpath(self.pai_dir).rstrip("/") + "/"
-        if not os.path.normpath(path).startswith(below):
-            raise UnknownUntilRun(f"depends on what stands in the container at {path}")

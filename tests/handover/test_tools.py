@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pairun.handover.tools import copy_tools, find_tools
-from pairun.host.context import HostContext, ProbeContext, ReviewContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ProbeContext, ReviewContext
 from pairun.module import Permanent, Talk
 
 WAIT_S = 10.0
@@ -93,5 +94,5 @@ def test_a_command_that_is_none(ctx: HostContext) -> None:
 def test_who_only_looks_starts_nothing(tmp_path: Path) -> None:
     """Neither a probe nor a review may."""
     for looking in (ProbeContext({}, str(tmp_path)), ReviewContext({}, str(tmp_path))):
-        with pytest.raises(RuntimeError, match="start a command"):
+        with pytest.raises(RuntimeError, match="tried to start true"):
             looking.start(["true"])

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairun.host import archives as hostarchives
-from pairun.host.context import HostContext, ProbeContext, ReviewContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ProbeContext, ReviewContext
 from pairun.module import Failure, Permanent, Transient, Unpacked
 
 Entry = dict[str, Any]
@@ -296,7 +297,7 @@ def test_looking_unpacks_nothing(kind: Any, tmp_path: Path) -> None:
         lambda: looking.progress(1),
     ]
     for deed in deeds:
-        with pytest.raises(RuntimeError, match="may only look"):
+        with pytest.raises(RuntimeError, match="may only read"):
             deed()
 
 

@@ -16,15 +16,13 @@ from pathlib import Path
 import pytest
 
 from pairun.host import files as hostfiles
-from pairun.host.context import HostContext, ProbeContext, ReviewContext
+from pairun.host.context import HostContext
 from pairun.module import (
-    Context,
     Failure,
     Permanent,
     Secret,
     TimedOut,
     Transient,
-    UnknownUntilRun,
 )
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -483,34 +481,6 @@ def test_a_finished_connection_holds_nothing(ctx: HostContext, reuse: int) -> No
     assert ctx.port_taken(port) is None
 
 
-# --- looking only --------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["probe", "review"])
-def looking(request: pytest.FixtureRequest, tmp_path: Path) -> Context:
-    """A context that may change nothing."""
-    kind = ProbeContext if request.param == "probe" else ReviewContext
-    return kind({"PATH": os.environ["PATH"]}, str(tmp_path))
-
-
-def test_looking_changes_nothing(looking: Context, tmp_path: Path) -> None:
-    """Every changing method is a bug that shows itself."""
-    path = f"{tmp_path}/x"
-    deeds: list[Callable[[], object]] = [
-        lambda: looking.run(["touch", path]),
-        lambda: looking.write_file(path, b""),
-        lambda: looking.make_dir(path),
-        lambda: looking.rename(str(tmp_path), path),
-        lambda: looking.remove(str(tmp_path)),
-        lambda: looking.sleep(0),
-        lambda: looking.log("x"),
-    ]
-    for deed in deeds:
-        with pytest.raises(RuntimeError, match="may only look"):
-            deed()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_errors_are_seen_while_a_command_runs(ctx: HostContext, tmp_path: Path) -> None:
     """A watcher of a captured command is given what it says before it ends."""
     fifo = tmp_path / "fifo"
@@ -542,35 +512,3 @@ def test_a_question_has_a_limit_of_its_own(ctx: HostContext) -> None:
     with pytest.raises(TimedOut):
         ctx.query(["sleep", "60"], timeout_s=0.2)
     assert time.monotonic() - began < 10
-
-
-def test_a_probe_sees_this_machine(tmp_path: Path) -> None:
-    """Reads are real."""
-    (tmp_path / "f").write_text("x")
-    ctx = ProbeContext(ENV, str(tmp_path))
-    assert ctx.read_file(f"{tmp_path}/f") == b"x"
-    assert ctx.query(["echo", "hi"]).stdout == b"hi\n"
-    assert ctx.which("sh") is not None
-    assert abs(ctx.now() - time.time()) < 60
-
-
-def test_a_review_sees_an_empty_pod(tmp_path: Path) -> None:
-    """On the volume nothing stands, although something does here; the rest only the run can tell."""
-    (tmp_path / "f").write_text("x")
-    ctx = ReviewContext({"A": "1"}, str(tmp_path))
-    inside = f"{tmp_path}/f"
-    assert (ctx.stat(inside), ctx.read_file(inside), ctx.list_dir(inside)) == (None, None, None)
-    assert ctx.remaining_s() is None
-    asked: list[Callable[[], object]] = [
-        lambda: ctx.stat("/etc/passwd"),
-        lambda: ctx.read_file(f"{tmp_path}/../x"),
-        lambda: ctx.list_dir(f"{tmp_path}-other"),
-        lambda: ctx.stat("relative"),
-        lambda: ctx.which("sh"),
-        lambda: ctx.query(["/bin/git", "status"]),
-        lambda: ctx.port_taken(80),
-        ctx.now,
-    ]
-    for ask in asked:
-        with pytest.raises(UnknownUntilRun, match="depends on"):
-            ask()

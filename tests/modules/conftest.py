@@ -13,7 +13,8 @@ import attrs
 import pytest
 
 from pairun.contract.arguments import ArgumentProblem, build
-from pairun.host.context import HostContext, ReviewContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ReviewContext
 from pairun.module import (
     CheckModule,
     Failure,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.contract.loading import load_module
-from pairun.host.context import ReviewContext
+from pairun.host.worlds import ReviewContext
 from pairun.plan import Task
 from pairun.report.verdict import judge
 

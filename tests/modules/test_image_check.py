@@ -23,7 +23,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pairun.contract.loading import load_module
-from pairun.host.context import HostContext, ReviewContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ReviewContext
 from pairun.module import (
     CheckModule,
     Failure,
@@ -1152,7 +1153,7 @@ def test_a_review_asks_nobody(harness: Harness) -> None:
     cls = harness.load("image_check")
     task = Task(id="i", name="n", module="image_check", args={"image": "a"}, where="x:1")
     assert judge(task, cls, ctx).kind == "check"
-    with pytest.raises(UnknownUntilRun, match="depends on what host:1 answers"):
+    with pytest.raises(UnknownUntilRun, match="depends on the answer of host:1"):
         ctx.fetch("https://user:pw@host:1/path")
 
 

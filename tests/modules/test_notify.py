@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from pairun.contract.loading import load_module
-from pairun.host.context import HostContext, ProbeContext, ReviewContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ProbeContext, ReviewContext
 from pairun.module import Secret
 from pairun.plan import Task
 from pairun.report.verdict import judge
@@ -329,9 +330,9 @@ def test_a_review_tells_nobody(harness: Harness, server: Server) -> None:
     cls = load_module("notify", str(FILE))
     for context in (ReviewContext({}, "/pai"), ProbeContext({}, str(harness.pai_dir))):
         assert judge(task, cls, context).kind == "check"
-        with pytest.raises(RuntimeError, match="may only look"):
+        with pytest.raises(RuntimeError, match="may only read"):
             context.post(server.url, b"")
-        with pytest.raises(RuntimeError, match="may only look"):
+        with pytest.raises(RuntimeError, match="may only read"):
             context.post_api("/api/v1/namespaces/n/events", b"")
     assert server.posted == []
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pairun.host.context import HostContext, ReviewContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ReviewContext
 from pairun.module import Failure, Permanent, UnknownUntilRun
 from tests.modules.conftest import Harness
 

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError
-from pairun.host.context import HostContext, ReviewContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ReviewContext
 from pairun.init import framework as head
 from pairun.init.phase import EXIT_CODES
 from pairun.init.podinput import read_pod_input

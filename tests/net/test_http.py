@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from pairun.host.context import HostContext, ProbeContext
+from pairun.host.context import HostContext
+from pairun.host.worlds import ProbeContext
 from pairun.module import Fetched, Permanent, Secret, TimedOut, Transient
 
 HIDDEN = "s3cret-value"

@@ -9,7 +9,7 @@ import pytest
 
 from pairun.contract.loading import load_module
 from pairun.errors import PairunError, Problem, render
-from pairun.host.context import ReviewContext
+from pairun.host.worlds import ReviewContext
 from pairun.plan import Task
 from pairun.playbook.content import open_content
 from pairun.report.verdict import judge

@@ -1,0 +1,106 @@
+"""The worlds in which a module may only read, generated from what `Context` declares."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pairun.host.context import HostContext
+from pairun.module import Context, Effect, UnknownUntilRun
+
+_World = TypeVar("_World", bound=Context)
+
+
+def read_only(world: type[_World], name: str) -> type[_World]:
+    """A subclass of a world in which every change raises: it is a bug of the module.
+
+    Args:
+        world: what the reading methods come from.
+        name: the name of the new class.
+    """
+    doc = f"`{world.__name__}`, to read: a change is a bug of the module."
+    return type(name, (world,), {"__doc__": doc, **_refusals()})
+
+
+def empty_pod(name: str) -> type[Context]:
+    """A world in which only the run can answer what is asked.
+
+    Only the shared volume is known: it is still empty. A change raises.
+
+    Args:
+        name: the name of the new class.
+    """
+    answers = {
+        method: _answer(method, effect)
+        for method, effect in Context.effects().items()
+        if not effect.changes
+    }
+    doc = "The empty Pod of a review: nothing of this machine is read."
+    return type(name, (Context,), {"__doc__": doc, **answers, **_refusals()})
+
+
+def _refusals() -> dict[str, Callable[..., Any]]:
+    effects = Context.effects().items()
+    return {method: _refusal(method, effect) for method, effect in effects if effect.changes}
+
+
+def _refusal(method: str, effect: Effect) -> Callable[..., Any]:
+    def refuse(self: Context, *args: Any, **kwargs: Any) -> Any:
+        what = _sentence(effect, _arguments(method, self, args, kwargs))
+        raise RuntimeError(f"the module tried to {what} where it may only read")
+
+    return refuse
+
+
+def _answer(method: str, effect: Effect) -> Callable[..., Any]:
+    def answer(self: Context, *args: Any, **kwargs: Any) -> Any:
+        arguments = _arguments(method, self, args, kwargs)
+        if effect.none_in_review == "always":
+            return None
+        if effect.none_in_review == "below the volume" and _below(self.pai_dir, arguments["path"]):
+            return None
+        raise UnknownUntilRun(f"depends on {_sentence(effect, arguments)}")
+
+    return answer
+
+
+def _arguments(
+    method: str, context: Context, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a call by name.
+
+    Raises:
+        TypeError: the method takes no such arguments.
+    """
+    return inspect.signature(getattr(Context, method)).bind(context, *args, **kwargs).arguments
+
+
+def _sentence(effect: Effect, arguments: Mapping[str, Any]) -> str:
+    """The sentence of a declaration about one call."""
+    shown = {name: _SHOWN.get(name, str)(value) for name, value in arguments.items()}
+    return effect.sentence.format_map(shown)
+
+
+def _host_of(url: Any) -> str:
+    """The host of an address, without the credentials that may precede it or follow it."""
+    return str(url).partition("://")[2].partition("/")[0].rpartition("@")[2]
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "url": _host_of,
+    "argv": lambda argv: os.path.basename(argv[0]),
+}
+"""How an argument appears in a sentence: people outside the job may read it."""
+
+
+def _below(volume: str, path: str) -> bool:
+    return os.path.normpath(path).startswith(os.path.normpath(volume).rstrip("/") + "/")
+
+
+ProbeContext = read_only(HostContext, "ProbeContext")
+"""This machine, to read: a change is a bug of the module."""
+
+ReviewContext = empty_pod("ReviewContext")
+"""The empty Pod of a review."""
