@@ -4,13 +4,24 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.ready
 
-.PHONY: run test bench bundle lint lock clean
+# Tests of the built bundle, of containers, of a Kubernetes node and of real servers.
+BEYOND := tests/bundle tests/containers tests/node tests/real
+
+.PHONY: run test test-beyond test-all nightly bench bundle lint lock clean
 
 run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
 
-test: $(STAMP) ## every test
-	$(VENV)/bin/python -m pytest
+test: $(STAMP) ## all that needs only Python and this kernel, on every core
+	$(VENV)/bin/python -m pytest -n auto $(BEYOND:%=--ignore=%)
+
+test-beyond: $(STAMP) ## the others: the bundle, containers, a node, real servers (root on Debian 12)
+	$(VENV)/bin/python -m pytest $(BEYOND)
+
+test-all: bundle test test-beyond ## every test
+
+nightly: export PAIRUN_TEST_EFFORT ?= 20
+nightly: bundle test test-beyond ## every test, with more random examples and seeds
 
 bench: $(STAMP) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
 	$(VENV)/bin/python -m benchmarks

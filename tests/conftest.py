@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.effort import EFFORT, cases
 from tests.podman import Podman
 
 if TYPE_CHECKING:
     from tests.desk import Desk
 
 # How long an example takes says something of the machine. In CI, hypothesis tries the same examples
-# every time: what it finds elsewhere becomes an example of its own.
-settings.register_profile("pairun", settings.default, deadline=None)
+# every time: what it finds elsewhere becomes an example of its own. More effort tries other ones.
+settings.register_profile(
+    "pairun",
+    settings.default,
+    deadline=None,
+    max_examples=cases(settings().max_examples),
+    derandomize=bool(os.environ.get("CI")) and EFFORT == 1,
+)
 settings.load_profile("pairun")
 
 # What a shell starts in the background, or nohup, ignores some signals, and so would all children.

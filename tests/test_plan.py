@@ -13,6 +13,7 @@ from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError, Problem
 from pairun.module import FailureKind, Secret
 from pairun.plan import EVENTS, Group, Late, Plan, SecretStore, Task, dump_plan, load_plan
+from tests.effort import cases
 
 texts = st.text(max_size=12)
 keys = st.one_of(texts, st.sampled_from(["$late", "$secret", "$literal", "$", "parallel"]))
@@ -92,7 +93,7 @@ def through_json(plan: Plan) -> tuple[str, dict[str, Any]]:
     return text, secrets
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(plans)
 def test_what_goes_out_comes_back(plan: Plan) -> None:
     """A plan survives JSON: late values, secrets, mappings with our own keys, any text."""
@@ -171,7 +172,7 @@ def test_a_secret_that_is_not_there() -> None:
     refused(json.dumps(document), [])
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(st.data())
 def test_one_value_replaced(draw: st.DataObject) -> None:
     """With any one value of the document replaced, it is a plan or refused, and never a crash."""

@@ -18,6 +18,7 @@ from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.effective import Layers
 from pairun.playbook.reading import Node, node_of, read_text
 from pairun.report.review import as_data, problem_data
+from tests.effort import cases
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Said, Shell
@@ -259,7 +260,7 @@ def places(node: Node) -> list[tuple[Node, str | int]]:
 
 
 @given(data=st.data())
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataObject) -> None:
     """Replace, remove or add any value of a job: it is valid or has errors, it never crashes."""
     tree = read_text(Source("job.yaml", "job", JOB), "js")
@@ -285,7 +286,7 @@ def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataOb
 
 
 @given(text=st.text(st.sampled_from("ab:-[]{},'\"\n &*!|>#%@`\\<{}%"), max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 def test_any_text_is_a_tree_or_an_error(text: str) -> None:
     """Reading ends in a tree or in problems with an id, whatever the text."""
     try:

@@ -19,6 +19,7 @@ from pairun.errors import PairunError
 from pairun.report.blame import blame
 from pairun.report.history import phases_of
 from pairun.report.journal_reading import LONGEST_LINE, read_entries
+from tests.effort import cases
 
 Record = dict[str, Any]
 BEGAN = 1_700_000_000.0
@@ -452,7 +453,7 @@ FIELD = st.sampled_from(
         max_size=12,
     )
 )  # fmt: skip
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 def test_no_record_whatever_it_holds_breaks_the_report(records: list[tuple[Record, Record]]) -> None:  # fmt: skip
     """Any records in any order, with any values, become a report whose numbers make sense."""
     text = "".join(

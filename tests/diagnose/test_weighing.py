@@ -22,6 +22,7 @@ from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import Diagnosis, diagnose
 from pairun.playbook.rules import Rules
 from tests.diagnose.cases import FAILED, HEALTHY, STEPS, TRACE, WATCHDOG
+from tests.effort import cases
 
 _OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total\n"
 
@@ -390,7 +391,7 @@ def test_an_encoding_changes_nothing(encoded: Callable[[str], bytes], table: Tab
         assert diagnose([Log(encoded(text))], table).klass == klass
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     case=st.sampled_from(_PLAIN),
     names=st.lists(
@@ -409,7 +410,7 @@ def test_any_mixture_keeps_the_class(
     assert said(healthy + text, table).klass == klass
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=4000), code=st.one_of(st.none(), st.integers(0, 255)))
 def test_no_bytes_make_it_fail(data: bytes, code: int | None, table: Table) -> None:
     """Whatever a job prints, there is a diagnosis."""

@@ -16,8 +16,9 @@ from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.module import CheckModule, FailureKind, Module, define
 from pairun.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
 from pairun.secrets.vault import Vault
+from tests.effort import cases
 
-PLANS = 2500
+PLANS = cases(2500)
 KINDS = get_args(FailureKind)
 OUTCOMES = ("ok", "changed", "skipped", *KINDS, "hangs", "interrupted", "unstartable")
 

@@ -19,6 +19,7 @@ from pairun.job.templates import user_command
 from pairun.job.writing import as_yaml
 from pairun.openpai.framework import job_from_framework, job_text, make_framework
 from pairun.playbook.reading import read_text
+from tests.effort import cases
 
 ROLE = {"name": "worker", "taskNumber": 2, "command": "train"}
 SMALL: dict[str, Any] = {"jobName": "old", "image": "ubuntu:22.04", "taskRoles": [ROLE]}
@@ -313,7 +314,7 @@ JOBS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(JOBS, st.sampled_from([None, 1]))
 def test_the_converted_file_is_the_same_job(document: dict[str, Any], indent: int | None) -> None:
     """Printed, and read again in either way, it is the same job, and valid without pairun."""
@@ -328,7 +329,7 @@ def test_the_converted_file_is_the_same_job(document: dict[str, Any], indent: in
     assert again.text == as_yaml(again.node.plain())
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(PLAIN | AMBIGUOUS | st.lists(AMBIGUOUS), st.sampled_from(["js", "core"]))
 def test_what_is_written_reads_back(document: Any, dialect: Any) -> None:
     """Whatever plain data holds, both dialects read from the YAML what was written."""
@@ -336,7 +337,7 @@ def test_what_is_written_reads_back(document: Any, dialect: Any) -> None:
     assert read_back.plain() == {"a": document}
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), max_size=20)
        | st.sampled_from(["it's", "a<%b%>'", "<% $parameters.x %>", "$HOME `x` \\", "' <%"]))  # fmt: skip
 def test_the_shell_gets_a_variable_as_it_was_written(value: str) -> None:
@@ -347,7 +348,7 @@ def test_the_shell_gets_a_variable_as_it_was_written(value: str) -> None:
     assert done.stdout.decode() == value
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(st.dictionaries(st.sampled_from(["jobName", "image", "taskRoles", "jobEnvs", "retryCount",
        "protocolVersion", "extras", "dataDir", "kind", "x"]), PLAIN, max_size=6))  # fmt: skip
 def test_any_document_gets_an_answer(document: dict[str, Any]) -> None:

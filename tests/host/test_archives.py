@@ -22,6 +22,7 @@ from pairun.host import archives as hostarchives
 from pairun.host.context import HostContext
 from pairun.host.worlds import ProbeContext, ReviewContext
 from pairun.module import Failure, Permanent, Transient, Unpacked
+from tests.effort import cases
 
 Entry = dict[str, Any]
 LIMITS: dict[str, Any] = {"max_bytes": 1_000_000, "max_members": 50}
@@ -363,7 +364,7 @@ def _as_zip(entries: list[Entry]) -> bytes:
     )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(entries=ENTRIES, zipped=st.booleans())
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_nothing_is_ever_made_outside(

@@ -17,6 +17,7 @@ from pairun.formats.protocol import SCHEMA
 from pairun.job.jobfile import load_job, read_job
 from pairun.job.model import Job
 from pairun.playbook.reading import read_text
+from tests.effort import cases
 
 JOB = """\
 protocolVersion: 2
@@ -366,7 +367,7 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(deeper for key, child in items for deeper in paths_of(child, (*path, key)))]
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(st.sampled_from(paths_of(FULL)[1:]), anything)
 def test_no_document_breaks_the_reader(path: tuple[Any, ...], value: Any) -> None:
     """Whatever stands wherever in a job, the answer is a job or errors with places."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Permanent, Transient
+from tests.effort import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -346,7 +347,7 @@ JSON = st.recursive(
     | JSON.map(lambda value: gzip.compress(json.dumps(value).encode()))
 )
 @example(gzip.compress(b"4"))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=cases(50))
 def test_no_compressed_status_is_too_strange(harness: Harness, data: bytes) -> None:
     """Whatever it holds, the barrier waits and then says that it cannot be used."""
     found = framework(2, 2)

@@ -37,6 +37,7 @@ from pairun.module import (
 )
 from pairun.plan import Task
 from pairun.report.verdict import judge
+from tests.effort import cases
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -896,7 +897,7 @@ def test_the_platform_of_this_machine(
 # --- secrets ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(data=st.data())
 def test_what_a_server_repeats_is_shown_nowhere(
     shared_server: Server, parse: Callable[[str], Any], data: st.DataObject
@@ -949,7 +950,7 @@ def test_what_a_server_repeats_is_shown_nowhere(
     assert not [w for w in words if w.lower() in shown]
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(st.text() | st.text("0123456789 ,:GMTonTueJan+-", max_size=40))
 def test_any_retry_after_is_survived(parse: Callable[[str], Any], text: str) -> None:
     """A number, a date, or nothing that counts."""
@@ -1519,21 +1520,21 @@ def same(parse: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-@settings(max_examples=1000)
+@settings(max_examples=cases(1000))
 @given(references())
 def test_a_reference_is_read_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
     """Every reference that the grammar makes is valid, and has the parts it was made of."""
     assert same(parse, text)
 
 
-@settings(max_examples=500)
+@settings(max_examples=cases(500))
 @given(mutations())
 def test_a_mutation_is_judged_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
     """A reference that was damaged is valid or not as by the second formulation."""
     same(parse, text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(st.text() | st.text("aA0.:/@[]-_ sha256:", max_size=40))
 def test_any_text_is_read_or_refused(parse: Callable[[str], Any], text: str) -> None:
     """Nothing but a ValueError escapes, and what is read is safe in a URL."""

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.effort import cases
+
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
 
@@ -72,7 +74,7 @@ def test_a_link_on_the_volume_is_not_followed(harness: Harness) -> None:
     assert list(elsewhere.iterdir()) == []
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_a_shell_reads_every_value_back(harness: Harness, value: str) -> None:
     """Whatever a value holds, a shell that sources the file sees exactly that."""

@@ -15,6 +15,7 @@ from pairun.playbook.compiling import history, place_of
 from pairun.playbook.drafts import Draft, TaskDraft
 from pairun.playbook.patches import Patcher
 from pairun.playbook.reading import Node, read_text
+from tests.effort import cases
 
 if TYPE_CHECKING:
     from tests.desk import Desk
@@ -81,7 +82,7 @@ def changed(texts: list[str], place: Place) -> list[str]:
 
 
 @given(stack=STACKS, path=st.sampled_from(PATHS))
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 def test_the_value_in_force_comes_from_the_reported_place(
     stack: list[dict[str, Any]], path: str
 ) -> None:
@@ -104,7 +105,7 @@ def test_the_value_in_force_comes_from_the_reported_place(
 
 
 @given(stack=STACKS)
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 def test_every_value_of_a_merged_task_knows_its_layer(stack: list[dict[str, Any]]) -> None:
     """No leaf of the effective task points at a place that does not hold its value."""
     task = stacked([text_of(layer, n == 0) for n, layer in enumerate(stack)])
@@ -123,7 +124,7 @@ def test_every_value_of_a_merged_task_knows_its_layer(stack: list[dict[str, Any]
 
 
 @given(values=st.lists(st.integers(0, 9), min_size=2, max_size=4), phase=st.sampled_from(["init", "runtime"]))  # fmt: skip
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_chain_of_a_whole_job_goes_through_all_layers(
     desk: Desk, values: list[int], phase: Phase
 ) -> None:

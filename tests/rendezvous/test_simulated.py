@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.rendezvous_simulated import GOAL_BYTES, GOAL_CALLS, SCENARIOS, Simulation
+from tests.effort import cases
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@settings(max_examples=8)
+@settings(max_examples=cases(8))
 @given(seed=st.integers(0, 10**9), total=st.integers(2, 400))
 def test_all_meet_whatever_happens(scenario: str, seed: int, total: int) -> None:
     """Every member gets the same roster, soon after the last is ready, for few calls."""

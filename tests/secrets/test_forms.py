@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from pairun.secrets import forms as redaction
 from pairun.secrets.forms import MASK, MIN_BYTES, PythonScanner, Redactor
+from tests.effort import cases
 
 SOURCE = pathlib.Path(__file__).parents[2] / "bundle" / "_scan.c"
 HEADERS = pathlib.Path(sysconfig.get_paths()["include"])
@@ -86,7 +87,7 @@ def in_pieces(redactor: Redactor, data: bytes, cuts: Iterable[int]) -> bytes:
 
 @pytest.mark.parametrize("form", FORMS)
 @given(secret=SECRETS, before=AROUND, after=AROUND)
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 def test_every_form_is_masked_wherever_a_stream_is_cut(
     form: str, secret: str, before: str, after: str
 ) -> None:
@@ -103,7 +104,7 @@ def test_every_form_is_masked_wherever_a_stream_is_cut(
 
 
 @given(secret=st.binary(min_size=4, max_size=20), before=st.binary(max_size=5), after=st.binary(max_size=5))  # fmt: skip
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 def test_base64_is_masked_in_every_alignment(secret: bytes, before: bytes, after: bytes) -> None:
     """A secret within something longer that was encoded cannot be decoded any more."""
     text = secret.decode("latin-1")
@@ -123,7 +124,7 @@ def test_base64_is_masked_in_every_alignment(secret: bytes, before: bytes, after
     data=st.text(st.sampled_from("abcd"), max_size=30),
     cuts=st.lists(st.integers(0, 30), max_size=4),
 )  # fmt: skip
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 def test_overlapping_secrets_give_the_same_whole_or_cut(
     secrets: list[str], data: str, cuts: list[int]
 ) -> None:
@@ -140,7 +141,7 @@ def test_overlapping_secrets_give_the_same_whole_or_cut(
     data=st.binary(max_size=60).filter(lambda b: not set(b) & set(b"XYZ09WFV")),
     cuts=st.lists(st.integers(0, 60), max_size=3),
 )
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 def test_text_without_a_secret_is_never_changed(secret: str, data: bytes, cuts: list[int]) -> None:
     """Bytes that hold no form pass as they are, whatever they are."""
     redactor = Redactor([secret])
@@ -203,7 +204,7 @@ def _reference(forms: list[bytes], data: bytes, *, final: bool) -> tuple[bytes, 
     data=st.text("ab\nc", max_size=60).map(str.encode),
     final=st.booleans(),
 )  # fmt: skip
-@settings(max_examples=1000)
+@settings(max_examples=cases(1000))
 def test_a_scanner_finds_the_longest_of_the_first(
     scanner: Any, forms: list[bytes], data: bytes, final: bool
 ) -> None:
