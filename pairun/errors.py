@@ -549,8 +549,8 @@ _kinds(
     ),
     (
         "PR785",
-        "the Kubernetes client is not installed",
-        "Install it beside pairun: pip install 'pairun[kubernetes]'.",
+        "the Kubernetes client is missing",
+        "Install pairun again: the client is one of its dependencies.",
     ),
     (
         "PR786",

@@ -364,15 +364,14 @@ def connect(access: Access) -> Cluster:
         access: which one.
 
     Raises:
-        PairunError: the client is not installed, or the kubeconfig cannot be used.
+        PairunError: the client is incomplete, or the kubeconfig cannot be used.
     """
     try:
         client = importlib.import_module("kubernetes.client")
         config = importlib.import_module("kubernetes.config.kube_config")
     except ImportError as e:
-        hint = "pip install 'pairun[kubernetes]'"
-        message = f"the Kubernetes client is not installed ({e.name or e} is missing)"
-        raise PairunError(Problem("PR785", message, hint=hint)) from None
+        message = f"the Kubernetes client is incomplete: {e.name or e} is missing"
+        raise PairunError(Problem("PR785", message, hint="install pairun again")) from None
     # What they have to say is said here, in words.
     for name in ("kubernetes", "urllib3"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
