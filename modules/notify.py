@@ -1,10 +1,10 @@
-"""Tell somebody how it goes."""
+"""Report the start and the end of a job to people and systems."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import random
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +16,7 @@ from pairun.module import (
     Context,
     Duration,
     Failure,
+    FailureKind,
     Fetched,
     Permanent,
     Result,
@@ -29,29 +30,28 @@ from pairun.module import (
 )
 
 _CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
-_FIRST_WAIT_S = 0.5
-_LONGEST_WAIT_S = 30.0
-# What the tries leave of the attempt's time, to say what became of them before it is stopped.
+# What an attempt keeps of its time, so that the module says what happened and is not stopped.
 _RESERVE_S = 0.5
-_LONGEST_TEXT = 4096
+_MAX_TEXT_CHARACTERS = 4096
 # The API server refuses an Event with a longer message.
-_LONGEST_MESSAGE = 1024
-_OURS = ("content-type", "content-length", "host", "connection", "transfer-encoding")
+_MAX_EVENT_MESSAGE_BYTES = 1024
+_OUR_HEADERS = ("content-type", "content-length", "host", "connection", "transfer-encoding")
 _Event = Literal["start", "success", "failure", "signal"]
-_WORDS = {"start": "started", "success": "succeeded", "failure": "failed", "signal": "was stopped"}
+_VERBS = {"start": "started", "success": "succeeded", "failure": "failed", "signal": "was stopped"}
 _REASONS = {"start": "Started", "success": "Succeeded", "failure": "Failed", "signal": "Stopped"}
 
-
-_News = dict[str, Any]
+Message = dict[str, Any]
+"""What a webhook gets, as a JSON object."""
 
 
 @define
 class Notify(CheckModule):
-    """Tell a webhook, or the Pod's events in Kubernetes, that the job starts or how it ended.
+    """Send a message to a webhook, or to the Pod's events, when the job starts or ends.
 
-    As a task it tells of the start, as an exit handler of what became of the phase. A webhook gets
-    one POST with a JSON object of id, event, job, role, index, exit_code, message and text; the id
-    is the same for every try. Nobody who listens is no reason to fail, unless `policy` says so.
+    As a task it reports the start, as an exit handler the outcome of the phase. A webhook gets one
+    POST per attempt, with a JSON object of id, event, job, role, index, exit_code, message and text;
+    the id is the same in every attempt. A message that cannot be sent fails nothing, unless `policy`
+    says so.
     """
 
     privileges = "network; for events, a Pod's token that may create events"
@@ -64,58 +64,71 @@ class Notify(CheckModule):
     kubernetes: bool = arg(
         "Also write an Event of this Pod, where a token is mounted; else nothing.", default=False
     )
-    text: str | None = arg(
-        "Words of your own; by default a sentence of what happened.", default=None
-    )
+    text: str | None = arg("Your own text; by default one sentence about the event.", default=None)
     event: _Event | None = arg(
-        "What to tell of; by default what the exit handlers run for, or the start.", default=None
+        "The event to report; by default the one the exit handlers run for, or the start.",
+        default=None,
     )
-    tries: int = arg("How often at most: no answer, 408, 425, 429 and 5xx.", default=3)
-    timeout: Duration = arg("The longest time for one try.", default=Duration(10.0))
+    tries: int | None = arg("Use the task's 'retries'.", default=None, replaced_by="retries")
+    timeout: Duration = arg("The longest time for one request.", default=Duration(10.0))
     policy: Literal["warn", "fail"] = arg(
-        "What becomes of it when nobody could be told.", default="warn"
+        "What happens when a message cannot be sent: the task is ignored, or it fails.",
+        default="warn",
     )
 
     def require(self) -> Iterator[str]:
-        """Somebody to tell, at an address that can be."""
+        """A receiver, at a valid address."""
         if self.url is None and not self.kubernetes:
             yield "give 'url', or 'kubernetes: true', or both"
-        if self.url is not None and (said := _address_mistake(reveal(self.url))):
-            yield said
+        if self.url is not None and (mistake := _address_mistake(reveal(self.url))):
+            yield mistake
         for name in self.headers:
-            if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or name.lower() in _OURS:
+            if (
+                not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name)
+                or name.lower() in _OUR_HEADERS
+            ):
                 yield f"'headers' may not hold {name!r}"
-        if self.tries < 1 or self.timeout <= 0:
-            yield "'tries' and 'timeout' must be more than nothing"
+        if self.timeout <= 0:
+            yield "'timeout' must be more than 0s"
+
+    @property
+    def harmless(self) -> frozenset[FailureKind]:
+        """Under ``warn`` no job fails because nobody listens."""
+        kinds: frozenset[FailureKind] = frozenset({"transient", "timeout", "conflict", "permanent"})
+        return kinds if self.policy == "warn" else frozenset()
 
     def check(self, ctx: Context) -> Result:
-        """Tell everybody; one who cannot be told keeps nobody else from it."""
-        news = self._news(ctx)
-        whom: list[tuple[str, Callable[[], None]]] = []
+        """Send to every receiver; one that fails keeps no other from its message.
+
+        Raises:
+            Skip: the only receiver is the Pod's events, and no token is mounted.
+            Failure: a receiver did not get the message.
+        """
+        message = self._message(ctx)
+        receivers: list[tuple[str, Callable[[], None]]] = []
         notes = []
         if self.kubernetes:
             folder = ctx.env.get("PAIRUN_API_CREDENTIALS") or _CREDENTIALS
             if ctx.stat(os.path.join(folder, "token")) is not None:
-                whom.append(("the Pod's events", lambda: self._write(ctx, news)))
+                receivers.append(("the Pod's events", lambda: self._create_event(ctx, message)))
             else:
-                notes.append(f"no token is mounted at {folder}, so there is no Event")
+                notes.append(f"no token is mounted at {folder}, so no Event is created")
         if self.url is not None:
             host = urlsplit(reveal(self.url)).hostname
-            whom.append((f"the webhook at {host}", lambda: self._send(ctx, news)))
-        if not whom:
+            receivers.append((f"the webhook at {host}", lambda: self._post(ctx, message)))
+        if not receivers:
             raise Skip(notes[0])
-        ends = {name: self._try(ctx, name, tell) for name, tell in whom}
-        told = [name for name, failure in ends.items() if failure is None]
-        failures = [failure for failure in ends.values() if failure is not None]
-        if failures and self.policy == "fail":
+        failures = [f for name, send in receivers if (f := _failure_of(name, send)) is not None]
+        if failures:
+            # Of several, one that a retry may heal decides whether there is a retry.
+            failures.sort(key=lambda f: not isinstance(f, Transient | TimedOut))
+            for other in failures[1:]:
+                ctx.log(other.message)
             raise failures[0]
-        for failure in failures:
-            ctx.log(failure.message)
-        notes += [failure.message for failure in failures]
-        said = f"{news['event']}: told {' and '.join(told) or 'nobody'}"
-        return Result(message="; ".join([said, *notes]))
+        names = " and ".join(name for name, _ in receivers)
+        return Result(message="; ".join([f"{message['event']}: sent to {names}", *notes]))
 
-    def _news(self, ctx: Context) -> _News:
+    def _message(self, ctx: Context) -> Message:
         env = ctx.env
         event = self.event or env.get("PAIRUN_EVENT") or "start"
         ended = event != "start" and event == env.get("PAIRUN_EVENT")
@@ -125,94 +138,85 @@ class Notify(CheckModule):
         code = _number(env.get("PAIRUN_EXIT_CODE")) if ended else None
         message = env.get("PAIRUN_MESSAGE", "") if ended else ""
         who = f"{job or 'the job'}, {role or 'instance'}" + ("" if index is None else f"-{index}")
-        sentence = f"{who} {_WORDS.get(event, event)}"
+        sentence = f"{who} {_VERBS.get(event, event)}"
         sentence += f" with exit code {code}" if code else ""
         sentence += f": {message}" if message else ""
-        text = (sentence if self.text is None else self.text)[:_LONGEST_TEXT]
-        news = {
-            "id": os.urandom(16).hex(), "event": event, "job": job, "role": role, "index": index,
+        text = (sentence if self.text is None else self.text)[:_MAX_TEXT_CHARACTERS]
+        values = {
+            "id": _id_of(ctx, event, text), "event": event, "job": job, "role": role, "index": index,
             "exit_code": code, "message": message, "text": text,
         }  # fmt: skip
         # What is not Unicode in a variable is no JSON either.
-        return {k: _unicode(v) if isinstance(v, str) else v for k, v in news.items()}
+        return {k: _unicode(v) if isinstance(v, str) else v for k, v in values.items()}
 
-    def _try(self, ctx: Context, whom: str, tell: Callable[[], None]) -> Failure | None:
-        """Tell one of them, some times; why it was not to be."""
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                tell()
-            except Failure as e:
-                failure = type(e)(
-                    f"{whom}: {e.message}",
-                    fault=e.fault,
-                    hint=e.hint,
-                    retry_after_s=e.retry_after_s,
-                )
-            else:
-                return None
-            wait = random.uniform(0, _FIRST_WAIT_S * 2.0**attempt)  # noqa: S311 - jitter
-            wait += failure.retry_after_s or 0.0
-            left = ctx.remaining_s()
-            if (
-                attempt == self.tries
-                or not isinstance(failure, Transient | TimedOut)
-                or wait > _LONGEST_WAIT_S
-                or (left is not None and wait > left - _RESERVE_S)
-            ):
-                return failure
-            ctx.log(f"{failure.message}; trying again (try {attempt} of {self.tries})")
-            ctx.sleep(wait)
-
-    def _send(self, ctx: Context, news: _News) -> None:
+    def _post(self, ctx: Context, message: Message) -> None:
         headers = {**self.headers, "Content-Type": "application/json"}
         url = reveal(self.url or "")
         answer = ctx.post(
-            url, json.dumps(news).encode(), headers=headers, timeout_s=_limit(ctx, self.timeout)
+            url, json.dumps(message).encode(), headers=headers, timeout_s=_limit(ctx, self.timeout)
         )
         if 200 <= answer.status < 300:
             return
-        # Nothing of what the server says: it may say the address.
-        said = f"it answered {answer.status}"
+        # Nothing of what the server says: it may repeat the address.
+        status = f"it answered {answer.status}"
         if 300 <= answer.status < 400:
-            raise Permanent(
-                f"{said}, which sends elsewhere", hint="give the address that it sends to"
-            )
+            raise Permanent(f"{status}, a redirect", hint="give the address it redirects to")
         if answer.status in (408, 425, 429) or answer.status >= 500:
-            raise Transient(said, retry_after_s=_retry_after(answer))
-        raise Permanent(said)
+            raise Transient(status, retry_after_s=_retry_after(answer))
+        raise Permanent(status)
 
-    def _write(self, ctx: Context, news: _News) -> None:
+    def _create_event(self, ctx: Context, message: Message) -> None:
         namespace = ctx.env.get("FC_FRAMEWORK_NAMESPACE") or ctx.env.get("POD_NAMESPACE")
         pod = ctx.env.get("FC_POD_NAME") or ctx.env.get("HOSTNAME")
         if not namespace or not pod:
             raise Permanent(
-                "this Pod does not know its name and its namespace",
+                "the name or the namespace of this Pod is unknown",
                 fault="platform",
-                hint="the variables FC_POD_NAME and FC_FRAMEWORK_NAMESPACE tell",
+                hint="set FC_POD_NAME and FC_FRAMEWORK_NAMESPACE",
             )
-        event = _kubernetes_event(news, ctx.now(), namespace, pod, ctx.env.get("FC_POD_UID"))
+        event = _kubernetes_event(message, ctx.now(), namespace, pod, ctx.env.get("FC_POD_UID"))
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
         ctx.post_api(path, json.dumps(event).encode(), timeout_s=_limit(ctx, self.timeout))
 
 
+def _failure_of(receiver: str, send: Callable[[], None]) -> Failure | None:
+    try:
+        send()
+    except Failure as e:
+        return type(e)(
+            f"{receiver}: {e.message}", fault=e.fault, hint=e.hint, retry_after_s=e.retry_after_s
+        )
+    return None
+
+
+def _id_of(ctx: Context, event: str, text: str) -> str:
+    """An id that is the same in every attempt: one executor, our parent, makes all of them."""
+    executor = os.getppid()
+    try:
+        with open(f"/proc/{executor}/stat", encoding="utf-8", errors="replace") as f:
+            started = f.read().rpartition(")")[2].split()[19]  # proc_pid_stat(5): starttime
+    except (OSError, IndexError):
+        started = ""
+    parts = (ctx.env.get("FC_POD_UID", ""), os.uname().nodename, executor, started, event, text)
+    return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:32]
+
+
 def _kubernetes_event(
-    news: _News, when: float, namespace: str, pod: str, uid: str | None
+    message: Message, when: float, namespace: str, pod: str, uid: str | None
 ) -> dict[str, Any]:
     """An Event of a Pod (Kubernetes API reference, Event v1 core).
 
-    Its name is its own, so that a second try makes no second one.
+    Its name comes from the message, so that a second attempt creates no second Event.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     involved = {"apiVersion": "v1", "kind": "Pod", "name": pod, "namespace": namespace}
     return {
         "apiVersion": "v1", "kind": "Event",
-        "metadata": {"name": pod[:200] + "." + news["id"][:16], "namespace": namespace},
+        "metadata": {"name": pod[:200] + "." + message["id"][:16], "namespace": namespace},
         "involvedObject": involved | ({"uid": uid} if uid else {}),
-        "type": "Warning" if news["event"] == "failure" else "Normal",
-        "reason": "Job" + _REASONS.get(news["event"], "Told"),
-        "message": news["text"].encode()[:_LONGEST_MESSAGE].decode("utf-8", "ignore"),
+        "type": "Warning" if message["event"] == "failure" else "Normal",
+        "reason": "Job" + _REASONS.get(message["event"], "Told"),
+        "message": message["text"].encode()[:_MAX_EVENT_MESSAGE_BYTES].decode("utf-8", "ignore"),
         "source": {"component": "pairun"}, "reportingComponent": "pairun",
         "reportingInstance": pod[:128], "firstTimestamp": now, "lastTimestamp": now, "count": 1,
     }  # fmt: skip

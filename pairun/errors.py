@@ -332,6 +332,7 @@ _kinds(
     ),
     ("PR212", "not allowed in this phase", "See the module's phases in `pairun doc MODULE`."),
     ("PR213", "a name that is taken", "A module or plugin may not bear a keyword's name."),
+    ("PR214", "a deprecated argument", "Use the task keyword that is named."),
     # 3xx: templates
     ("PR301", "not defined", "See what is defined in docs/playbooks.md, or add `| default(...)`."),
     ("PR302", "not a valid expression", "Correct the expression at the caret."),

@@ -865,9 +865,18 @@ def arg(
     *,
     default: Any = _REQUIRED,
     factory: Callable[[], Any] | None = None,
+    replaced_by: Literal["retries"] | None = None,
 ) -> Any:
-    """An argument of a module: one line of documentation, and a default unless it is required."""
-    metadata = {"doc": doc}
+    """An argument of a module: one line of documentation, and a default unless it is required.
+
+    Args:
+        doc: the line.
+        default: its value where nobody sets one.
+        factory: makes the default.
+        replaced_by: the task keyword that does the same now. The argument counted attempts: it
+            still sets the keyword, with a warning, and never reaches the module.
+    """
+    metadata = {"doc": doc, "replaced_by": replaced_by}
     if factory is not None:
         return attrs.field(factory=factory, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)

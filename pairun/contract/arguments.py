@@ -15,13 +15,14 @@ from pairun.secrets.shapes import is_secret_key
 
 
 class Argument(NamedTuple):
-    """One argument of a module."""
+    """One argument of a module; ``replaced_by`` is the task keyword that does the same now."""
 
     name: str
     type: Any
     doc: str
     required: bool
     default: Any
+    replaced_by: str | None = None
 
 
 class ArgumentProblem(NamedTuple):
@@ -56,6 +57,7 @@ def _arguments(cls: type[Module]) -> Iterator[Argument]:
             field.metadata.get("doc", ""),
             default is attrs.NOTHING,
             None if default is attrs.NOTHING else default,
+            field.metadata.get("replaced_by"),
         )
 
 

@@ -226,6 +226,11 @@ class _Compiler:
                 )
             local[name] = self._value(node, draft, local)
         args = self._arguments(draft, local)
+        known = self._known(where, draft, local)
+        for name in [a.name for a in arguments(cls) if a.replaced_by and a.name in args]:
+            attempts = self._deprecated(draft, name, args.pop(name))
+            if "retries" not in where and attempts is not None:
+                known["retries"] = attempts - 1
         task = Task(
             id=draft.id,
             name=self._sentence(where.get("name"), draft, local),
@@ -236,11 +241,33 @@ class _Compiler:
             failure_policy=self._plain(where.get("failure_policy"), draft.failure_policy),
             run_on=self._plain(where.get("run_on"), "all"),
             where=str(draft.place),
-            **self._known(where, draft, local),
+            **known,
         )
         self._check_effect(draft, handler_of)
         handlers = self._handlers(draft, task)
         return attrs.evolve(task, on_exit=handlers) if handlers else task
+
+    def _deprecated(self, draft: TaskDraft, name: str, attempts: Any) -> int | None:
+        """Warn of an argument that counts attempts, which ``retries`` does now; the attempts."""
+        node = draft.args.get(name)
+        place = (node.key or node.place) if node else None
+        if isinstance(attempts, Late):
+            self._problems.error(
+                "PR305",
+                f"'{name}' must be known before the run, and depends on {attempts.because}",
+                place,
+            )
+            return None
+        if not isinstance(attempts, int) or attempts < 1:
+            self._problems.error("PR605", f"{draft.module}: '{name}' must be at least 1", place)
+            return None
+        self._problems.warning(
+            "PR214",
+            f"{draft.module}: '{name}' is deprecated",
+            place,
+            f"set the task's 'retries: {attempts - 1}' instead",
+        )
+        return attempts
 
     def _sentence(self, node: Node | None, draft: TaskDraft, local: Mapping[str, Any]) -> str:
         """A task's name; what is not known of it yet stays as it was written."""

@@ -19,7 +19,7 @@ import yaml
 from pairun.contract.loading import load_module
 from pairun.host.context import HostContext
 from pairun.host.worlds import ProbeContext, ReviewContext
-from pairun.module import Secret
+from pairun.module import FailureKind, Secret
 from pairun.plan import Task
 from pairun.report.verdict import judge
 
@@ -114,13 +114,7 @@ def server(servers: Callable[[], Server]) -> Server:
     return servers()
 
 
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits that are only for jitter take no time."""
-    monkeypatch.setattr("random.uniform", lambda low, _high: low)
-
-
-# --- what is told --------------------------------------------------------------------------------
+# --- the message ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -148,11 +142,11 @@ def test_the_body(
     args: dict[str, Any],
     body: dict[str, Any],
 ) -> None:
-    """Job, role, index, event, exit code and message come as JSON; a second run tells again."""
-    for _ in range(2):
-        outcome = harness.run("notify", {"url": server.url, **args}, env)
+    """Job, role, index, event, exit code and message come as JSON; another Pod has another id."""
+    for pod in ("one", "one", "two"):
+        outcome = harness.run("notify", {"url": server.url, **args}, {**env, "FC_POD_UID": pod})
         assert outcome.failure is None
-    first, second = server.posted
+    first, second, elsewhere = server.posted
     if env is ENV:
         assert (first.body["job"], first.body["role"], first.body["index"]) == (
             "anna~mnist",
@@ -164,7 +158,7 @@ def test_the_body(
         ["id", "event", "job", "role", "index", "exit_code", "message", "text"]
     )
     assert first.headers["content-type"] == "application/json"
-    assert first.body["id"] != second.body["id"]
+    assert first.body["id"] == second.body["id"] != elsewhere.body["id"]
 
 
 def test_headers_and_address_may_be_secret(harness: Harness, server: Server) -> None:
@@ -174,67 +168,59 @@ def test_headers_and_address_may_be_secret(harness: Harness, server: Server) -> 
     outcome = harness.run("notify", args, ENV)
     assert server.posted[0].headers["authorization"] == "Bearer abc"
     assert server.posted[0].path.endswith(HIDDEN)
-    assert outcome.result is not None
-    said = outcome.result.message + "".join(harness.log)
-    assert "the webhook at 127.0.0.1: it answered 403" in said
-    assert HIDDEN not in said
-    assert "abc" not in said
+    assert outcome.failure is not None
+    assert outcome.failure.message == "the webhook at 127.0.0.1: it answered 403"
+    shown = repr(outcome) + str(outcome.failure.hint) + "".join(harness.log)
+    assert HIDDEN not in shown
+    assert "abc" not in shown
 
 
-# --- who does not listen -------------------------------------------------------------------------
-
-
-def test_the_same_is_told_until_somebody_listens(harness: Harness, server: Server) -> None:
-    """500, then 429 with a time to wait, then good: one message, three tries, one id."""
-    server.answers = [(500, {}), (429, {"Retry-After": "1"}), (204, {})]
-    began = time.monotonic()
-    outcome = harness.run("notify", {"url": server.url}, ENV)
-    assert time.monotonic() - began >= 1
-    assert outcome.result is not None
-    assert outcome.result.message == "start: told the webhook at 127.0.0.1"
-    assert len(server.posted) == 3
-    assert len({p.body["id"] for p in server.posted}) == 1
-    assert len(harness.log) == 2
+# --- receivers that fail ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("answer", "tries", "kind", "says"),
+    ("answer", "kind", "message"),
     [
-        ((503, {}), 2, "transient", "it answered 503"),
-        ((401, {}), 1, "permanent", "it answered 401"),
-        ((404, {}), 1, "permanent", "it answered 404"),
-        ((429, {"Retry-After": "86400"}), 1, "transient", "it answered 429"),
-        ((307, {"Location": "/elsewhere"}), 1, "permanent", "it answered 307, which sends elsewhere"),
-        (None, 2, "timeout", "did not answer within 200ms"),
+        ((503, {}), "transient", "it answered 503"),
+        ((401, {}), "permanent", "it answered 401"),
+        ((404, {}), "permanent", "it answered 404"),
+        ((307, {"Location": "/elsewhere"}), "permanent", "it answered 307, a redirect"),
+        (None, "timeout", "did not answer within 200ms"),
     ],
-    ids=["503", "401", "404", "429 for a day", "redirection", "hanging"],
+    ids=["503", "401", "404", "redirect", "hanging"],
 )  # fmt: skip
-def test_nobody_listens(
+def test_a_message_that_cannot_be_sent(
     harness: Harness,
     server: Server,
     answer: tuple[int, dict[str, str]] | None,
-    tries: int,
-    kind: str,
-    says: str,
+    kind: FailureKind,
+    message: str,
 ) -> None:
-    """By default that fails nothing; with the policy, by its kind. Only what may heal is tried again."""
+    """One attempt is one request; its failure is harmless unless the policy says otherwise."""
     server.answers = [answer]
-    args = {"url": server.url, "tries": 2, "timeout": "200ms"}
+    args = {"url": server.url, "timeout": "200ms"}
     outcome = harness.run("notify", args, FAILED)
-    assert outcome.result is not None
-    assert outcome.result.message.startswith("failure: told nobody; the webhook at 127.0.0.1: ")
-    assert says in outcome.result.message
-    assert len(server.posted) == tries
-    strict = harness.run("notify", {**args, "policy": "fail"}, FAILED)
-    assert strict.failure is not None
-    assert strict.failure.kind == kind
-    assert HIDDEN not in outcome.result.message + str(strict.failure) + "".join(harness.log)
+    assert outcome.failure is not None
+    assert outcome.failure.kind == kind
+    assert message in outcome.failure.message
+    assert HIDDEN not in str(outcome.failure) + "".join(harness.log)
+    assert len(server.posted) == 1
+    assert kind in harness.make("notify", args).harmless
+    assert not harness.make("notify", {**args, "policy": "fail"}).harmless
+
+
+def test_a_server_that_asks_for_time_is_obeyed(harness: Harness, server: Server) -> None:
+    """``Retry-After`` reaches the executor, which retries."""
+    server.answers = [(429, {"Retry-After": "86400"})]
+    outcome = harness.run("notify", {"url": server.url}, FAILED)
+    assert outcome.failure is not None
+    assert outcome.failure.retry_after_s == 86400
 
 
 def test_a_redirection_gets_nothing(
     harness: Harness, server: Server, servers: Callable[[], Server]
 ) -> None:
-    """Another server learns neither the address nor what is told, nor that there was a token."""
+    """Another server learns neither the address nor the message, nor that there was a token."""
     other = servers()
     server.answers = [(308, {"Location": other.url})]
     args = {"url": server.url, "headers": {"Authorization": Secret("Bearer abc")}}
@@ -243,42 +229,42 @@ def test_a_redirection_gets_nothing(
     assert other.posted == []
 
 
-def test_nobody_is_there(harness: Harness, server: Server) -> None:
-    """A server that is gone fails nothing."""
+def test_a_server_that_is_gone(harness: Harness, server: Server) -> None:
+    """A refused connection may heal."""
     server.close()
-    outcome = harness.run("notify", {"url": server.url, "tries": 1}, ENV)
-    assert outcome.result is not None
-    assert "the connection to 127.0.0.1" in outcome.result.message
+    outcome = harness.run("notify", {"url": server.url}, ENV)
+    assert outcome.failure is not None
+    assert outcome.failure.kind == "transient"
+    assert "the connection to 127.0.0.1" in outcome.failure.message
 
 
 def test_the_handlers_time_bounds_it(harness: Harness, server: Server) -> None:
-    """With little time left it says what became of it before it would be stopped."""
+    """With little time left it fails with its own message before it would be stopped."""
     server.answers = [None]
-    began = time.monotonic()
-    outcome = harness.run("notify", {"url": server.url}, ENV, deadline=began + 1.0)
-    assert time.monotonic() - began < 1.0
-    assert outcome.result is not None
-    assert "did not answer" in outcome.result.message
+    end = time.monotonic() + 1.0
+    outcome = harness.run("notify", {"url": server.url}, ENV, deadline=end)
+    assert outcome.failure is not None
+    assert "did not answer" in outcome.failure.message
 
 
 # --- events, where there is no token --------------------------------------------------------------
 
 
 def test_no_token_is_no_event(harness: Harness, server: Server) -> None:
-    """Without a token there is nothing to do, and the webhook is told all the same."""
+    """Without a token there is no Event, and the webhook gets its message all the same."""
     env = {**ENV, "PAIRUN_API_CREDENTIALS": "{tmp}/none"}
     outcome = harness.run("notify", {"kubernetes": True}, env)
     assert outcome.skip is not None
     assert "no token is mounted" in outcome.skip.because
     both = harness.run("notify", {"kubernetes": True, "url": server.url}, env)
     assert both.result is not None
-    assert "told the webhook at 127.0.0.1; no token is mounted" in both.result.message
+    assert "sent to the webhook at 127.0.0.1; no token is mounted" in both.result.message
 
 
 def test_an_api_server_that_is_not_there_keeps_nobody_from_it(
     harness: Harness, server: Server
 ) -> None:
-    """The webhook is told though the API server cannot be, and the policy fails after that."""
+    """The webhook gets its message though the API server cannot be reached."""
     folder = harness.tmp / "credentials"
     folder.mkdir()
     (folder / "token").write_text("abc")
@@ -286,7 +272,7 @@ def test_an_api_server_that_is_not_there_keeps_nobody_from_it(
         **ENV, "PAIRUN_API_CREDENTIALS": str(folder), "FC_POD_NAME": "p", "FC_FRAMEWORK_NAMESPACE": "n",
         "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1",
     }  # fmt: skip
-    args = {"kubernetes": True, "url": server.url, "tries": 1, "policy": "fail"}
+    args = {"kubernetes": True, "url": server.url}
     outcome = harness.run("notify", args, env)
     assert outcome.failure is not None
     assert outcome.failure.message.startswith("the Pod's events: the connection to the API server")
@@ -297,8 +283,8 @@ def test_a_pod_that_does_not_know_itself(harness: Harness) -> None:
     """Without name and namespace there is no Event."""
     (harness.tmp / "token").write_text("abc")
     outcome = harness.run("notify", {"kubernetes": True}, {"PAIRUN_API_CREDENTIALS": "{tmp}"})
-    assert outcome.result is not None
-    assert "does not know its name" in outcome.result.message
+    assert outcome.failure is not None
+    assert "the name or the namespace of this Pod is unknown" in outcome.failure.message
 
 
 # --- the rest ------------------------------------------------------------------------------------
@@ -313,17 +299,17 @@ def test_a_pod_that_does_not_know_itself(harness: Harness) -> None:
         ({"url": "http://e.org:99999/"}, "a port that cannot be one"),
         ({"url": "http://e.org", "headers": {"Host": "x"}}, "may not hold 'Host'"),
         ({"url": "http://e.org", "headers": {"a\nb": "x"}}, "may not hold"),
-        ({"url": "http://e.org", "tries": 0}, "more than nothing"),
+        ({"url": "http://e.org", "timeout": "0s"}, "more than 0s"),
     ],
 )
 def test_wrong_arguments(harness: Harness, args: dict[str, Any], says: str) -> None:
-    """What cannot work is said before anything runs, and shows no secret."""
+    """What cannot work is reported before anything runs, and shows no secret."""
     (problem, *_) = harness.problems("notify", args)
     assert says in problem.message
     assert "s3cret" not in problem.message
 
 
-def test_a_review_tells_nobody(harness: Harness, server: Server) -> None:
+def test_a_review_sends_nothing(harness: Harness, server: Server) -> None:
     """A review and a dry run send nothing; the contexts they have could not."""
     args = {"url": server.url}
     task = Task(id="notify", name="N", module="notify", args=args)
@@ -344,31 +330,57 @@ def test_fetch_still_only_reads(harness: Harness, server: Server) -> None:
         context.fetch(server.url, method="POST")  # type: ignore[arg-type]
 
 
-def test_as_exit_handlers_of_a_job(tmp_path: Path, server: Server) -> None:
-    """A job's own handlers tell of its start and its failure, with the exit code of its command."""
-    tell = {"notify": {"url": server.url}}
+def run_job(tmp_path: Path, command: str, task: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """Run a job of one instance with a runtime task of its own."""
     job = {
         "protocolVersion": 2, "name": "tell", "type": "job",
         "prerequisites": [{"type": "dockerimage", "name": "i", "uri": "example.com/a/b:1"}],
         "taskRoles": {"main": {
-            "instances": 1, "dockerImage": "i", "commands": ["exit 7"],
+            "instances": 1, "dockerImage": "i", "commands": [command],
             "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0},
         }},
-        "extras": {"pairun": {"runtime": [{
-            "append": None, "id": "tell", "name": "It is told", **tell,
-            "on_exit": [{"id": "told", "name": "The end is told", "event": "always", **tell}],
-        }]}},
+        "extras": {"pairun": {"runtime": [
+            {"append": None, "id": "notify", "name": "The start is reported", **task}
+        ]}},
     }  # fmt: skip
     policy = {"job_may": {"insert": {"runtime": ["notify"]}, "patch": "*"}}
     (tmp_path / "root" / "playbooks").mkdir(parents=True)
     (tmp_path / "root" / "playbooks" / "policy.yaml").write_text(yaml.safe_dump(policy))
     (tmp_path / "job.yaml").write_text(json.dumps(job))
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "pairun", "run", "job.yaml", "--root", "root"],
         cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
+
+
+def test_as_exit_handlers_of_a_job(tmp_path: Path, server: Server) -> None:
+    """A job's own handlers report its start and its failure, with the exit code of its command."""
+    notify = {"notify": {"url": server.url}}
+    handler = {"id": "end", "name": "The end is reported", "event": "always", **notify}
+    done = run_job(tmp_path, "exit 7", {**notify, "on_exit": [handler]})
     assert done.returncode == 7, done.stdout + done.stderr
     start, end = (p.body for p in server.posted)
     assert (start["event"], start["role"], start["index"]) == ("start", "main", 0)
     assert (end["event"], end["exit_code"]) == ("failure", 7)
     assert "the command ended with 7" in end["message"]
+
+
+def test_retries_send_the_same_message(tmp_path: Path, server: Server) -> None:
+    """500, then 429, then good: three attempts of the executor, one message, one id."""
+    server.answers = [(500, {}), (429, {"Retry-After": "1"}), (204, {})]
+    task = {"notify": {"url": server.url}, "retries": 2, "delay": "1ms"}
+    done = run_job(tmp_path, "true", task)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(server.posted) == 3
+    assert len({p.body["id"] for p in server.posted}) == 1
+
+
+def test_a_message_that_is_never_sent_is_ignored(tmp_path: Path, server: Server) -> None:
+    """After the last attempt the task is ignored, and the command runs; ``tries`` counts attempts."""
+    server.answers = [(503, {})]
+    task = {"notify": {"url": server.url, "tries": 2}}
+    done = run_job(tmp_path, "echo it runs", task)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "it runs" in done.stdout
+    assert len(server.posted) == 2
+    assert "it answered 503" in done.stdout

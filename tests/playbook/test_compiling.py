@@ -287,3 +287,24 @@ def test_the_volumes_path_is_replaced_where_there_are_no_namespaces(desk: Desk) 
     )
     task = next(t for t in planned.plans["runtime"].tasks() if t.id == "one")
     assert task.args["argv"] == ["/tmp/p/x", "a 1 /tmp/p"]
+
+
+def test_an_argument_that_counted_attempts_sets_the_retries(desk: Desk) -> None:
+    """``tries: 3`` becomes ``retries: 2`` with a warning; written retries win; it must be known."""
+    task = "- {id: n, name: N, notify: {url: 'http://e.org', tries: %s}%s}\n"
+
+    def planned(tries: str, more: str = "") -> Any:
+        text = f"phase: runtime\ntasks:\n  {task % (tries, more)}{desk.command}"
+        return desk.review(
+            desk.job_text, desk.root({"playbooks/runtime.yaml": text}, name=f"{tries}{more}")
+        )
+
+    review = planned("3")
+    assert desk.task(review, "n").retries == 2
+    assert "tries" not in desk.task(review, "n").args
+    (warning,) = [p for p in review.problems if p.id == "PR214"]
+    assert warning.hint == "set the task's 'retries: 2' instead"
+    assert desk.task(planned("3", ", retries: 5"), "n").retries == 5
+    assert [p.id for p in planned("0").problems.errors] == ["PR605"]
+    late = planned("'{{ cluster.own.index }}'")
+    assert [p.id for p in late.problems.errors] == ["PR305"]
