@@ -35,7 +35,7 @@ from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.kube.ports import rendezvous_port
 from pairun.openpai.framework import make_framework
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 GOALS = {"release s": 2.0, "CPU ms": 50.0, "calls": 3.0, "kB": 100.0}
 WAYS = {

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from benchmarks.measure import ROOT, Row, python, smallest_ms
+from pairun.diagnose.circumstances import Facts
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
-from pairun.diagnose.facts import Facts
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import Diagnosis, diagnose

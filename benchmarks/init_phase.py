@@ -29,7 +29,7 @@ from pairun.errors import Source
 from pairun.handover.bundle import find_bundle
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 GOAL_MS = 300.0
 TIMES = 10

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.measure import ROOT, Row, smallest_ms
 from benchmarks.volume import prepare, program
-from pairun.runtime.exitspec import SCHEMA_VERSION
+from pairun.runtime.exitmatching import SCHEMA_VERSION
 
 START_MS = 40.0
 IDLE_MB = 15.0

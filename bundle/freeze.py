@@ -28,7 +28,7 @@ ROOTS = (
     "pairun.cli.barrier", "pairun.cli.rendezvous",
 )  # fmt: skip
 NOT_FOLLOWED = ("pairun.cli.dry_run", "pairun.playbook.content", "pairun.playbook.drafts",
-                "pairun.playbook.reading")  # fmt: skip
+                "pairun.playbook.document.reading")  # fmt: skip
 """What ROOTS import for commands that the bundle does not have: those that read YAML."""
 
 IN_C = ("_pairun", "_pairun_scan")
@@ -144,6 +144,7 @@ def pairun_sources(root: str, known: Mapping[str, Source]) -> dict[str, Source]:
             continue
         suffix = ".__init__" if path.endswith("__init__.py") else ""
         found[name] = source_of(name + suffix, path, root, 0)
+        todo.append(name.rpartition(".")[0])
         for imported in imports(path):
             top = imported.partition(".")[0]
             if top == "pairun":

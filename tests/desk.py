@@ -12,9 +12,9 @@ from pairun.job.jobfile import read_job
 from pairun.module import Phase
 from pairun.plan import Task
 from pairun.playbook.content import Content, Root, built_in_root
+from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.drafts import TaskDraft
 from pairun.playbook.effective import Layers
-from pairun.playbook.reading import Node, read_text
 
 JOB = """\
 protocolVersion: 2

@@ -9,9 +9,9 @@ import re
 import sys
 from typing import IO
 
-from pairun.diagnose.facts import Facts
+from pairun.diagnose.brief import told
+from pairun.diagnose.circumstances import Facts
 from pairun.diagnose.lines import Log
-from pairun.diagnose.summary import told
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import PairunError, Problem, Problems
 from pairun.playbook.content import open_content

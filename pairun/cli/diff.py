@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import attrs
 
-from pairun.cli.diff_sides import BUILT_IN, JobSide, loaded, side_of, stacked
 from pairun.errors import PairunError, Problem
-from pairun.report.diff import ProblemDiff, RoleDiff, diff_problems, diff_role
 from pairun.report.diff_text import DiffText, document
 from pairun.report.problems import print_problems
-from pairun.report.review import problem_data
+from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
+from pairun.review.diff.sides import BUILT_IN, JobSide, loaded, side_of, stacked
+from pairun.review.taskreview import problem_data
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1

@@ -13,11 +13,11 @@ import attrs
 
 import pairun
 from pairun.base.paths import DEFAULT_PAI_DIR
-from pairun.cli.settings import NO_SETTINGS, Settings, read_settings
 from pairun.contract.arguments import arguments
 from pairun.errors import PairunError, Place, Problem, Problems, Source, did_you_mean, nearest
 from pairun.host.worlds import ProbeContext, ReviewContext
-from pairun.job.gracewarnings import grace_warnings
+from pairun.job.checks.gracetime import grace_warnings
+from pairun.job.checks.surprises import job_warnings
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
 from pairun.job.planning import (
@@ -28,21 +28,28 @@ from pairun.job.planning import (
     secrets_of,
 )
 from pairun.job.templates import user_command
-from pairun.job.warnings import job_warnings
 from pairun.module import Phase
 from pairun.openpai.platform import platform_environment
 from pairun.plan import USER_COMMAND
 from pairun.playbook.compiling import history, place_of
 from pairun.playbook.content import Content, open_content
+from pairun.playbook.document.reading import Node, decode, load_bytes
 from pairun.playbook.drafts import TaskDraft
 from pairun.playbook.effective import Layers
+from pairun.playbook.expressions.views import Partial, Unknown
 from pairun.playbook.keywords import keywords_of
-from pairun.playbook.reading import Node, decode, load_bytes
 from pairun.playbook.specs import PHASES
-from pairun.playbook.views import Partial, Unknown
 from pairun.report.problems import print_problems
-from pairun.report.review import SCHEMA, Reviewed, as_data, problem_data, review_phase, shown_data
 from pairun.report.review_text import ReviewText, summary
+from pairun.review.settings import NO_SETTINGS, Settings, read_settings
+from pairun.review.taskreview import (
+    SCHEMA,
+    Reviewed,
+    as_data,
+    problem_data,
+    review_phase,
+    shown_data,
+)
 from pairun.secrets.shapes import logins, with_secrets
 from pairun.secrets.vault import Vault
 
@@ -173,7 +180,7 @@ def review_pod(path: str | None, layers: Layers, user: str, settings: Settings) 
     Raises:
         PairunError: the file cannot be read.
     """
-    from pairun.init.plainpod import no_commands, read_plain_job, without_server_warnings
+    from pairun.openpai.plainpod import no_commands, read_plain_job, without_server_warnings
 
     source = no_commands() if path is None else decode(load_bytes(path), path, "job")
     job, problems = read_plain_job(source, user=user)
@@ -271,9 +278,9 @@ def _plan(layers: Layers, job: Job, role: Role, settings: Settings, problems: Pr
     init_env: dict[str, str] = {}
     engine = None
     if settings.plain:
-        from pairun.init.podinput import engine_layer
+        from pairun.openpai.startlayers import start_layer
 
-        engine = engine_layer("plain_pod.yaml", "a plain Pod")
+        engine = start_layer("plain_pod.yaml", "a plain Pod")
     else:
         init_env, _ = platform_environment(job, role, 0, pod_uid="")
         init_env = {k: v for k, v in init_env.items() if k not in _PER_INSTANCE and v}

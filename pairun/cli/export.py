@@ -13,8 +13,8 @@ from pairun.diagnose.table import WEIGHTS
 from pairun.diagnose.weighing import ADVISED, CERTAIN
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.goregex import from_go
-from pairun.init.readyrules import made_rules
 from pairun.playbook.content import open_content
+from pairun.playbook.readyrules import made_rules
 from pairun.playbook.rules import Rules, read_rules
 from pairun.report.problems import print_problems
 

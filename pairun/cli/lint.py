@@ -15,22 +15,22 @@ from pairun.errors import PairunError, Place, Problem, Problems
 from pairun.formats.stored import framework_in, load_input
 from pairun.job.jobfile import read_input
 from pairun.module import Phase
-from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import open_content
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.drafts import Draft
 from pairun.playbook.effective import Layers
-from pairun.playbook.expressions import check_expressions
+from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.names import root_around
 from pairun.playbook.patches import Patcher
 from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
 from pairun.playbook.policy_names import unknown_names
-from pairun.playbook.reading import Node, decode, load_bytes, read_text
+from pairun.playbook.rootfiles import root_around
 from pairun.playbook.rules import check_rules
 from pairun.playbook.specs import PHASES, check_spec
-from pairun.playbook.tasks import check_task, check_tasks
+from pairun.playbook.taskchecks import check_task, check_tasks
 from pairun.report.problems import print_problems
-from pairun.report.review import problem_data
+from pairun.review.taskreview import problem_data
 from pairun.secrets.vault import Vault
 
 
@@ -239,7 +239,7 @@ def module_problems(path: str) -> Problems:
 def _lint_pod(path: str, node: Node, layers: Layers) -> tuple[Problems, Vault]:
     """Lint a setting of a plain Pod: as a review of both does."""
     from pairun.cli.dry_run import review_pod
-    from pairun.cli.settings import NO_SETTINGS, read_settings
+    from pairun.review.settings import NO_SETTINGS, read_settings
 
     problems = Problems()
     if path == "-":

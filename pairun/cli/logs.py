@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from pairun.cli.cluster import access_of, add_access, say
+from pairun.cli.access import access_of, add_access, say
 from pairun.engines.kubernetes.client import connect
-from pairun.engines.kubernetes.instances import Instance
-from pairun.engines.kubernetes.podlogs import Wanted, follow_logs, print_logs
+from pairun.engines.kubernetes.clusterlogs import Wanted, follow_logs, print_logs
+from pairun.engines.kubernetes.podstates import Instance
 from pairun.errors import PairunError, Problem
 
 

@@ -13,9 +13,9 @@ import attrs
 
 import pairun
 from pairun.cli.dry_run import review_job
-from pairun.engines.kubernetes.names import default_name
-from pairun.engines.kubernetes.objects import is_image, make_objects
-from pairun.engines.kubernetes.options import (
+from pairun.engines.manifest.objectnames import default_name
+from pairun.engines.manifest.objects import is_image, make_objects
+from pairun.engines.manifest.options import (
     ENGINES,
     GPU_RESOURCE,
     SERVICE_ACCOUNT,
@@ -24,7 +24,7 @@ from pairun.engines.kubernetes.options import (
     Options,
     Version,
 )
-from pairun.engines.kubernetes.versions import lowest
+from pairun.engines.manifest.versions import lowest
 from pairun.errors import PairunError, Problems
 from pairun.job.model import Job
 from pairun.job.writing import as_yaml

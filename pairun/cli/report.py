@@ -8,14 +8,14 @@ import json
 import sys
 from collections.abc import Sequence
 
-from pairun.cli.journals import Found, find
 from pairun.errors import PairunError, Problem
-from pairun.report.blame_text import print_blame
-from pairun.report.history import phases_of
-from pairun.report.instances import InstancePast
-from pairun.report.journal_data import report_data
-from pairun.report.journal_reading import describe, notes, read_entries
-from pairun.report.journal_text import JournalText
+from pairun.report.journal.blame_text import print_blame
+from pairun.report.journal.data import report_data
+from pairun.report.journal.finding import Found, find
+from pairun.report.journal.history import phases_of
+from pairun.report.journal.pastinstances import InstancePast
+from pairun.report.journal.reading import describe, notes, read_entries
+from pairun.report.journal.text import JournalText
 from pairun.report.problems import print_problems
 
 

@@ -11,9 +11,10 @@ import sys
 
 import attrs
 
+from pairun.base.runfolders import RUNS
 from pairun.cli.streams import give_up_stdout, unwritable
-from pairun.engines.instance import PhaseRun
-from pairun.engines.local import (
+from pairun.engines.local.instance import PhaseRun
+from pairun.engines.local.jobrun import (
     LAYER,
     LocalRun,
     Options,
@@ -28,11 +29,11 @@ from pairun.job.planning import plan_role, secrets_of
 from pairun.module import parse_duration
 from pairun.openpai.platform import platform_environment
 from pairun.playbook.content import open_content
+from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
-from pairun.playbook.reading import read_file
-from pairun.playbook.views import Unknown
+from pairun.playbook.expressions.views import Unknown
 from pairun.report.problems import print_problems
-from pairun.report.run import InstanceReport, PhaseReport, RunReport, render_run
+from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
 from pairun.secrets.vault import Vault
 
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the job; returns the exit code of the first instance that failed, or 0."""
     job = _job(args)
     options = Options(
-        workdir=args.workdir or os.path.join("pairun-run", job.name),
+        workdir=args.workdir or os.path.join(RUNS, job.name),
         namespaces=not args.no_namespace,
         grace_s=_grace(args.grace),
         roots=args.root,

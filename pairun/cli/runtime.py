@@ -26,8 +26,8 @@ def _review(root: str) -> int:
     from pairun.cli.tasks import read_plan
     from pairun.contract.loading import plan_loader
     from pairun.host.worlds import ProbeContext
-    from pairun.report.review import review_plan
     from pairun.report.review_text import ReviewText, summary
+    from pairun.review.taskreview import review_plan
 
     plan, vault = read_plan(root)
     context = ProbeContext(env=dict(os.environ), pai_dir=root)

@@ -7,9 +7,9 @@ import json
 
 import attrs
 
-from pairun.cli.cluster import access_of, add_access
+from pairun.cli.access import access_of, add_access
 from pairun.engines.kubernetes.client import connect
-from pairun.engines.kubernetes.instances import Instance
+from pairun.engines.kubernetes.podstates import Instance
 from pairun.engines.kubernetes.watching import JobState, read_job
 
 SCHEMA = 1

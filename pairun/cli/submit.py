@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Iterator
 
-from pairun.cli.cluster import access_of, add_access, say
+from pairun.cli.access import access_of, add_access, say
 from pairun.cli.manifest import add_object_arguments, make
 from pairun.engines.kubernetes.client import Cluster, connect
-from pairun.engines.kubernetes.instances import ENDED
+from pairun.engines.kubernetes.podstates import ENDED
 from pairun.engines.kubernetes.submitting import submit
 from pairun.engines.kubernetes.watching import POD, JobState, changes, follow, named
 from pairun.errors import PairunError, Problem

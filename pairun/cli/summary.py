@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairun.base.paths import pai_dir
-from pairun.diagnose.summary import is_consequence
+from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.weighing import Diagnosis
 from pairun.runtime.exitsummary import Question, work_out
 

@@ -109,7 +109,7 @@ class _State:
 
 def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
     """Resolve a late value; Jinja is imported only when there is one."""
-    from pairun.playbook.template import resolve
+    from pairun.playbook.expressions.template import resolve
 
     return resolve(late, {"results": results, "env": env})
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pairun.diagnose import tracebacks
+from pairun.diagnose.circumstances import Facts, clues
 from pairun.diagnose.classes import CLASSES, EXIT_CODES, NONE, UNKNOWN
-from pairun.diagnose.facts import Facts, clues
 from pairun.diagnose.lines import HEADER, Line, Log, parse
 from pairun.diagnose.table import Found, Rule, Table, make_rule
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.scalars import js_text
 
 SPACES = (
     "\t\n\v\f\r \u00a0\u1680"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.errors import PairunError, Place, Problem, Source
-from pairun.playbook.reading import MAX_BYTES, load_bytes, read_text
+from pairun.playbook.document.reading import MAX_BYTES, load_bytes, read_text
 
 API_VERSION = "frameworkcontroller.microsoft.com/v1"
 MAX_FRAMEWORK_BYTES = 64 * 1024 * 1024

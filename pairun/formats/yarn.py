@@ -16,9 +16,9 @@ from typing import Any
 from pairun.errors import Place, Problems
 from pairun.formats.protocol import IDENTIFIER_PATTERN
 from pairun.formats.yarn_checks import check, number, warn_of_file_system, warn_of_losses
-from pairun.playbook.nodes import elements, entries, text, whole
-from pairun.playbook.reading import Node
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.nodes import elements, entries, text, whole
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
 
 NOT_CARRIED = ("PR732", "PR733")
 """The ids of warnings about what the converted job does not do as the old one did."""

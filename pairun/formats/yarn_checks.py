@@ -7,9 +7,9 @@ import re
 from pairun.errors import Problems
 from pairun.formats.protocol import IDENTIFIER_PATTERN, NAME_PATTERN
 from pairun.formats.yarn_schema import SCHEMA
-from pairun.playbook.checking import Ids, violations
-from pairun.playbook.nodes import elements, text
-from pairun.playbook.reading import Node
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.nodes import elements, text
+from pairun.playbook.document.reading import Node
 
 _FILE_SYSTEM = re.compile(r"\$(?:PAI_DEFAULT_FS_URI\b|\{PAI_DEFAULT_FS_URI\})")
 

@@ -23,7 +23,7 @@ from pairun.host import files as hostfiles
 from pairun.host.context import HostContext
 from pairun.module import Failure, Secret
 from pairun.plan import USER_COMMAND, Plan, SecretStore, Task, dump_plan
-from pairun.playbook.reading import decode, load_bytes
+from pairun.playbook.document.reading import decode, load_bytes
 
 KEPT = frozenset(
     {

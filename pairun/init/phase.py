@@ -15,13 +15,11 @@ from pairun.executor.phase import PhaseEvents, with_grace
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.handover.volume import Volume
 from pairun.init.meeting import Meeting
-from pairun.init.podconfig import EXIT_SPEC, with_config_dir
 from pairun.init.podinput import (
     PodInput,
     has_cluster,
     read_cluster,
     read_pod_input,
-    with_layer,
 )
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
@@ -32,15 +30,17 @@ from pairun.job.planning import (
 from pairun.kube.cluster import Cluster
 from pairun.module import Failure, Secret
 from pairun.openpai.environment import cluster_facts
+from pairun.openpai.podconfig import EXIT_SPEC, with_config_dir
+from pairun.openpai.startlayers import merged
 from pairun.plan import Late, Plan
 from pairun.playbook.content import open_content
+from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
-from pairun.playbook.reading import read_file
-from pairun.playbook.template import resolve
-from pairun.playbook.views import Unknown
+from pairun.playbook.expressions.template import resolve
+from pairun.playbook.expressions.views import Unknown
 from pairun.report.console import Console
 from pairun.report.problems import print_problems
-from pairun.runtime.exitspec import EXIT_SPEC_FILE
+from pairun.runtime.exitmatching import EXIT_SPEC_FILE
 from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class InitPhase:
             env={"init": self.env, "runtime": RUNTIME_ENV},
             cluster=cluster_facts(self._cluster) if self._cluster else CLUSTER_UNKNOWN,
             init_plugins=self._pod.init_plugins,
-            engine=with_layer(read_file(layer, "engine") if layer else None, self._pod.engine),
+            engine=merged(read_file(layer, "engine") if layer else None, self._pod.engine),
             user_extension=self._pod.user_extension,
             command=self._pod.command,
             rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
@@ -158,7 +158,7 @@ class InitPhase:
 
     def _add_rules(self, volume: Volume) -> None:
         """Leave the rules that say why a command died."""
-        from pairun.init.readyrules import ready_rules
+        from pairun.playbook.readyrules import ready_rules
 
         problems = Problems()
         volume.add(DIAGNOSIS_FILE, ready_rules(self.layers.content, self.env, problems))

@@ -11,20 +11,21 @@ import attrs
 
 from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.formats.stored import framework_in, load_input
-from pairun.init.initconfig import read_init_config
-from pairun.init.plainpod import (
+from pairun.job.model import Job, Role, fc_name
+from pairun.kube.cluster import Cluster, cluster_from_framework
+from pairun.openpai.exitspec import ExitSpec, read_exit_spec
+from pairun.openpai.framework import job_from_framework
+from pairun.openpai.initconfig import read_init_config
+from pairun.openpai.plainpod import (
     plain_cluster,
     pod_name,
     read_plain_job,
     without_server_warnings,
 )
-from pairun.init.podconfig import PodConfig, read_secrets
-from pairun.job.model import Job, Role, fc_name
-from pairun.kube.cluster import Cluster, cluster_from_framework
-from pairun.openpai.exitspec import ExitSpec, read_exit_spec
-from pairun.openpai.framework import job_from_framework
+from pairun.openpai.podconfig import PodConfig, read_secrets
+from pairun.openpai.startlayers import start_layer
+from pairun.playbook.document.reading import Node, read_file
 from pairun.playbook.initplugins import InitPlugins
-from pairun.playbook.reading import Node, decode, load_bytes, read_file, read_text
 
 
 @attrs.frozen(kw_only=True)
@@ -111,7 +112,7 @@ def _plain(pai_dir: str, env: Mapping[str, str], config: PodConfig, runtime: Sou
         job=job,
         role=job.roles[0],
         cluster=plain_cluster(job, env),
-        engine=engine_layer("plain_pod.yaml", "a plain Pod"),
+        engine=start_layer("plain_pod.yaml", "a plain Pod"),
         problems=problems,
     )
 
@@ -134,7 +135,7 @@ def _of_framework(
         index=_own_index(env["FC_TASK_INDEX"], placed=placed),
         command=env.get("USER_CMD"),
         cluster=_cluster_in(framework, env, job) if placed else None,
-        engine=engine_layer("saved_framework.yaml", saved) if placed else None,
+        engine=start_layer("saved_framework.yaml", saved) if placed else None,
         problems=problems,
     )
 
@@ -164,7 +165,7 @@ def _require(env: Mapping[str, str], problems: Problems, *, placed: bool) -> Non
 
 def _from_cluster(env: Mapping[str, str]) -> dict[str, Any]:
     # http.client and ssl are heavy, and where a file has the job nobody is asked.
-    from pairun.init.framework import read_head
+    from pairun.init.fromcluster import read_head
 
     namespace, name = (env[variable] for variable in _OBJECT)
     return read_head(namespace, name, env)
@@ -264,29 +265,3 @@ def _own_index(text: str, *, placed: bool = False) -> int:
 
 def _said(variable: str, placed: bool) -> str:
     return _OPTIONS[variable] if placed else variable
-
-
-# --- what a way to start changes -----------------------------------------------------------------
-
-
-def engine_layer(file: str, name: str) -> Node:
-    """What a way to start changes in the playbooks.
-
-    Args:
-        file: the description, beside this module.
-        name: what a review calls it.
-    """
-    data = load_bytes(os.path.join(os.path.dirname(__file__), file))
-    return read_text(decode(data, name, "engine"))
-
-
-def with_layer(low: Node | None, high: Node | None) -> Node | None:
-    """Two layers of the engine as one; the operations of the higher one come last."""
-    if low is None or high is None or not isinstance(low.value, dict):
-        return high if low is None else low
-    both = dict(low.value)
-    for phase, operations in high.items():
-        below = both.get(phase)
-        added = [*(below.elements() if below else ()), *operations.elements()]
-        both[phase] = Node(added, operations.place, operations.key)
-    return Node(both, low.place, low.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pairun.errors import Problems, did_you_mean
-from pairun.playbook.reading import Node
+from pairun.playbook.document.reading import Node
 
 EVENTS = ("taskStarts", "taskSucceeds", "taskFails", "containerStart", "containerExit")
 """The events of the job protocol, and those that its extension proposal added."""

@@ -6,9 +6,9 @@ from pairun.errors import Place, Problems, did_you_mean
 from pairun.job.callbacks import check_callbacks
 from pairun.job.model import RUNTIME_PLUGIN, PluginEntry, Prerequisite
 from pairun.plan import FailurePolicy
-from pairun.playbook.nodes import elements, text
-from pairun.playbook.reading import Node
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.nodes import elements, text
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
 
 _PLUGIN_KEYS = ("plugin", "parameters", "taskroles", "failurePolicy", "hook")
 _HOOKS = ("preTaskStarts", "postTaskSucceeds")

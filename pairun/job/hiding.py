@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from pairun.errors import Problems, did_you_mean, nearest
 from pairun.formats.protocol import SCHEMA
-from pairun.playbook.nodes import elements
-from pairun.playbook.reading import Node
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.nodes import elements
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
 
 _LOGIN = ("username", "password", "registryuri")

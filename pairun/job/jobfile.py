@@ -10,23 +10,23 @@ import attrs
 from pairun.errors import PairunError, Problems
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
 from pairun.formats.yarn import convert, is_mixture, is_yarn
-from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
-from pairun.job.expressions import check_layer_tags
-from pairun.job.extras import check_extras
-from pairun.job.hiding import check_logins, hide_secrets
-from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name
-from pairun.job.references import (
+from pairun.job.checks.extras import check_extras
+from pairun.job.checks.references import (
     REFERENCES,
     check_deployments,
     check_references,
     check_role_names,
 )
+from pairun.job.checks.schema import check_schema
+from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
+from pairun.job.hiding import check_logins, hide_secrets
+from pairun.job.layerscope import check_layer_tags
+from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name
 from pairun.job.templates import check_tags
-from pairun.job.validation import check_schema
 from pairun.job.writing import as_yaml
-from pairun.playbook.nodes import elements, entries, text, whole
-from pairun.playbook.reading import Node, decode, node_of, read_text
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.nodes import elements, entries, text, whole
+from pairun.playbook.document.reading import Node, decode, node_of, read_text
+from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
 
 """What OpenPAI's REST server stores in place of a job's secrets."""

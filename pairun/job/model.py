@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import attrs
 
 from pairun.plan import FailurePolicy
-from pairun.playbook.reading import Node
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
 
 RUNTIME_PLUGIN = "com.microsoft.pai.runtimeplugin"
 """The key of a job's plugins in ``extras``, and what a prerequisite's plugin begins with."""

@@ -11,7 +11,7 @@ from pairun.errors import Place, Problems, did_you_mean
 from pairun.job.model import Job, Role
 from pairun.job.templates import TAG, as_text, chosen_prerequisites, follow, tag_key, tag_path
 from pairun.module import Secret, reveal
-from pairun.playbook.reading import Node
+from pairun.playbook.document.reading import Node
 
 
 @attrs.frozen(kw_only=True)

@@ -8,19 +8,19 @@ from typing import Any
 import attrs
 
 from pairun.errors import Problems
-from pairun.job.context import job_context
-from pairun.job.expressions import expression_parameters, expression_secrets
+from pairun.job.jobview import job_context
+from pairun.job.layerscope import expression_parameters, expression_secrets
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
 from pairun.module import Phase, Secret
 from pairun.plan import Plan
 from pairun.playbook.compiling import Facts, compile_phase
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
 from pairun.playbook.effective import Effective, Layers
+from pairun.playbook.expressions.views import Unknown
 from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.reading import Node
-from pairun.playbook.scalars import js_text
-from pairun.playbook.views import Unknown
 from pairun.secrets.vault import Vault
 
 _FACTS = frozenset({"environment", "summary", "own", "roles"})

@@ -8,8 +8,8 @@ from pairun.errors import Problem, Problems
 from pairun.job.model import Job, Prerequisite, Role
 from pairun.job.parameters import Scope, render_parameters, role_scope
 from pairun.plan import FailurePolicy
+from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.reading import Node, node_of
 
 # What is not a parameter of the plugin that handles a prerequisite.
 _LIFTED = frozenset({"type", "plugin", "failurePolicy"})

@@ -16,9 +16,9 @@ from pairun.errors import Place, Problems
 from pairun.formats import mustache
 from pairun.job.model import Job, Prerequisite, Role
 from pairun.module import Secret
-from pairun.playbook.nodes import elements, entries
-from pairun.playbook.reading import Node
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.nodes import elements, entries
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
 
 TAG = re.compile("<%([^<>%]*)%>")
 """Whatever may be one of our tags; `tag_key` says whether it is."""

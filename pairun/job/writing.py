@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from pairun.playbook.scalars import resolve_core, resolve_js
+from pairun.playbook.document.scalars import resolve_core, resolve_js
 
 
 def as_yaml(document: Any, comments: Iterable[str] = ()) -> str:

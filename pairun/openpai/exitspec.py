@@ -16,9 +16,9 @@ import attrs
 from pairun.diagnose.words import words_needed
 from pairun.errors import Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
-from pairun.playbook.checking import Ids, violations
-from pairun.playbook.reading import Node, read_text
-from pairun.runtime.exitspec import SCHEMA_VERSION
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node, read_text
+from pairun.runtime.exitmatching import SCHEMA_VERSION
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

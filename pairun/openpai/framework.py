@@ -11,8 +11,8 @@ from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import read_job
 from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE
-from pairun.openpai.pod import PodMaker
-from pairun.playbook.reading import Node, read_text
+from pairun.openpai.podtemplate import PodMaker
+from pairun.playbook.document.reading import Node, read_text
 
 __all__ = [
     "API_VERSION",

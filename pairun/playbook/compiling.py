@@ -25,15 +25,15 @@ from pairun.plan import (
     Step,
     Task,
 )
-from pairun.playbook.checking import Ids, shown, violations
 from pairun.playbook.content import Content
+from pairun.playbook.document.checking import Ids, shown, violations
+from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task
 from pairun.playbook.effective import RESERVED, Effective
+from pairun.playbook.expressions.template import Scope, condition, is_template, render
+from pairun.playbook.expressions.views import Unknown
 from pairun.playbook.keywords import KEYWORDS, keywords_of
 from pairun.playbook.policy import Policy
-from pairun.playbook.reading import Node
-from pairun.playbook.template import Scope, condition, is_template, render
-from pairun.playbook.views import Unknown
 from pairun.secrets.forms import MASK
 from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault

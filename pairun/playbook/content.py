@@ -17,12 +17,12 @@ import attrs
 from pairun.contract.loading import ModuleFile, built_in_folder, load_module
 from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Module
+from pairun.playbook.document.texts import decode, load_bytes
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.names import FOLDERS, PLAYBOOK_FILES, unread
-from pairun.playbook.texts import decode, load_bytes
+from pairun.playbook.rootfiles import FOLDERS, PLAYBOOK_FILES, unread
 
 if TYPE_CHECKING:
-    from pairun.playbook.reading import Node
+    from pairun.playbook.document.reading import Node
 
 
 @attrs.frozen(kw_only=True)
@@ -150,7 +150,7 @@ class Content:
         """A YAML file of a root, read once."""
         if path not in self._documents:
             # `pairun --version` asks for digests only, and needs no YAML for them.
-            from pairun.playbook.reading import read_text
+            from pairun.playbook.document.reading import read_text
 
             # People know the built-in files by their place in the project, not on this disk.
             shown = os.path.relpath(path, root.path) if root.layer == "built-in" else path

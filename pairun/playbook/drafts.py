@@ -10,8 +10,8 @@ import attrs
 from pairun.errors import Place, Problems
 from pairun.module import Phase
 from pairun.plan import USER_COMMAND
+from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
-from pairun.playbook.reading import Node
 
 
 @attrs.define(kw_only=True, eq=False)

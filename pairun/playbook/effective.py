@@ -9,16 +9,16 @@ import attrs
 
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase
-from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import Content
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
-from pairun.playbook.names import unread
 from pairun.playbook.patches import Patcher
 from pairun.playbook.policy import Policy, read_policy
-from pairun.playbook.reading import Node
+from pairun.playbook.rootfiles import unread
 from pairun.playbook.specs import PHASES, add_plugins, check_spec
 
 _IDS = Ids("PR201", "PR204", "PR205")

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from pairun.errors import Place, Problems, did_you_mean
+from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task
-from pairun.playbook.reading import Node
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,7 @@ import attrs
 
 from pairun.errors import Place
 from pairun.plan import FailurePolicy
-from pairun.playbook.reading import Node
+from pairun.playbook.document.reading import Node
 
 
 @attrs.frozen(kw_only=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.plan import USER_COMMAND
+from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task, merged
 from pairun.playbook.keywords import OPERATIONS, keywords_of
 from pairun.playbook.policy import Policy
-from pairun.playbook.reading import Node
 
 
 class Patcher:

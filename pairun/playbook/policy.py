@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pairun.errors import Place, Problems
-from pairun.playbook.checking import Ids, violations
-from pairun.playbook.reading import Node
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node
 
 _NAMES: dict[str, Any] = {"anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]}
 SCHEMA: dict[str, Any] = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pairun.contract.arguments import arguments
 from pairun.errors import PairunError, Problem, did_you_mean, nearest
 from pairun.playbook.content import Content
+from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
-from pairun.playbook.reading import Node
 from pairun.playbook.specs import PHASES
 
 _FIXED = ("id", "event")

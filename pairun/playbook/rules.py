@@ -22,9 +22,9 @@ from pairun.diagnose.table import DIGITS, FLAGS, SCHEMA_VERSION, START, WEIGHTS,
 from pairun.diagnose.weighing import is_near
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems
-from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import Content, Root
-from pairun.playbook.reading import Node
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node
 
 FOLDER = "diagnosis"
 MIN_SAMPLES = 2

@@ -8,13 +8,13 @@ from typing import Any
 
 from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.module import Phase
-from pairun.playbook.checking import Ids, violations
 from pairun.playbook.content import Content
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
 from pairun.playbook.policy import Policy
-from pairun.playbook.reading import Node
 
 PHASES: tuple[Phase, ...] = ("init", "runtime")
 
@@ -107,7 +107,10 @@ def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
     when = task.node.get("when")
     if when is None or not isinstance(when.value, str):
         return False
-    from pairun.playbook.template import Scope, condition  # Jinja: only a plugin in use needs it
+    from pairun.playbook.expressions.template import (  # Jinja: only a plugin in use needs it
+        Scope,
+        condition,
+    )
 
     known = Scope({"parameters": scope["parameters"], "plugin": scope["plugin"]})
     try:

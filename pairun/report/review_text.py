@@ -9,8 +9,8 @@ from typing import IO, Any
 
 from pairun.module import format_duration
 from pairun.plan import EVENTS, Late, Task
-from pairun.report.review import Override, Reviewed, shown_data
 from pairun.report.terminal import Style, fit, visible
+from pairun.review.taskreview import Override, Reviewed, shown_data
 from pairun.secrets.vault import Vault
 
 _MARKS = {

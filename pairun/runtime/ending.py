@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pairun.base.forwarding import NOTHING
 from pairun.base.grace import Grace
 from pairun.base.paths import DIAGNOSIS_FILE, log_dir, runtime_file
-from pairun.runtime.exitspec import EXIT_SPEC_FILE, NO_MATCH
+from pairun.runtime.exitmatching import EXIT_SPEC_FILE, NO_MATCH
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.own import Letter, own_command
 from pairun.runtime.supervisor import Supervisor

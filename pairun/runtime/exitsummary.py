@@ -15,12 +15,12 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pairun.diagnose.facts import Facts
-from pairun.diagnose.summary import exit_code_of, read_table
-from pairun.diagnose.summary import told as tell
-from pairun.diagnose.summary import why as diagnosed
+from pairun.diagnose.brief import exit_code_of, read_table
+from pairun.diagnose.brief import told as tell
+from pairun.diagnose.brief import why as diagnosed
+from pairun.diagnose.circumstances import Facts
 from pairun.diagnose.weighing import Diagnosis
-from pairun.runtime.exitspec import SCHEMA_VERSION, Evidence, Match, match, text_of
+from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
 from pairun.runtime.termination import (
     DEFAULT_BUDGET,
     PLATFORM_LINES,
@@ -143,7 +143,7 @@ class Question(NamedTuple):
         log_folder: where the logs of this container are.
         budget: the largest termination message in bytes.
         diagnosis_file: what init left of the rules that say why it died; it may be missing.
-        facts: what is known beside the logs, as `pairun.diagnose.facts.Facts` has it.
+        facts: what is known beside the logs, as `pairun.diagnose.circumstances.Facts` has it.
     """
 
     user_code: int

@@ -19,7 +19,7 @@ from pairun.handover.reader import Inputs, read_inputs
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import Logs
 from pairun.runtime.own import Letter, State, own_command
-from pairun.runtime.peers import serve_peers
+from pairun.runtime.peerserver import serve_peers
 from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
 from pairun.runtime.supervisor import Supervisor, block_signals
 from pairun.secrets.vault import Vault

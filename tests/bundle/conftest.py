@@ -20,7 +20,7 @@ import pytest
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -15,9 +15,9 @@ from pairun.cli.dry_run import review_loaded
 from pairun.errors import PairunError, Source, render
 from pairun.job.jobfile import read_job
 from pairun.playbook.content import Content, Root, built_in_root
+from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.effective import Layers
-from pairun.playbook.reading import Node, node_of, read_text
-from pairun.report.review import as_data, problem_data
+from pairun.review.taskreview import as_data, problem_data
 from tests.effort import cases
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import pairun.cli.diff_sides as command
+import pairun.review.diff.sides as command
 from pairun.playbook.content import Content
 from pairun.playbook.effective import Layers
 

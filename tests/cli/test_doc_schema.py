@@ -12,8 +12,8 @@ from pairun.cli.completion import described
 from pairun.contract.arguments import arguments
 from pairun.errors import CATALOGUE
 from pairun.playbook.content import Content, built_in_root
+from pairun.playbook.document.reading import read_file
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.reading import read_file
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell

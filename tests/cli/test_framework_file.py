@@ -15,7 +15,7 @@ from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.kube.cluster import cluster_from_framework
 from pairun.openpai.framework import make_framework, with_statuses
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.plan import load_plan
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 ROOT = pathlib.Path(__file__).parents[2]
 UID = "11111111-2222-3333-4444-555555555555"

@@ -17,7 +17,7 @@ import yaml
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError
-from pairun.report.blame import blame
-from pairun.report.history import phases_of
-from pairun.report.journal_reading import LONGEST_LINE, read_entries
+from pairun.report.journal.blame import blame
+from pairun.report.journal.history import phases_of
+from pairun.report.journal.reading import LONGEST_LINE, read_entries
 from tests.effort import cases
 
 Record = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMANDS = json.dumps({"commands": ["echo hi"]})

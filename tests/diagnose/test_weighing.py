@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pairun.diagnose.brief import exit_code_of, read_table, told, why
+from pairun.diagnose.circumstances import Facts
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
-from pairun.diagnose.facts import Facts
 from pairun.diagnose.lines import Log
-from pairun.diagnose.summary import exit_code_of, read_table, told, why
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import Diagnosis, diagnose
 from pairun.playbook.rules import Rules

@@ -18,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.cli import main as cli
-from pairun.engines.completion import RolePolicy
-from pairun.engines.kubernetes import client, podlogs, watching
+from pairun.engines.completionpolicy import RolePolicy
+from pairun.engines.kubernetes import client, watching
+from pairun.engines.kubernetes import clusterlogs as podlogs
 from pairun.engines.kubernetes.client import Access, Cluster, Refused, Unreachable, connect
-from pairun.engines.kubernetes.instances import (
+from pairun.engines.kubernetes.clusterlogs import Wanted, follow_logs, lines, print_logs
+from pairun.engines.kubernetes.podstates import (
     Instance,
     diagnosis,
     headline,
@@ -29,7 +31,6 @@ from pairun.engines.kubernetes.instances import (
     newest,
     read_pod,
 )
-from pairun.engines.kubernetes.podlogs import Wanted, follow_logs, lines, print_logs
 from pairun.engines.kubernetes.submitting import remove, submit
 from pairun.engines.kubernetes.watching import KINDS, POD, JobObjects, changes, state_of
 from pairun.errors import PairunError
@@ -208,7 +209,7 @@ def test_codes_mean_what_the_document_says() -> None:
 
 
 def _init_codes() -> dict[int, str]:
-    from pairun.engines.kubernetes.instances import INIT_CODES
+    from pairun.engines.kubernetes.podstates import INIT_CODES
 
     return INIT_CODES
 

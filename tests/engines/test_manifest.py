@@ -16,22 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base.grace import parse_grace
-from pairun.engines.kubernetes.names import default_name, short
-from pairun.engines.kubernetes.objects import make_objects
-from pairun.engines.kubernetes.options import ENGINES, Engine, Object, Options
-from pairun.engines.kubernetes.versions import features_in, lowest
+from pairun.engines.manifest.objectnames import default_name, short
+from pairun.engines.manifest.objects import make_objects
+from pairun.engines.manifest.options import ENGINES, Engine, Object, Options
+from pairun.engines.manifest.versions import features_in, lowest
 from pairun.errors import PairunError, Problems, Source, render
-from pairun.job.context import job_context
 from pairun.job.hiding import leaves
 from pairun.job.jobfile import load_job, read_job
+from pairun.job.jobview import job_context
 from pairun.job.model import Job
 from pairun.job.writing import as_yaml
 from pairun.kube.cluster import cluster_from_framework
 from pairun.kube.ports import PORT_ANNOTATION
 from pairun.module import Secret
 from pairun.openpai.framework import job_from_framework, make_framework, with_statuses
-from pairun.playbook.reading import read_text
-from pairun.playbook.scalars import js_text
+from pairun.playbook.document.reading import read_text
+from pairun.playbook.document.scalars import js_text
 from tests.conftest import SHARED
 
 JOBS = sorted(p for p in (SHARED / "openpai" / "jobs").rglob("*.*") if p.suffix != ".md")

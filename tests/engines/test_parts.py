@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from pairun.engines.completion import NEVER, Ended, RolePolicy, decide
-from pairun.engines.isolation import find_isolation
-from pairun.engines.output import MAX_LINE, InstanceOutput, Screen
-from pairun.engines.ports import PodUids
+from pairun.engines.completionpolicy import NEVER, Ended, RolePolicy, decide
+from pairun.engines.local.freeports import PodUids
+from pairun.engines.local.instanceoutput import MAX_LINE, InstanceOutput, Screen
+from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
 from pairun.kube.cluster import PortPlan
 from pairun.kube.ports import DEFAULT_RANGE
-from pairun.openpai.pod import port_annotation
+from pairun.openpai.podtemplate import port_annotation
 from pairun.secrets.vault import Vault
 
 
@@ -164,7 +164,7 @@ def test_volume_is_shown(tmp_path: pathlib.Path, who: str, target: str) -> None:
     (tmp_path / "volume/mark").write_text("mine")
     before = sorted(os.listdir(parent))
     driver = (
-        "import sys, pairun.engines.enter as e\n"
+        "import sys, pairun.engines.local.enter as e\n"
         f"e.DEFAULT_PAI_DIR = {str(parent / 'pai')!r}\n"
         "sys.exit(e.main(*sys.argv[1:5], sys.argv[5:]))"
     )
@@ -201,7 +201,7 @@ def test_no_namespaces_wanted(tmp_path: pathlib.Path) -> None:
 def test_namespaces_refused(tmp_path: pathlib.Path) -> None:
     """Where the kernel refuses, the trial says why, and the run goes on without."""
     driver = (
-        "import sys\nfrom pairun.engines.isolation import find_isolation\n"
+        "import sys\nfrom pairun.engines.local.isolation import find_isolation\n"
         "found = find_isolation(sys.argv[1])\nprint(found.namespaces, found.because)"
     )
     # In a user namespace with no further ones allowed, as many machines are configured.

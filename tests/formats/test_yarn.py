@@ -18,7 +18,7 @@ from pairun.job.model import Job, fc_name
 from pairun.job.templates import user_command
 from pairun.job.writing import as_yaml
 from pairun.openpai.framework import job_from_framework, job_text, make_framework
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 from tests.effort import cases
 
 ROLE = {"name": "worker", "taskNumber": 2, "command": "train"}

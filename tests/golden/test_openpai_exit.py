@@ -14,7 +14,7 @@ import yaml
 
 from pairun.errors import Problems, Source
 from pairun.openpai.exitspec import read_exit_spec
-from pairun.runtime.exitspec import Evidence, match
+from pairun.runtime.exitmatching import Evidence, match
 from pairun.runtime.exitsummary import summarise
 from pairun.runtime.termination import END, START, message
 

@@ -19,8 +19,8 @@ from pairun.job.templates import render_secrets, user_command
 from pairun.module import reveal
 from pairun.openpai.framework import job_from_framework, make_framework
 from pairun.openpai.platform import framework_environment
+from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.reading import Node, node_of
 
 OPENPAI = Path(os.environ.get("PAIRUN_SHARED", Path(__file__).parents[3] / "shared")) / "openpai"
 pytestmark = pytest.mark.shared

@@ -16,7 +16,7 @@ from pairun.errors import Problems, Source, render
 from pairun.formats.protocol import SCHEMA
 from pairun.job.jobfile import load_job, read_job
 from pairun.job.model import Job
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 from tests.effort import cases
 
 JOB = """\

@@ -12,8 +12,8 @@ from pairun.job.jobfile import read_job
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
 from pairun.module import Secret
+from pairun.playbook.document.reading import read_text
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.reading import read_text
 
 CMD = "com.microsoft.pai.runtimeplugin.cmd"
 

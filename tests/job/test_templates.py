@@ -17,7 +17,7 @@ from pairun.job.model import Job
 from pairun.job.parameters import Scope, render_parameters
 from pairun.job.templates import render_secrets, user_command
 from pairun.module import Secret, reveal
-from pairun.playbook.reading import Node, node_of, read_text
+from pairun.playbook.document.reading import Node, node_of, read_text
 
 PLACE = Place(Source("job.yaml", "job", ""), 1, 1)
 

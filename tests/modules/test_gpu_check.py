@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pairun.contract.loading import load_module
 from pairun.host.worlds import ReviewContext
 from pairun.plan import Task
-from pairun.report.verdict import judge
+from pairun.review.verdict import judge
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

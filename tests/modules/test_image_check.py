@@ -36,7 +36,7 @@ from pairun.module import (
     UnknownUntilRun,
 )
 from pairun.plan import Task
-from pairun.report.verdict import judge
+from pairun.review.verdict import judge
 from tests.effort import cases
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pairun.host.context import HostContext
 from pairun.host.worlds import ProbeContext, ReviewContext
 from pairun.module import FailureKind, Secret
 from pairun.plan import Task
-from pairun.report.verdict import judge
+from pairun.review.verdict import judge
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

@@ -23,7 +23,7 @@ from pairun.handover.tools import find_tools
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Skip, StateModule
 from pairun.openpai.exitspec import read_exit_spec
-from pairun.runtime.exitspec import Evidence, match
+from pairun.runtime.exitmatching import Evidence, match
 from tests.conftest import SHARED
 
 if TYPE_CHECKING:

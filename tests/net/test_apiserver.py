@@ -24,7 +24,7 @@ from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError
 from pairun.host.context import HostContext
 from pairun.host.worlds import ReviewContext
-from pairun.init import framework as head
+from pairun.init import fromcluster as head
 from pairun.init.phase import EXIT_CODES
 from pairun.init.podinput import read_pod_input
 from pairun.module import Failure, Permanent, TimedOut, Transient, UnknownUntilRun

@@ -13,7 +13,7 @@ import yaml
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 from tests.node.api import Object
 from tests.node.conftest import PORTS, Node, give_folders, pod_specs
 from tests.node.framework_controller import COMPRESS_FROM, FrameworkController

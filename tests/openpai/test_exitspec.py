@@ -14,7 +14,7 @@ from pairun.diagnose.words import words_needed
 from pairun.errors import Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
 from pairun.openpai.exitspec import read_exit_spec
-from pairun.runtime.exitspec import Evidence, match
+from pairun.runtime.exitmatching import Evidence, match
 
 # Pattern, a text, what Go's regexp finds in it first (None: nothing).
 GO = [

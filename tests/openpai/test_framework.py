@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pairun.errors import PairunError, Place, Source, render
-from pairun.job.context import job_context
 from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import read_job
+from pairun.job.jobview import job_context
 from pairun.job.model import Job
 from pairun.kube.cluster import cluster_from_framework
 from pairun.kube.ports import PORT_ANNOTATION
@@ -23,7 +23,7 @@ from pairun.openpai.framework import (
     with_statuses,
 )
 from pairun.openpai.platform import platform_environment
-from pairun.playbook.reading import node_of, read_text
+from pairun.playbook.document.reading import node_of, read_text
 
 TEXT = """\
 protocolVersion: 2

@@ -11,7 +11,7 @@ from pairun.errors import Problems, render
 from pairun.job.planning import plan_role, secrets_of
 from pairun.module import Secret, reveal
 from pairun.plan import EVENTS, Late, SecretStore, dump_plan, load_plan
-from pairun.playbook.template import resolve
+from pairun.playbook.expressions.template import resolve
 
 if TYPE_CHECKING:
     from tests.desk import Desk

@@ -12,7 +12,7 @@ from pairun.errors import PairunError, Problem, render
 from pairun.host.worlds import ReviewContext
 from pairun.plan import Task
 from pairun.playbook.content import open_content
-from pairun.report.verdict import judge
+from pairun.review.verdict import judge
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pairun.errors import render
+from pairun.playbook.document.reading import node_of
 from pairun.playbook.drafts import merged
-from pairun.playbook.reading import node_of
 
 if TYPE_CHECKING:
     from tests.desk import Desk

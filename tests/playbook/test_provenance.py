@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pairun.errors import Place, Problems, Source, render
 from pairun.module import Phase
 from pairun.playbook.compiling import history, place_of
+from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.drafts import Draft, TaskDraft
 from pairun.playbook.patches import Patcher
-from pairun.playbook.reading import Node, read_text
 from tests.effort import cases
 
 if TYPE_CHECKING:

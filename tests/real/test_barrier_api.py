@@ -25,7 +25,7 @@ import pytest
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 from tests.node.api import Api, ApiError
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -31,7 +31,7 @@ from pairun.host.context import HostContext
 from pairun.job.jobfile import read_job
 from pairun.module import CheckModule, Permanent, Secret
 from pairun.openpai.framework import make_framework, with_statuses
-from pairun.playbook.reading import read_text
+from pairun.playbook.document.reading import read_text
 
 ROOT = pathlib.Path(__file__).parents[2]
 IMAGE_CHECK = load_module("image_check", str(ROOT / "modules" / "image_check.py"))

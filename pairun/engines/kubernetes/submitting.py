@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.engines.kubernetes.client import Cluster, Refused, Unreachable
-from pairun.engines.kubernetes.names import JOB_LABEL
 from pairun.engines.kubernetes.watching import JobObjects, find, pods_of
+from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem
 
 SUBMISSION = "pairun/submission"

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from pairun.engines.completion import Ended, RolePolicy, decide
+from pairun.engines.completionpolicy import Ended, RolePolicy, decide
 from pairun.engines.kubernetes.client import PAGE, Cluster, Patience, Refused, Unreachable
-from pairun.engines.kubernetes.instances import (
+from pairun.engines.kubernetes.podstates import (
     ENDED,
     Instance,
     newest,
     read_pod,
 )
-from pairun.engines.kubernetes.names import JOB_LABEL
+from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem
 from pairun.report.terminal import visible
 

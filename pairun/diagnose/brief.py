@@ -1,0 +1,82 @@
+"""A diagnosis for the end of a container: from the table that init left, in a few lines."""
+
+from __future__ import annotations
+
+import json
+
+from pairun.diagnose.circumstances import Facts
+from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.lines import Log
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import ADVISED, Diagnosis, Evidence, diagnose
+
+CONSEQUENCES = frozenset(
+    (NONE, UNKNOWN, "nccl_timeout", "peer_lost", "rendezvous_timeout", "terminated_sigterm")
+)
+"""Classes of those who fail because somebody else did."""
+
+_SHOWN = 200
+_RETRY = {
+    "after_fix": "do not run it again before that",
+    "never": "do not run it again",
+}
+_WHOSE = {
+    "user": "the job's own",
+    "platform": "the platform's",
+    "hardware": "the hardware's",
+    "unknown": "nobody knows whose",
+}
+
+
+def read_table(path: str) -> Table | None:
+    """The table that init left, or None where there is none that can be used."""
+    try:
+        with open(path, "rb") as f:
+            return Table(json.load(f))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def why(table: Table, log: bytes, facts: Facts, deadline_s: float) -> Diagnosis:
+    """Why the container's job died.
+
+    Args:
+        table: the rules.
+        log: the end of what it printed.
+        facts: what else is known.
+        deadline_s: how long it may take, in seconds.
+    """
+    return diagnose([Log(log, "log")], table, facts, deadline_s)
+
+
+def exit_code_of(found: Diagnosis, table: Table) -> int | None:
+    """The exit code that the cluster gives the class, where the diagnosis is sure enough."""
+    return table.exit_codes.get(found.klass) if found.confidence * 100 >= ADVISED else None
+
+
+def is_consequence(found: Diagnosis) -> bool:
+    """Whether it is what others do when somebody fails, or nothing at all."""
+    return found.klass in CONSEQUENCES
+
+
+def told(found: Diagnosis) -> list[str]:
+    """A diagnosis for people: what, the evidence, what to do."""
+    about = f"{found.klass}, {found.confidence:.0%}"
+    if found.klass not in (NONE, UNKNOWN):
+        about += f", {_WHOSE[found.fault]}"
+    lines = [f"{_visible(found.headline)} ({about})"]
+    shown = found.evidence if found.klass == UNKNOWN else found.evidence[:1]
+    lines += [f"  {_place(e)}{_visible(e.text[:_SHOWN])}" for e in shown]
+    if found.advice:
+        lines.append(
+            "  do: " + "; ".join(filter(None, (found.advice, _RETRY.get(found.retry or ""))))
+        )
+    return lines
+
+
+def _place(evidence: Evidence) -> str:
+    return f"{_visible(evidence.file)}:{evidence.line}: " if evidence.line else ""
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

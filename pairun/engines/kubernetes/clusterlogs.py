@@ -1,0 +1,350 @@
+"""What a job's Pods print: one after the other, or all of them as it comes."""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+
+from pairun.engines.kubernetes.client import SILENCE_S, Cluster, Patience, Refused, Unreachable
+from pairun.engines.kubernetes.podstates import APP, ENDED, INIT, Instance
+from pairun.engines.kubernetes.watching import (
+    find,
+    pods_of,
+    state_of,
+)
+from pairun.errors import PairunError, Problem
+
+MOST_STREAMS = 50
+"""So many Pods can be followed at once; each is a connection."""
+LINE_BYTES = 64 * 1024
+"""A longer line is printed in parts."""
+QUEUED = 1000
+"""Lines that wait to be printed; whoever has more of them waits."""
+AGAIN_S = 1.0
+QUIET_S = 600
+"""A connection on which nothing came for so long is made again."""
+LOOK_S = 3.0
+"""How often a followed job is asked for new Pods."""
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """What is to be read.
+
+    Attributes:
+        role: of this role alone, if not None.
+        index: of this number alone, if not None.
+        init: of the init container instead of the user's.
+        previous: of the container's run before this one.
+        tail: so many lines of the end, if not None.
+    """
+
+    role: str | None = None
+    index: int | None = None
+    init: bool = False
+    previous: bool = False
+    tail: int | None = None
+
+    @property
+    def container(self) -> str:
+        """Name of the container."""
+        return INIT if self.init else APP
+
+    def chosen(self, instances: Sequence[Instance]) -> list[Instance]:
+        """Those of a job's instances that are meant."""
+        return [
+            i for i in instances if self.role in (None, i.role) and self.index in (None, i.index)
+        ]
+
+    def query(self) -> dict[str, str]:
+        """As the API has it (Pod API, read log)."""
+        asked = {"container": self.container}
+        if self.previous:
+            asked["previous"] = "true"
+        if self.tail is not None:
+            asked["tailLines"] = str(self.tail)
+        return asked
+
+
+Say = Callable[[str], None]
+Show = Callable[[Instance, str], None]
+
+
+def print_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Say) -> bool:
+    """What has been printed so far, one instance after the other.
+
+    Args:
+        cluster: where.
+        name: the job's name in the cluster.
+        wanted: what of it.
+        show: takes each line.
+        say: takes what is to be said beside them.
+
+    Returns:
+        Whether every instance that is meant had a log.
+
+    Raises:
+        PairunError: there is no such job or instance, or the API server refuses.
+    """
+    chosen = _chosen(cluster, name, wanted)
+    if not chosen:
+        say("the job has no Pod yet, so there is no log")
+    whole = bool(chosen)
+    for each in chosen:
+        because = "" if _started(each, wanted) else _how_far(each, wanted)
+        try:
+            data = cluster.stream(_path(cluster, each), wanted.query(), silence_s=SILENCE_S)
+            for line in lines(data):
+                show(each, line)
+                because = ""
+        except Refused as e:
+            if e.status not in (400, 404):
+                raise
+            because = because or str(e)
+        if because:
+            say(f"{each.label}: no log: {because}")
+            whole = False
+    return whole
+
+
+def _chosen(cluster: Cluster, name: str, wanted: Wanted) -> list[Instance]:
+    """The instances that are meant; none while the job has no Pod.
+
+    Raises:
+        PairunError: the job has Pods, and none of them is meant.
+    """
+    instances = pods_of(cluster, find(cluster, name))
+    chosen = wanted.chosen(instances)
+    if instances and not chosen:
+        what = f"role '{wanted.role}'" if wanted.role else "the job"
+        if wanted.index is not None:
+            what = f"number {wanted.index} of {what}"
+        roles = ", ".join(sorted({i.role for i in instances}))
+        text = f"job '{name}' has no Pod of {what}"
+        raise PairunError(Problem("PR789", text, hint=f"its Pods are of: {roles}"))
+    return chosen
+
+
+def _started(instance: Instance, wanted: Wanted) -> bool:
+    """Whether the container that is meant has been started."""
+    if not wanted.init and instance.init_code:
+        return False
+    started = {"running", "stopping", "lost", *ENDED}
+    return instance.phase in (started | {"init"} if wanted.init else started)
+
+
+def _how_far(instance: Instance, wanted: Wanted) -> str:
+    said = f"it is {instance.phase}{': ' + instance.reason if instance.reason else ''}"
+    if not wanted.init and instance.init_code:
+        said += "; --init shows that phase's log"
+    return said
+
+
+def _path(cluster: Cluster, instance: Instance) -> str:
+    return cluster.path("v1", "pods", instance.pod, "log")
+
+
+def lines(data: Iterator[bytes]) -> Iterator[str]:
+    """Lines of a stream of bytes, with bounded memory: one that is too long comes in parts."""
+    rest = b""
+    for part in data:
+        *whole, rest = (rest + part).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+        while len(rest) > LINE_BYTES:
+            yield rest[:LINE_BYTES].decode("utf-8", "replace")
+            rest = rest[LINE_BYTES:]
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+def follow_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Say) -> None:
+    """What is printed, as it comes, until the job has ended and everything was read.
+
+    Pods that come later are followed too. A connection that breaks is made again, from the line
+    that came last.
+
+    Args:
+        cluster: where.
+        name: the job's name in the cluster.
+        wanted: what of it.
+        show: takes each line, in one thread.
+        say: takes what is to be said beside them.
+
+    Raises:
+        PairunError: there is no such job, or the API server refuses or stays away.
+    """
+    out: _Out = queue.Queue(QUEUED)
+    follower = _Follower(cluster, name, wanted, say, out)
+    threading.Thread(target=follower.run, daemon=True).start()
+    while (item := out.get()) is not None:
+        if isinstance(item, Exception):
+            raise item
+        show(*item)
+
+
+_Out = queue.Queue[tuple[Instance, str] | Exception | None]
+"""Lines; last of all what went wrong, or None."""
+
+
+class _Follower:
+    """Starts a stream for every Pod that is meant, and ends when all of them and the job have."""
+
+    def __init__(self, cluster: Cluster, name: str, wanted: Wanted, say: Say, out: _Out) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._wanted = wanted
+        self._say = say
+        self._out = out
+        self._streams: dict[str, threading.Thread] = {}
+
+    def run(self) -> None:
+        """Follow; whatever goes wrong reaches the reader."""
+        try:
+            self._follow()
+        except (Refused, Unreachable) as e:
+            self._out.put(e)
+        except PairunError as e:
+            # A job that is deleted is read to its end.
+            if self._streams and e.problems[0].id == "PR789":
+                for thread in self._streams.values():
+                    thread.join(LOOK_S)
+                self._say("the job was deleted")
+                self._out.put(None)
+            else:
+                self._out.put(e)
+        except Exception as e:  # noqa: BLE001  # the reader would wait for ever
+            self._out.put(e)
+        else:
+            self._out.put(None)
+
+    def _follow(self) -> None:
+        patience = Patience()
+        waiting = False
+        while True:
+            try:
+                found = find(self._cluster, self._name)
+                instances = pods_of(self._cluster, found)
+                patience.answered()
+            except (Refused, Unreachable) as e:
+                patience.bear(e)
+                time.sleep(LOOK_S)
+                continue
+            chosen = self._wanted.chosen(instances)
+            new = self._start(chosen)
+            if not self._streams and not waiting:
+                waiting = True
+                self._say("no Pod yet; waiting for one")
+            busy = any(t.is_alive() for t in self._streams.values())
+            over = state_of(found, self._cluster.namespace, instances).ended
+            if not (busy or new) and (over or self._read_to_the_end(chosen)):
+                for each in chosen:
+                    if not _started(each, self._wanted):
+                        self._say(f"{each.label}: no log: {_how_far(each, self._wanted)}")
+                return
+            time.sleep(AGAIN_S if self._streams and not busy else LOOK_S)
+
+    def _read_to_the_end(self, chosen: Sequence[Instance]) -> bool:
+        """Whether nothing more can come of these Pods, whatever becomes of the rest of the job."""
+        ends = {*ENDED, "running", "stopping"} if self._wanted.init else ENDED
+        return bool(chosen) and all(i.phase in ends for i in chosen)
+
+    def _start(self, chosen: Sequence[Instance]) -> bool:
+        """Follow those Pods too that are new; whether there were any."""
+        if len(chosen) > MOST_STREAMS:
+            text = f"{len(chosen)} Pods cannot be followed at once; {MOST_STREAMS} can"
+            raise PairunError(Problem("PR801", text, hint="choose with --role and --index"))
+        new = [i for i in chosen if i.uid not in self._streams]
+        for each in new:
+            stream = _Stream(self._cluster, each, self._wanted, self._out)
+            self._streams[each.uid] = threading.Thread(target=stream.run, daemon=True)
+            self._streams[each.uid].start()
+        return bool(new)
+
+
+class _Stream:
+    """What one container prints, over as many connections as it takes."""
+
+    def __init__(self, cluster: Cluster, instance: Instance, wanted: Wanted, out: _Out) -> None:
+        self._cluster = cluster
+        self._instance = instance
+        self._wanted = wanted
+        self._out = out
+        self._last = ""
+
+    def run(self) -> None:
+        """Read until the container has ended; whatever goes wrong reaches the reader."""
+        try:
+            self._run()
+        except Exception as e:  # noqa: BLE001  # a line that is missing must not go unseen
+            self._out.put(e)
+
+    def _run(self) -> None:
+        patience = Patience()
+        while True:
+            # asked before reading, so that nothing is missed
+            ended = self._ended()
+            began = time.monotonic()
+            try:
+                self._read()
+                patience.answered()
+            except (Refused, Unreachable) as e:
+                if time.monotonic() - began > SILENCE_S:
+                    patience.answered()
+                elif not (isinstance(e, Refused) and e.status in (400, 404)):
+                    patience.bear(e)
+                    ended = False
+            if ended:
+                return
+            time.sleep(AGAIN_S)
+
+    def _ended(self) -> bool:
+        """Whether the container prints no more."""
+        try:
+            pod = self._cluster.get(self._cluster.path("v1", "pods", self._instance.pod))
+        except Refused as e:
+            return e.status == 404
+        except Unreachable:
+            return False
+        status = pod.get("status") or {}
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return True
+        if (pod.get("spec") or {}).get("restartPolicy") != "Never" and not self._wanted.init:
+            return False
+        statuses = status.get("initContainerStatuses" if self._wanted.init else "containerStatuses")
+        mine = (s for s in statuses or () if s.get("name") == self._wanted.container)
+        return any("terminated" in (s.get("state") or {}) for s in mine)
+
+    def _read(self) -> None:
+        """One connection. Lines bear their time, so that the next begins after the last of them."""
+        query = {**self._wanted.query(), "follow": "true", "timestamps": "true"}
+        if self._last:
+            query.pop("tailLines", None)
+            # whole seconds count, so some lines come again
+            query["sinceTime"] = self._last.partition(".")[0].rstrip("Z") + "Z"
+        before = _nanoseconds(self._last)
+        path = _path(self._cluster, self._instance)
+        for line in lines(self._cluster.stream(path, query, silence_s=QUIET_S)):
+            stamp, blank, text = line.partition(" ")
+            if not (blank and _STAMP.fullmatch(stamp)):
+                if not line.startswith(_KUBELET):
+                    self._out.put((self._instance, line))  # the rest of a long line
+            elif _nanoseconds(stamp) > before:
+                self._last = stamp
+                self._out.put((self._instance, text))
+
+
+_KUBELET = ("rpc error: code = NotFound desc = ", "unable to retrieve container logs for ")
+"""Its own words, in place of the log of a container that it has removed."""
+_STAMP = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
+
+
+def _nanoseconds(stamp: str) -> tuple[str, str]:
+    """A time (RFC 3339, UTC, up to nanoseconds) so that later is greater."""
+    whole, _, part = stamp.rstrip("Z").partition(".")
+    return whole, part.ljust(9, "0")

@@ -1,0 +1,110 @@
+"""Makes the namespaces of an instance, in which ``/usr/local/pai`` is the instance's own.
+
+Usage: ``python -m pairun.engines.local.enter root|user VOLUME SCRATCH exec|supervise COMMAND…``. Two
+processes: one outside that waits, one inside that is PID 1 there. ``exec`` hands that on to the
+command; ``supervise`` keeps it, for a command that expects to be an ordinary process, on which
+a signal works before it has said how.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from pairun.base.grace import Grace
+from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.system import end_with_parent
+from pairun.engines.local.kernel import bind, mount_new, separate
+from pairun.runtime.supervisor import Supervisor, block_signals
+
+
+def main(who: str, volume: str, scratch: str, how: str, command: list[str]) -> int:
+    """Make the namespaces, run the command in them, and return its exit code.
+
+    Args:
+        who: ``user`` where it takes a user namespace, ``root`` where not.
+        volume: what `DEFAULT_PAI_DIR` is to show.
+        scratch: an empty directory for a mount, where one is needed.
+        how: ``exec`` or ``supervise``.
+        command: the argv.
+    """
+    block_signals()
+    try:
+        separate(user=who == "user")
+        alive, ours = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(ours)
+            _inside(alive, volume, scratch, how, command)
+    except OSError as e:
+        print(f"{e.filename}: {e.strerror}", file=sys.stderr)
+        return 1
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code if code >= 0 else 128 - code
+
+
+def _inside(alive: int, volume: str, scratch: str, how: str, command: list[str]) -> None:
+    """PID 1's life; never returns."""
+    code = 1
+    try:
+        # With PID 1 the kernel ends all other processes of a PID namespace.
+        end_with_parent(signal.SIGKILL)
+        os.set_blocking(alive, False)
+        if not _is_open(alive):
+            return
+        mount_new("proc", "/proc")
+        show_volume(volume, scratch, DEFAULT_PAI_DIR)
+        if how == "exec":
+            # With the signals still blocked: one that comes before it listens is not lost.
+            os.execv(command[0], command)  # noqa: S606 - it is what this process is for
+        supervisor = Supervisor(Grace(0.0), lambda _: None)
+        # How long it may take to end is the engine's business.
+        code = supervisor.wait(supervisor.start(command, os.environ), lambda: None)
+    except OSError as e:
+        os.write(2, os.fsencode(f"{e.filename}: {e.strerror}\n"))
+    finally:
+        os._exit(code)
+
+
+def _is_open(pipe: int) -> bool:
+    """Whether the process that holds the other end still lives."""
+    try:
+        os.read(pipe, 1)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def show_volume(volume: str, scratch: str, target: str) -> None:
+    """Show the volume at ``target`` in this mount namespace; the host's own files stay as they are.
+
+    Where the host has no such directory, its parent is covered by a copy of itself that has one:
+    a file system in memory, into which every entry of the parent is bound.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    if os.path.isdir(target):
+        bind(volume, target)
+        return
+    parent, name = os.path.split(target)
+    mount_new("tmpfs", scratch)
+    for entry in os.scandir(parent):
+        copy = os.path.join(scratch, entry.name)
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), copy)
+        elif entry.is_dir():
+            os.mkdir(copy)
+            bind(entry.path, copy)
+        elif entry.is_file():
+            with open(copy, "x", encoding="ascii"):
+                pass
+            bind(entry.path, copy)
+    os.mkdir(os.path.join(scratch, name))
+    bind(volume, os.path.join(scratch, name))
+    bind(scratch, parent)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5:]))

@@ -1,0 +1,149 @@
+"""One instance of a role on this machine: its folder, its two phases, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import attrs
+
+from pairun.engines.local.instanceoutput import InstanceOutput
+from pairun.engines.local.isolation import Isolation
+from pairun.engines.local.workdir import end_survivors
+
+PhaseName = Literal["init", "runtime"]
+
+DRAIN_S = 1.0
+"""How long output may still come after the end of a phase's process."""
+
+
+@attrs.frozen(kw_only=True)
+class PhaseRun:
+    """A phase that has ended."""
+
+    code: int
+    seconds: float
+
+
+@attrs.define(kw_only=True)
+class Instance:
+    """One instance.
+
+    Attributes:
+        label: what people see: role and number.
+        role: name of the role.
+        pod_uid: of the Pod that it stands for.
+        folder: everything of it lies here.
+        environments: of each phase.
+        isolation: how it is set apart.
+        open_output: makes the reader of a phase's output.
+        ended: the phases that have ended.
+        stopped: whether we told it to end.
+    """
+
+    label: str
+    role: str
+    pod_uid: str
+    folder: str
+    environments: Mapping[PhaseName, Mapping[str, str]]
+    isolation: Isolation
+    open_output: Callable[[], InstanceOutput]
+    ended: dict[PhaseName, PhaseRun] = attrs.Factory(dict)
+    stopped: bool = False
+    output: InstanceOutput | None = None
+    _phase: PhaseName | None = None
+    _process: subprocess.Popen[bytes] | None = None
+    _began: float = 0.0
+    _process_ended: float | None = None
+
+    @property
+    def volume(self) -> str:
+        """What the instance sees as ``/usr/local/pai``."""
+        return os.path.join(self.folder, "pai")
+
+    @property
+    def last_phase(self) -> PhaseName:
+        """The last phase that has ended, of an instance that is over."""
+        return "runtime" if "runtime" in self.ended else "init"
+
+    @property
+    def code(self) -> int | None:
+        """The exit code of the instance, or None while it is not over."""
+        if self._phase is not None or not self.ended:
+            return None
+        last = self.ended.get("runtime") or self.ended["init"]
+        over = "runtime" in self.ended or last.code != 0 or self.stopped
+        if not over:
+            return None
+        # an init that ended well, but after which nothing was started any more
+        return last.code or (128 + signal.SIGTERM if "runtime" not in self.ended else 0)
+
+    def start(self, phase: PhaseName) -> InstanceOutput:
+        """Start a phase; returns its output, to be read."""
+        self._phase, self._began = phase, time.monotonic()
+        self.output = self.open_output()
+        argv = self.isolation.wrap(
+            [sys.executable, "-P", "-m", "pairun", phase],
+            self.volume,
+            os.path.join(self.folder, "mount"),
+            is_pid1=phase == "runtime",
+        )
+        self._process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=self.output.writer,
+            stderr=subprocess.STDOUT,
+            cwd=os.path.join(self.folder, "work"),
+            env=dict(self.environments[phase]),
+            start_new_session=True,
+            # safe here: there is one thread
+            preexec_fn=self.isolation.before_exec(),  # noqa: PLW1509
+        )
+        self.output.close_writer()
+        return self.output
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signal the phase that runs."""
+        self.stopped = True
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether its process has ended, and only its output has not."""
+        return self._process_ended is not None
+
+    def is_over(self, *, no_more_output: bool) -> bool:
+        """Whether the phase that runs is over: its process, and its output too.
+
+        Args:
+            no_more_output: the output has ended.
+        """
+        if self._process is None or self._process.poll() is None:
+            return False
+        if self._process_ended is None:
+            self._process_ended = time.monotonic()
+            if not self.isolation.namespaces:
+                end_survivors(self.folder)
+        return no_more_output or time.monotonic() - self._process_ended >= DRAIN_S
+
+    def finish(self) -> None:
+        """Record the phase that is over."""
+        assert self._phase is not None
+        assert self._process is not None
+        assert self._process_ended is not None
+        assert self.output is not None
+        self.output.close()
+        status = self._process.returncode
+        self.ended[self._phase] = PhaseRun(
+            code=status if status >= 0 else 128 - status,
+            seconds=self._process_ended - self._began,
+        )
+        self._phase = self._process = self._process_ended = self.output = None

@@ -1,0 +1,108 @@
+"""How an instance is set apart from this machine: namespaces of its own, or rewritten paths."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Literal
+
+import attrs
+
+from pairun.base.system import end_with_parent
+
+PROBE_S = 20.0
+
+
+@attrs.frozen(kw_only=True)
+class Isolation:
+    """What the kernel lets us do.
+
+    Attributes:
+        who: ``root`` where it makes namespaces for us as we are, ``user`` where it takes a user
+            namespace, None where instances have no namespaces.
+        because: why they have none, in words.
+    """
+
+    who: Literal["root", "user"] | None
+    because: str = ""
+
+    @property
+    def namespaces(self) -> bool:
+        """Whether instances have namespaces of their own."""
+        return self.who is not None
+
+    def wrap(self, command: list[str], volume: str, scratch: str, *, is_pid1: bool) -> list[str]:
+        """The argv that runs a command in an instance.
+
+        Args:
+            command: its argv.
+            volume: what ``/usr/local/pai`` is to show.
+            scratch: an empty directory of the instance.
+            is_pid1: the command does the duties of PID 1 itself.
+        """
+        if self.who is None:
+            return command
+        enter = [sys.executable, "-P", "-m", "pairun.engines.local.enter"]
+        return [*enter, self.who, volume, scratch, "exec" if is_pid1 else "supervise", *command]
+
+    def before_exec(self) -> Callable[[], None]:
+        """What a child does between fork and exec, so that it does not outlive us."""
+        engine = os.getpid()
+        # Namespaces end with their first process, at once. Without them only the runtime itself
+        # knows what it has started, so it is asked to end in order.
+        number = signal.SIGKILL if self.namespaces else signal.SIGTERM
+
+        def prepare() -> None:
+            end_with_parent(number)
+            if os.getppid() != engine:
+                os._exit(1)
+            if self.namespaces:
+                # PID 1 does not get a signal it has no handler for; blocked, it waits for it.
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+
+        return prepare
+
+
+def find_isolation(scratch: str, *, wanted: bool = True) -> Isolation:
+    """Try once what the instances will need.
+
+    Args:
+        scratch: an empty directory for the trial.
+        wanted: false to do without namespaces.
+    """
+    if not wanted:
+        return Isolation(who=None, because="--no-namespace")
+    because = ""
+    candidates: tuple[Literal["root", "user"], ...] = ("root", "user")
+    for who in candidates if os.geteuid() == 0 else candidates[1:]:
+        found = Isolation(who=who)
+        because = _try(found, scratch)
+        if not because:
+            return found
+    return Isolation(who=None, because=because)
+
+
+def _try(isolation: Isolation, scratch: str) -> str:
+    """Run nothing in such an instance; why it does not work, or empty."""
+    volume, empty = os.path.join(scratch, "pai"), os.path.join(scratch, "empty")
+    os.makedirs(volume, exist_ok=True)
+    os.makedirs(empty, exist_ok=True)
+    nothing = [sys.executable, "-I", "-S", "-c", ""]
+    try:
+        done = subprocess.run(
+            isolation.wrap(nothing, volume, empty, is_pid1=True),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=PROBE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return str(e)
+    if done.returncode == 0:
+        return ""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else f"the trial ended with {done.returncode}"

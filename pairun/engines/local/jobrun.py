@@ -1,0 +1,319 @@
+"""A whole job on this machine: REST server, FrameworkController and kubelet in one loop."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from pairun.base.grace import VARIABLE as GRACE_VARIABLE
+from pairun.base.paths import KEY_FILE
+from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
+from pairun.engines.local.freeports import PodUids
+from pairun.engines.local.instance import Instance, PhaseName
+from pairun.engines.local.instanceoutput import InstanceOutput, Screen
+from pairun.engines.local.isolation import Isolation, find_isolation
+from pairun.engines.local.wakeup import Wakeup
+from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
+from pairun.job.model import Job, Role
+from pairun.job.planning import secrets_of
+from pairun.openpai.framework import make_framework, with_statuses
+from pairun.openpai.platform import platform_environment
+from pairun.secrets.vault import Vault
+
+LAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_layer.yaml")
+"""What this engine changes in the playbooks."""
+
+HOST_IP = "127.0.0.1"
+KILL_SLACK_S = 1.0
+"""What an instance may take beyond its grace time before it is killed."""
+
+_PASSED_ON = ("PAIRUN_PATH", "PAI_CONFIG_DIR")
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """How to run.
+
+    Attributes:
+        workdir: where everything of the run lies.
+        namespaces: false to do without them.
+        grace_s: between TERM and KILL, for an instance that must end; exit handlers included.
+        roots: further content roots.
+        color: whether names on the screen have colours.
+    """
+
+    workdir: str
+    namespaces: bool = True
+    grace_s: float = 30.0
+    roots: Sequence[str] = ()
+    color: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class RunOutcome:
+    """How a run ended.
+
+    Attributes:
+        exit_code: of ``pairun run``.
+        decision: how the job was decided, or None when the run was stopped before.
+        stopped_by: the signal that stopped it, or None.
+        isolation: what the instances had.
+        instances: in the order of the job.
+        workdir: where everything lies.
+        lost: why standard output did not take everything, or None.
+    """
+
+    exit_code: int
+    decision: Decision | None
+    stopped_by: signal.Signals | None
+    isolation: Isolation
+    instances: Sequence[Instance]
+    workdir: str
+    lost: OSError | None
+
+
+def base_environment() -> dict[str, str]:
+    """What an image's own environment would be: the least of this machine's."""
+    lang = os.environ.get("LANG", "")
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.environ.get("HOME", "/"),
+        # In the C locale Python would set a variable of its own.
+        "LANG": lang if lang not in ("", "C", "POSIX") else "C.UTF-8",
+    }
+
+
+def engine_environment(options: Options, gang: str) -> dict[str, str]:
+    """What this engine tells every init phase."""
+    passed = {n: os.environ[n] for n in _PASSED_ON if os.environ.get(n)}
+    if options.roots:
+        roots = [*filter(None, passed.get("PAIRUN_PATH", "").split(":")), *options.roots]
+        passed["PAIRUN_PATH"] = ":".join(map(os.path.abspath, roots))
+    return {
+        **passed,
+        "PAIRUN_ENGINE": "local",
+        "PAIRUN_BUNDLE": "",  # the other phase runs from here, too
+        "PAIRUN_ENGINE_LAYER": LAYER,
+        "PAIRUN_GANG_DIR": gang,
+        "PAIRUN_FRAMEWORK_FILE": os.path.join(gang, "framework.json"),
+        "PAIRUN_HOST_IP": HOST_IP,
+    }
+
+
+class LocalRun:
+    """One run of a job.
+
+    Args:
+        job: the job, with the roles and numbers of instances that are to run.
+        options: how.
+        say: takes one line for people.
+
+    Raises:
+        PairunError: the work directory cannot be used, or there are not enough free ports.
+    """
+
+    def __init__(
+        self, job: Job, options: Options, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._job = job
+        self._options = options
+        self._vault = Vault(secrets_of(job))
+        self._workdir = WorkDir(options.workdir, say)
+        trial = self._workdir.make(TRIAL)
+        self._isolation = find_isolation(trial, wanted=options.namespaces)
+        self._workdir.discard(TRIAL)
+        self._gang = self._workdir.make(GANG)
+        self._key = base64.b64encode(os.urandom(32)).decode()
+        labels = [f"{r.name}-{i}" for r in job.roles for i in range(r.instances)]
+        self._screen = Screen(1, max(map(len, labels)), color=options.color)
+        self.instances = self._make_instances()
+        self._selector = selectors.DefaultSelector()
+        self._ended: list[Ended] = []
+        self._decision: Decision | None = None
+        self._stopped_by: signal.Signals | None = None
+        self._kill_at: float | None = None
+
+    @property
+    def isolation(self) -> Isolation:
+        """What the instances have."""
+        return self._isolation
+
+    def run(self) -> RunOutcome:
+        """Run the job to its end; every process of it has ended then."""
+        try:
+            with Wakeup() as wakeup:
+                self._selector.register(wakeup.fd, selectors.EVENT_READ)
+                for instance in self.instances:
+                    self._start(instance, "init")
+                while self._going():
+                    self._turn(wakeup)
+        finally:
+            self._kill_all()
+            self._selector.close()
+            self._workdir.close()
+        return RunOutcome(
+            exit_code=self._exit_code(),
+            decision=self._decision,
+            stopped_by=self._stopped_by,
+            isolation=self._isolation,
+            instances=self.instances,
+            workdir=self._options.workdir,
+            lost=self._screen.lost,
+        )
+
+    # --- preparing ---
+
+    def _make_instances(self) -> list[Instance]:
+        uids = PodUids()
+        drawn = {r.fc_name: [uids.draw(r, i) for i in range(r.instances)] for r in self._job.roles}
+        name = self._job.framework_id
+        pods = {
+            role: [
+                {
+                    "podUID": uid,
+                    "podName": f"{name}-{role}-{index}",
+                    "podIP": HOST_IP,
+                    "podHostIP": HOST_IP,
+                }
+                for index, uid in enumerate(of_role)
+            ]
+            for role, of_role in drawn.items()
+        }
+        framework = with_statuses(make_framework(self._job), pods)
+        _write(os.path.join(self._gang, "framework.json"), json.dumps(framework, indent=1))
+        return [
+            self._make_instance(role, index, drawn[role.fc_name][index])
+            for role in self._job.roles
+            for index in range(role.instances)
+        ]
+
+    def _make_instance(self, role: Role, index: int, uid: str) -> Instance:
+        label = f"{role.name}-{index}"
+        folder = self._workdir.make(label)
+        for below in ("pai", "pai/logs", "work", "mount"):
+            os.mkdir(os.path.join(folder, below))
+        if self._job.secrets is not None:
+            os.mkdir(os.path.join(folder, "pai/secrets"), 0o700)
+            # every JSON text is a YAML text, with no room for a second reading
+            text = json.dumps(self._job.secrets.plain())
+            _write(os.path.join(folder, "pai/secrets/secrets.yaml"), text)
+        os.mkdir(os.path.join(folder, "pai", os.path.dirname(KEY_FILE)), 0o700)
+        _write(os.path.join(folder, "pai", KEY_FILE), self._key)
+        return Instance(
+            label=label,
+            role=role.name,
+            pod_uid=uid,
+            folder=folder,
+            environments=self._environments(role, index, uid, folder),
+            isolation=self._isolation,
+            open_output=lambda: InstanceOutput(
+                label, os.path.join(folder, "output.log"), self._screen, self._vault
+            ),
+        )
+
+    def _environments(
+        self, role: Role, index: int, uid: str, folder: str
+    ) -> Mapping[PhaseName, Mapping[str, str]]:
+        init, app = platform_environment(self._job, role, index, pod_uid=uid)
+        shared = {**base_environment(), GRACE_VARIABLE: f"{self._options.grace_s:.3f}s"}
+        if not self._isolation.namespaces:
+            shared["PAIRUN_PAI_DIR"] = os.path.join(folder, "pai")
+        engine = engine_environment(self._options, self._gang)
+        # Inside its namespace an instance is root; without one, it is whoever runs this.
+        engine["PAIRUN_APP_UID"] = str(0 if self._isolation.namespaces else os.getuid())
+        # No platform waits for a message.
+        app = {**app, "PAIRUN_TERMINATION_LOG": ""}
+        return {"init": {**shared, **init, **engine}, "runtime": {**shared, **app}}
+
+    # --- the loop ---
+
+    def _going(self) -> bool:
+        return any(i.code is None for i in self.instances)
+
+    def _turn(self, wakeup: Wakeup) -> None:
+        for key, _ in self._selector.select(self._next_timer()):
+            if isinstance(key.data, InstanceOutput) and key.data.read():
+                self._selector.unregister(key.data.fd)
+        for number in wakeup.take():
+            self._on_stop(number)
+        for instance in self.instances:
+            self._look(instance)
+        if self._kill_at is not None and time.monotonic() >= self._kill_at:
+            self._kill_all()
+            self._kill_at = None
+
+    def _next_timer(self) -> float | None:
+        # SIGCHLD wakes us; what outlives its process as a holder of the output does not.
+        waits = [0.1] if any(i.is_draining for i in self.instances) else []
+        if self._kill_at is not None:
+            waits.append(max(0.0, self._kill_at - time.monotonic()))
+        return min(waits, default=None)
+
+    def _start(self, instance: Instance, phase: PhaseName) -> None:
+        output = instance.start(phase)
+        self._selector.register(output.fd, selectors.EVENT_READ, output)
+
+    def _look(self, instance: Instance) -> None:
+        output = instance.output
+        if output is None:
+            return
+        listening = output.fd in self._selector.get_map()
+        if not instance.is_over(no_more_output=not listening):
+            return
+        if listening:
+            self._selector.unregister(output.fd)
+        instance.finish()
+        if instance.code is None:
+            self._start(instance, "runtime")
+            return
+        self._ended.append(Ended(instance.role, instance.label, instance.code, instance.last_phase))
+        if self._decision is None and self._stopped_by is None:
+            self._decide()
+
+    # --- ending ---
+
+    def _decide(self) -> None:
+        policies = [
+            RolePolicy(r.name, r.instances, r.min_failed, r.min_succeeded) for r in self._job.roles
+        ]
+        self._decision = decide(policies, self._ended, len(self.instances))
+        if self._decision is not None:
+            self._stop_all()
+
+    def _on_stop(self, number: signal.Signals) -> None:
+        if self._stopped_by is not None:
+            self._kill_all()
+            return
+        self._stopped_by = number
+        if self._decision is None:
+            self._stop_all()
+
+    def _stop_all(self) -> None:
+        running = [i for i in self.instances if i.code is None]
+        for instance in running:
+            instance.signal(signal.SIGTERM)
+        if running and self._kill_at is None:
+            self._kill_at = time.monotonic() + self._options.grace_s + KILL_SLACK_S
+
+    def _kill_all(self) -> None:
+        for instance in self.instances:
+            if instance.code is None:
+                instance.signal(signal.SIGKILL)
+
+    def _exit_code(self) -> int:
+        if self._decision is not None:
+            return self._decision.code
+        return 128 + (self._stopped_by or signal.SIGTERM)
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with open(fd, "w", encoding="utf-8") as f:
+        f.write(text)

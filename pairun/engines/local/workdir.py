@@ -1,0 +1,233 @@
+"""The work directory of a run: ours alone, reset safely, never shared by two runs."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import stat
+import time
+import uuid
+from collections.abc import Callable
+
+from pairun.base.runfolders import MARKER, PREVIOUS
+from pairun.engines.local.removal import empty, mount_points
+from pairun.errors import PairunError, Problem
+
+TRASH = ".trash"
+"""What is about to be removed; ours in every work directory."""
+
+KEEPING = ".keeping"
+"""What is about to become `PREVIOUS`; ours in every work directory."""
+
+GANG = "gang"
+TRIAL = "trial"
+_PREPARATION = (GANG, TRIAL)
+"""What a run makes before its instances; alone it is not worth keeping."""
+
+_EXPLANATION = "# made by pairun run; it removes what is listed here and nothing else"
+SURVIVORS_S = 5.0
+
+
+class WorkDir:
+    """A locked work directory; what the last run made is in `PREVIOUS`, what others made is gone.
+
+    Args:
+        path: the directory; made when it does not exist.
+        say: takes one line for people, where something was put into `PREVIOUS`.
+
+    Raises:
+        PairunError: it cannot be used (PR701).
+    """
+
+    def __init__(self, path: str, say: Callable[[str], None] = lambda _: None) -> None:
+        self.path = os.path.realpath(path)
+        self._shown = path
+        self._marker: int | None = None
+        try:
+            self._open()
+            self._lock()
+            end_survivors(self.path)
+            if (began := self._reset()) is not None:
+                say(f"what the run of {_clock(began)} left is in {os.path.join(path, PREVIOUS)}")
+        except OSError as e:
+            self.close()
+            name = e.filename if isinstance(e.filename, str) else path
+            raise self._unusable(f"{name}: {e.strerror or e}") from e
+        except PairunError:
+            self.close()
+            raise
+
+    def make(self, name: str) -> str:
+        """Make a directory directly below, and remember it as ours; returns its path.
+
+        Raises:
+            PairunError: it cannot be made.
+        """
+        path = os.path.join(self.path, name)
+        assert self._marker is not None
+        if os.path.lexists(path):
+            raise self._unusable(f"{path} is there already, and pairun run did not make it")
+        try:
+            # first the note, so that a run that is killed here leaves nothing unknown
+            os.write(self._marker, f"{name}\n".encode())
+            os.mkdir(path)
+        except OSError as e:
+            raise self._unusable(f"{path}: {e.strerror}") from e
+        return path
+
+    def close(self) -> None:
+        """Give up the lock."""
+        if self._marker is not None:
+            os.close(self._marker)
+            self._marker = None
+
+    def _open(self) -> None:
+        if not os.path.isdir(self.path):
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            # what a job's secrets are written to is for this user only
+            os.mkdir(self.path, 0o700)
+        marker = os.path.join(self.path, MARKER)
+        if not os.path.lexists(marker) and os.listdir(self.path):
+            raise self._unusable(
+                f"{self._shown} is not empty, and pairun run did not make it",
+                hint="name a new or empty directory with --workdir",
+            )
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._marker = os.open(marker, flags, 0o600)
+
+    def _lock(self) -> None:
+        assert self._marker is not None
+        try:
+            fcntl.flock(self._marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._unusable(
+                f"another pairun run is at work in {self._shown}",
+                hint="wait for its end, or name another directory with --workdir",
+            ) from None
+
+    def _reset(self) -> float | None:
+        """Put away what the last run made; when that began, or None where there is nothing.
+
+        A run that is killed here has lost nothing: the next one goes on where it stopped.
+        """
+        assert self._marker is not None
+        began = os.fstat(self._marker).st_mtime
+        made = [n for n in self._made() if self._is_there(n)]
+        # what an interrupted reset has moved already belongs to the same run
+        keep = self._is_there(KEEPING) or any(n not in _PREPARATION for n in made)
+        self._refuse_mounts([*made, TRASH, *((KEEPING, PREVIOUS) if keep else ())])
+        if self._is_there(TRASH):
+            self.discard(TRASH)
+        if keep:
+            self._keep(made)
+        for name in [] if keep else made:
+            self.discard(name)
+        os.ftruncate(self._marker, 0)
+        os.write(self._marker, f"{_EXPLANATION}\n".encode())
+        return began if keep else None
+
+    def _keep(self, made: list[str]) -> None:
+        """Make `PREVIOUS` of what the last run made, in steps that can be taken up again."""
+        previous, keeping = os.path.join(self.path, PREVIOUS), os.path.join(self.path, KEEPING)
+        if self._is_there(PREVIOUS) and not _is_previous(previous):
+            raise self._unusable(f"{previous} is there already, and pairun run did not make it")
+        if os.path.islink(keeping):
+            raise self._unusable(f"{keeping} is a symbolic link, and pairun run did not make it")
+        if not self._is_there(KEEPING):
+            os.mkdir(keeping, 0o700)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(os.path.join(keeping, MARKER), flags, 0o600))
+        for name in made:
+            os.rename(os.path.join(self.path, name), os.path.join(keeping, name))
+        if self._is_there(PREVIOUS):
+            self.discard(PREVIOUS)
+        os.rename(keeping, previous)
+
+    def _refuse_mounts(self, names: list[str]) -> None:
+        """Refuse to move or remove what a mount point is, or lies above one."""
+        for point in mount_points():
+            if any(f"{point}/".startswith(f"{self.path}/{name}/") for name in names):
+                raise self._unusable(f"something is mounted at {point}", hint=f"umount {point}")
+
+    def _is_there(self, name: str) -> bool:
+        return os.path.lexists(os.path.join(self.path, name))
+
+    def discard(self, name: str) -> None:
+        """Remove what `make` made.
+
+        Raises:
+            OSError: something cannot be removed.
+            PairunError: something stands where we need room.
+        """
+        trash = os.path.join(self.path, TRASH)
+        if not os.path.lexists(trash):
+            os.mkdir(trash, 0o700)
+        if os.path.islink(trash):
+            raise self._unusable(f"{trash} is a symbolic link, and pairun run did not make it")
+        if name != TRASH:
+            # Out of the way first: what still runs there cannot disturb the new run.
+            os.rename(os.path.join(self.path, name), os.path.join(trash, str(uuid.uuid4())))
+        empty(trash)
+        os.rmdir(trash)
+
+    def _made(self) -> list[str]:
+        assert self._marker is not None
+        size = os.fstat(self._marker).st_size
+        lines = os.pread(self._marker, size, 0).decode("utf-8", "replace").splitlines()
+        # a name that leads out of the directory is not ours, whoever wrote it
+        names = [n for n in lines if n and n[0] != "#" and "/" not in n and n not in (".", "..")]
+        return [n for n in dict.fromkeys(names) if n not in (MARKER, TRASH, KEEPING, PREVIOUS)]
+
+    def _unusable(self, message: str, hint: str | None = None) -> PairunError:
+        return PairunError(
+            Problem(
+                "PR701",
+                message,
+                hint=hint or "name another one with --workdir, or correct this one",
+            )
+        )
+
+
+def _is_previous(path: str) -> bool:
+    """Whether a path is a directory of ours: a link or a directory of the user's is not."""
+    try:
+        marker = os.lstat(os.path.join(path, MARKER))
+    except OSError:
+        return False
+    return not os.path.islink(path) and stat.S_ISREG(marker.st_mode)
+
+
+def _clock(began: float) -> str:
+    """The time of day, with the date unless it is today's."""
+    then, now = time.localtime(began), time.localtime()
+    return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)
+
+
+def end_survivors(folder: str) -> None:
+    """Kill what an earlier run in a folder has left running, and wait until it is gone.
+
+    Only without namespaces can anything be left. It is known by the volume in its environment.
+    """
+    mark = f"\0PAIRUN_PAI_DIR={folder}/".encode()
+    until = time.monotonic() + SURVIVORS_S
+    while (found := [pid for pid in _pids() if mark in _environment(pid)]) and (
+        time.monotonic() < until
+    ):
+        for pid in found:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _pids() -> list[int]:
+    return [int(n) for n in os.listdir("/proc") if n.isdigit() and int(n) != os.getpid()]
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            return b"\0" + f.read()
+    except OSError:
+        return b""

@@ -1,0 +1,53 @@
+"""The ConfigMap that holds the job for its init containers, where no Framework does."""
+
+from __future__ import annotations
+
+import json
+
+from pairun.engines.manifest.objectnames import metadata
+from pairun.engines.manifest.options import Object, Options
+from pairun.errors import Problems
+from pairun.job.model import Job
+from pairun.kube.ports import PORT_ANNOTATION
+from pairun.openpai.framework import make_framework
+
+FOLDER = "/usr/local/pai-job"
+"""Where it is mounted: not on the shared volume, which the user's container may write to."""
+FILE = "framework.json"
+MAX_BYTES = 1024 * 1024
+"""What the API server takes as the data of one ConfigMap or Secret."""
+
+
+def config_map_name(options: Options) -> str:
+    """What the ConfigMap is called."""
+    return f"{options.name}-job"
+
+
+def config_map(job: Job, options: Options, problems: Problems) -> Object:
+    """The job as a Framework object without status.
+
+    Args:
+        job: with nothing in its text that must not be shown.
+        options: what is chosen.
+        problems: takes what is wrong.
+    """
+    framework = make_framework(job, framework_name=options.name)
+    framework["metadata"].pop("namespace")
+    for role in framework["spec"]["taskRoles"]:
+        # Of a Pod only the ports are read; all else would be there twice.
+        annotations = role["task"]["pod"]["metadata"]["annotations"]
+        ports = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
+        role["task"]["pod"] = {"metadata": {"annotations": ports}}
+    text = json.dumps(framework, indent=1, ensure_ascii=False) + "\n"
+    if (size := len(text.encode())) > MAX_BYTES:
+        problems.error(
+            "PR783",
+            f"the job is too large for a ConfigMap: {size >> 10} KiB, at most {MAX_BYTES >> 10}",
+            hint="fetch what is long, such as scripts, when the job runs",
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(options, config_map_name(options)),
+        "data": {FILE: text},
+    }

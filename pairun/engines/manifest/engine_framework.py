@@ -1,0 +1,37 @@
+"""The engine ``framework``: a Framework object, for FrameworkController."""
+
+from __future__ import annotations
+
+from pairun.engines.manifest.objectnames import labels, metadata
+from pairun.engines.manifest.options import Object, Options
+from pairun.engines.manifest.pods import pod_template
+from pairun.errors import Problems
+from pairun.job.model import Job
+from pairun.openpai.framework import make_framework
+
+MAX_ANNOTATIONS = 256 * 1024
+"""What the API server takes of annotations, keys and values."""
+
+
+def framework_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+    """The Framework of a job, as OpenPAI's REST server makes it, with this engine's Pods.
+
+    FrameworkController itself decides after each exit code whether to try again
+    (``fancyRetryPolicy``).
+    """
+    framework = make_framework(job, framework_name=options.name)
+    meta = framework["metadata"]
+    meta |= {**metadata(options, options.name), "labels": {**meta["labels"], **labels(options)}}
+    if options.namespace is None:
+        meta.pop("namespace", None)
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in meta["annotations"].items())
+    if size > MAX_ANNOTATIONS:
+        problems.error(
+            "PR783",
+            f"the job is too large for an annotation: {size >> 10} KiB, at most "
+            f"{MAX_ANNOTATIONS >> 10}",
+            hint="fetch what is long, such as scripts, when the job runs",
+        )
+    for role, made in zip(job.roles, framework["spec"]["taskRoles"], strict=True):
+        made["task"]["pod"] = pod_template(job, role, options)
+    return [framework]

@@ -1,0 +1,71 @@
+"""The engine ``job``: one role as a Job of Kubernetes."""
+
+from __future__ import annotations
+
+from pairun.engines.manifest.objectnames import metadata
+from pairun.engines.manifest.options import Object, Options
+from pairun.engines.manifest.pods import pod_template
+from pairun.engines.manifest.retries import (
+    counted,
+    failure_rules,
+    has_failure_policy,
+    never_fails,
+    place_of,
+    restarts_alone,
+    warn_of_exit_codes,
+)
+from pairun.errors import Problems
+from pairun.job.model import Job, Role
+
+
+def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
+    """The Job of a job's only role."""
+    for other in job.roles[1:]:
+        problems.error(
+            "PR780",
+            f"a Job of Kubernetes has one role, and '{other.name}' is another one",
+            other.node.key,
+            "--engine jobset takes several",
+        )
+    role = job.roles[0]
+    alone = role.instances == 1
+    _warn(job, role, problems)
+    spec: Object = counted(job, role)
+    if not alone:
+        spec["completionMode"] = "Indexed"
+    if "backoffLimit" in spec and restarts_alone(job, role):
+        retries = 0 if job.gang else max(role.retry_count or 0, 0)
+        # of all tries but the first
+        spec["backoffLimit"] = (retries + 1) * (job.retry_count + 1) - 1
+    if has_failure_policy(options):
+        spec["podFailurePolicy"] = {"rules": failure_rules(job, role, spec, alone=True)}
+    else:
+        warn_of_exit_codes(problems)
+    spec["template"] = pod_template(job, role, options, index=0 if alone else None)
+    return [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata(options, options.name),
+            "spec": spec,
+        }
+    ]
+
+
+def _warn(job: Job, role: Role, problems: Problems) -> None:
+    """Say what comes out differently than under FrameworkController."""
+    if job.retry_count and (not restarts_alone(job, role) or role.instances > 1):
+        retries = job.node.get("jobRetryCount")
+        problems.warning(
+            "PR784",
+            "a Job of Kubernetes cannot start all instances anew: jobRetryCount has no effect",
+            retries.place if retries else None,
+            "--engine jobset does",
+        )
+    if never_fails(role):
+        problems.warning(
+            "PR784",
+            "a Job of Kubernetes whose instances have all ended, some with a failure, is failed; "
+            "FrameworkController takes it for a success",
+            place_of(role),
+        )

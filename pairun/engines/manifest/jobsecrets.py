@@ -1,0 +1,184 @@
+"""The Secrets of a job, and its text without them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from pairun.engines.manifest.objectnames import metadata
+from pairun.engines.manifest.options import Object, Options
+from pairun.errors import Place, Problems
+from pairun.job.hiding import leaves, mask_secrets
+from pairun.job.jobview import job_context
+from pairun.job.model import Job
+from pairun.job.planning import secrets_of
+from pairun.job.writing import as_yaml
+from pairun.module import reveal
+from pairun.playbook.document.reading import Node, node_of
+from pairun.playbook.document.scalars import js_text
+from pairun.secrets.forms import MASK
+from pairun.secrets.shapes import plain_secrets
+
+DOCKER_HUB = "https://index.docker.io/v1/"
+_LOGIN = ("username", "password", "registryuri")
+_LEAST = 4
+"""Shorter values are found everywhere."""
+
+
+def config_secret_name(name: str) -> str:
+    """What the Secret with the job's secrets is called, given the workload's name."""
+    return f"{name}-configcred"
+
+
+def registry_secret_name(name: str) -> str:
+    """What the Secret with the logins of images is called."""
+    return f"{name}-regcred"
+
+
+def rendezvous_secret_name(name: str) -> str:
+    """What the Secret that only the Pods of the job know is called."""
+    return f"{name}-rendezvous"
+
+
+# --- the job's text ------------------------------------------------------------------------------
+
+
+def storable(job: Job, problems: Problems) -> Job:
+    """A job whose text everybody may read; what was secret in it is among its secrets.
+
+    A password that an image's login holds in plain sight becomes one more secret. A text in which a
+    secret would stay, as in JSON, is written anew.
+
+    Args:
+        job: the job.
+        problems: takes what is wrong, and warnings of secrets that stay in the text.
+    """
+    if job.secrets_unknown:
+        secrets = job.node.get("secrets")
+        problems.error(
+            "PR782",
+            "the values of the job's secrets are unknown, so no Secret can be made",
+            secrets.place if secrets else None,
+            "give the job's own file instead of its Framework",
+        )
+        return job
+    _warn_of_plain_secrets(job, problems)
+    moved: dict[str, str] = {}
+    document = job.node.plain()
+    for entry in document.get("prerequisites") or ():
+        if isinstance(auth := entry.get("auth"), dict):
+            entry["auth"] = _without_password(auth, entry["name"], moved)
+    shown = mask_secrets(job.text)
+    if not moved and not any(s in shown for s in secrets_of(job) if s):
+        return job
+    given = job.secrets.plain() if job.secrets else {}
+    if job.secrets is not None or moved:
+        document["secrets"] = MASK
+    return attrs.evolve(
+        job,
+        text=as_yaml(document),
+        secrets=node_of({**given, **moved}, job.node.place) if document.get("secrets") else None,
+    )
+
+
+def _without_password(auth: dict[str, Any], image: str, moved: dict[str, str]) -> dict[str, Any]:
+    kept = {key: value for key, value in auth.items() if key in _LOGIN}
+    password = kept.get("password")
+    if isinstance(password, str) and "<%" not in password:
+        name = f"pairun_login_{image}"
+        moved[name] = password
+        kept["password"] = f"<% $secrets.{name} %>"
+    return kept
+
+
+def _warn_of_plain_secrets(job: Job, problems: Problems) -> None:
+    values = {js_text(n.value) for n in leaves(job.secrets)} if job.secrets else set()
+    values = {v for v in values if len(v) >= _LEAST}
+    for key, leaf in _open_leaves(job.node):
+        text = leaf.value
+        if not isinstance(text, str):
+            continue
+        if any(plain_secrets(key, text)) or any(v in text for v in values):
+            # The warning must not show it either.
+            line = leaf.place.line
+            leaf.place.source.hide(line, line + text.count("\n") + 1)
+            problems.warning(
+                "PR784",
+                f"a secret stands in plain sight under '{key}': all who may read the job's "
+                "ConfigMap, Framework or Pods can read it",
+                leaf.place,
+                "move it below 'secrets', and write <% $secrets.NAME %> here",
+            )
+
+
+def _open_leaves(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
+    """The scalars of a job under their keys, without what is kept apart anyway."""
+    if isinstance(node.value, dict):
+        for name, child in node.items():
+            if (key, name) != ("", "secrets") and name != "auth":
+                yield from _open_leaves(child, name)
+    elif isinstance(node.value, list):
+        for child in node.elements():
+            yield from _open_leaves(child, key or "[]")
+    else:
+        yield key, node
+
+
+# --- the objects ---------------------------------------------------------------------------------
+
+
+def secret_objects(job: Job, options: Options, problems: Problems) -> list[Object]:
+    """The Secrets of a job that `storable` made."""
+    made = []
+    if job.secrets is not None:
+        text = as_yaml(job.secrets.plain())
+        made.append(_secret(options, config_secret_name(options.name), "secrets.yaml", text))
+    if logins := _logins(job, problems):
+        made.append(
+            _secret(
+                options,
+                registry_secret_name(options.name),
+                ".dockerconfigjson",
+                json.dumps({"auths": logins}),
+                type_="kubernetes.io/dockerconfigjson",
+            )
+        )
+    key = base64.b64encode(options.rendezvous_key).decode()
+    made.append(_secret(options, rendezvous_secret_name(options.name), "key", key))
+    return made
+
+
+def _secret(options: Options, name: str, key: str, text: str, type_: str = "Opaque") -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(options, name),
+        "type": type_,
+        "data": {key: base64.b64encode(text.encode()).decode()},
+    }
+
+
+def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
+    """Registry to login, of the images that roles use."""
+    found: dict[str, dict[str, str]] = {}
+    places: dict[str, Place | None] = {}
+    for role in job.roles:
+        auth = job_context(job, role)["image"]["auth"]
+        if auth is None:
+            continue
+        registry = reveal(auth["registry"] or "") or DOCKER_HUB
+        pair = f"{reveal(auth['username'] or '')}:{reveal(auth['password'] or '')}"
+        login = {"auth": base64.b64encode(pair.encode()).decode()}
+        if found.setdefault(registry, login) != login:
+            problems.error(
+                "PR780",
+                f"two images have different logins for {registry}, and a Pod's pull Secret one",
+                role.image.node.place,
+                also=[("the other image", place)] if (place := places[registry]) else [],
+            )
+        places.setdefault(registry, role.image.node.place)
+    return found

@@ -1,0 +1,91 @@
+"""What the objects of a job are called, and the labels that find them again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from pairun.engines.manifest.options import Engine, Object, Options
+from pairun.errors import Problems
+from pairun.job.model import Job
+
+LABEL_MAX = 63
+"""Of labels, and of names that become host names (RFC 1123)."""
+NAME_MAX = 36
+"""What is left of `LABEL_MAX` when role, index and five random characters are appended."""
+
+JOB_LABEL = "pairun/job"
+ROLE_LABEL = "pairun/role"
+INDEX_LABEL = "pairun/index"
+MANAGED = {"app.kubernetes.io/managed-by": "pairun"}
+
+_HASH = 8
+# FrameworkController takes no hyphen, and JobSet no digit at the beginning (RFC 1035).
+_NAMES = {"framework": "[a-z0-9]+"}
+_NAME = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_LABEL_VALUE = re.compile("([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+
+
+def default_name(job: Job, engine: Engine) -> str:
+    """What a job's workload is called where nobody says it.
+
+    A Framework is called as OpenPAI's REST server calls it. Otherwise it is the job's own name as
+    far as Kubernetes takes it; one that had to be changed ends with a hash of the whole.
+    """
+    if engine == "framework":
+        return job.framework_id
+    name = re.sub("[^a-z0-9]+", "-", job.name.lower()).strip("-")
+    if not name[:1].isalpha():
+        name = f"job-{name}".strip("-")
+    return name if name == job.name and len(name) <= NAME_MAX else _hashed(name, job.name, NAME_MAX)
+
+
+def short(text: str, limit: int) -> str:
+    """A name that fits: a longer one is cut, and ends with a hash of the whole."""
+    return text if len(text) <= limit else _hashed(text, text, limit)
+
+
+def _hashed(text: str, whole: str, limit: int) -> str:
+    digest = hashlib.md5(whole.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+    return f"{text[: limit - _HASH - 1].rstrip('-')}-{digest}"
+
+
+def labels(options: Options) -> dict[str, str]:
+    """The labels that every object of a job bears."""
+    return {**MANAGED, JOB_LABEL: options.name}
+
+
+def metadata(options: Options, name: str) -> Object:
+    """The metadata of an object."""
+    space = {"namespace": options.namespace} if options.namespace else {}
+    return {"name": name, **space, "labels": labels(options)}
+
+
+def check_names(job: Job, options: Options, problems: Problems) -> None:
+    """Report names that Kubernetes would refuse."""
+    pattern = _NAMES.get(options.engine, _NAME)
+    if len(options.name) > NAME_MAX or not re.fullmatch(pattern, options.name):
+        kind = "letters and digits" if options.engine == "framework" else "letters, digits and '-'"
+        first = "" if options.engine == "framework" else ", a letter first"
+        problems.error(
+            "PR783",
+            f"--name '{options.name}' is no name for the engine {options.engine}",
+            hint=f"it takes {kind} in lower case{first}, {NAME_MAX} characters at most",
+        )
+    for role in job.roles:
+        if len(role.fc_name) > LABEL_MAX:
+            problems.error(
+                "PR783",
+                f"the role name '{role.name}' is too long for a label of Kubernetes: "
+                f"{len(role.fc_name)} letters and digits, at most {LABEL_MAX}",
+                role.node.key,
+            )
+    if options.engine == "framework":
+        virtual_cluster = job.node.at(("defaults", "virtualCluster"))
+        place = virtual_cluster.place if virtual_cluster else None
+        for what, value, at in (
+            ("the user", job.user, None),
+            ("the virtual cluster", job.virtual_cluster, place),
+        ):
+            if len(value) > LABEL_MAX or not _LABEL_VALUE.fullmatch(value):
+                problems.error("PR783", f"{what} '{value}' cannot be a label of Kubernetes", at)

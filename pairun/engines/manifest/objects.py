@@ -1,0 +1,71 @@
+"""Everything that a job needs in a cluster, as plain objects for the API server."""
+
+from __future__ import annotations
+
+import re
+
+from pairun.engines.manifest.configmap import config_map
+from pairun.engines.manifest.engine_framework import framework_workload
+from pairun.engines.manifest.engine_job import job_workload
+from pairun.engines.manifest.engine_jobset import jobset_workload
+from pairun.engines.manifest.engine_pod import pod_workload
+from pairun.engines.manifest.jobsecrets import secret_objects, storable
+from pairun.engines.manifest.objectnames import check_names
+from pairun.engines.manifest.options import Object, Options
+from pairun.engines.manifest.storages import check_storages
+from pairun.engines.manifest.versions import check_version
+from pairun.errors import Problems
+from pairun.job.model import Job
+from pairun.job.templates import TAG
+
+_WORKLOADS = {
+    "framework": framework_workload,
+    "job": job_workload,
+    "jobset": jobset_workload,
+    "pod": pod_workload,
+}
+
+
+def make_objects(job: Job, options: Options, problems: Problems | None = None) -> list[Object]:
+    """The objects of a job, in the order in which they are to be created.
+
+    Secrets and the ConfigMap come first, the workload last: one object, or one per Pod with the
+    engine ``pod``. Nothing is random: the same arguments make the same objects.
+
+    Args:
+        job: a valid job.
+        options: what is chosen.
+        problems: takes warnings too: what the engine does not carry over.
+
+    Raises:
+        PairunError: everything that the engine or this version of Kubernetes cannot do.
+    """
+    found = Problems() if problems is None else problems
+    check_names(job, options, found)
+    check_storages(job, found)
+    _check_images(job, found)
+    stored = storable(job, found)
+    workload = _WORKLOADS[options.engine](stored, options, found)
+    check_version(job, workload, options, found)
+    made = secret_objects(stored, options, found)
+    if options.engine != "framework":
+        made.append(config_map(stored, options, found))
+    found.raise_errors()
+    return [*made, *workload]
+
+
+def is_image(text: str) -> bool:
+    """Whether a text can be the name of an image."""
+    return bool(text) and not re.search(r"\s", text)
+
+
+def _check_images(job: Job, problems: Problems) -> None:
+    for role in job.roles:
+        uri = role.image.node.get("uri")
+        if uri is not None and not TAG.search(uri.value) and not is_image(uri.value):
+            problems.error(
+                "PR782",
+                f"'{uri.value}' is no image",
+                uri.place,
+                "uri is an image as the cluster pulls it: registry.example/team/image:1",
+            )

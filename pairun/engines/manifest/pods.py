@@ -1,0 +1,227 @@
+"""The Pod of a role: OpenPAI's, changed to what every cluster has and this engine needs."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from pairun.base.grace import VARIABLE as GRACE
+from pairun.engines.manifest.configmap import FILE, FOLDER, config_map_name
+from pairun.engines.manifest.jobsecrets import rendezvous_secret_name
+from pairun.engines.manifest.objectnames import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
+from pairun.engines.manifest.options import KUBELET_S, Object, Options
+from pairun.engines.manifest.storages import mount_storages
+from pairun.job.model import Job, Role
+from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
+from pairun.openpai.podtemplate import PodMaker
+
+INDEXED = "batch.kubernetes.io/job-completion-index"
+"""The annotation of a Pod of an Indexed Job."""
+CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
+RENDEZVOUS = "/usr/local/pai/rendezvous"
+OPENPAI_LOGS = "/var/log/pai"
+TOKEN_S = 3607
+"""Of the API token's life; kubelet renews it sooner. The value of Kubernetes' own tokens."""
+MAX_VARIABLE_BYTES = 100_000
+"""Linux starts no program with a variable of more than 128 KiB."""
+
+_TERMINATION = "terminationMessagePolicy"
+_INDEXES = (
+    "FC_TASK_INDEX",
+    "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX",
+    "PAI_TASK_INDEX",
+)
+
+
+def pod_template(
+    job: Job,
+    role: Role,
+    options: Options,
+    *,
+    index: int | None = None,
+    attempt: Object | None = None,
+) -> Object:
+    """The metadata (labels and annotations) and the spec of a role's Pods.
+
+    Args:
+        job: with nothing in its text that must not be shown.
+        role: the role.
+        options: what is chosen.
+        index: the number of the only Pod; None where the engine's annotation has it.
+        attempt: where FC_FRAMEWORK_ATTEMPT_ID comes from, the first one by default.
+
+    Returns:
+        What an engine puts into its object. The API token is in the init container alone.
+    """
+    template = PodMaker(job, options.name, DEFAULT_RANGE, options.image, "", "").make(role)
+    spec = template["spec"]
+    # OpenPAI's own: nodes, classes and devices that other clusters do not have.
+    for name in ("affinity", "priorityClassName"):
+        del spec[name]
+    init, app = spec["initContainers"][0], spec["containers"][0]
+    _set_up_app(role, options, app)
+    _set_environment(role, options, init, app)
+    _set_logs(options, spec)
+    _set_volumes(options, spec)
+    mount_storages(job, spec)
+    if options.engine != "framework":
+        _identify(template, role, options, index, attempt or {"value": "0"})
+    host = options.host_network
+    if not (options.engine == "framework" if host is None else host):
+        del spec["hostNetwork"]
+    spec["serviceAccountName"] = options.service_account
+    spec["automountServiceAccountToken"] = False
+    spec["terminationGracePeriodSeconds"] = math.ceil(options.grace_s[role.name] + KUBELET_S)
+    for container in (init, app):
+        container[_TERMINATION] = "FallbackToLogsOnError"
+        container["env"] = [_as_kubernetes_reads(v) for v in container["env"]]
+    template["metadata"]["labels"] |= {
+        **MANAGED,
+        JOB_LABEL: options.name,
+        ROLE_LABEL: role.fc_name,
+    }
+    return template
+
+
+def _set_up_app(role: Role, options: Options, app: Object) -> None:
+    asked, limits = role.resources, app["resources"]["limits"]
+    del limits["github.com/fuse"], limits["nvidia.com/gpu"]
+    if asked.gpu:
+        limits[options.gpu_resource] = asked.gpu
+    # Quantities are texts. Zero would be a limit too: nothing at all of it.
+    app["resources"]["limits"] = {k: str(v) for k, v in limits.items() if v not in (0, "0Mi")}
+    security = app["securityContext"]
+    if options.engine != "framework":
+        # What OpenPAI adds would be refused where the Pod Security Standards hold.
+        security.pop("capabilities")
+        if asked.infiniband:
+            security["capabilities"] = {"add": ["IPC_LOCK"]}
+    if options.app_uid is not None:
+        security["runAsUser"] = options.app_uid
+    if not security:
+        del app["securityContext"]
+
+
+def _set_environment(role: Role, options: Options, init: Object, app: Object) -> None:
+    grace = f"{options.grace_s[role.name]:.3f}".rstrip("0").rstrip(".")
+    init["env"] = [
+        v
+        for v in init["env"]
+        if v["name"] not in ("KUBE_APISERVER_ADDRESS", "REST_SERVER_URI") and not _is_too_long(v)
+    ]
+    if options.app_uid is not None:
+        init["env"].append({"name": "PAIRUN_APP_UID", "value": str(options.app_uid)})
+    address = _field("PAIRUN_HOST_IP", "status.podIP")
+    init["env"].append(address)
+    app["env"] += [address, {"name": GRACE, "value": grace}]
+
+
+def _is_too_long(variable: Object) -> bool:
+    """Whether a variable cannot be given; init renders such a command itself."""
+    return variable["name"] == "USER_CMD" and len(variable["value"].encode()) > MAX_VARIABLE_BYTES
+
+
+def _set_logs(options: Options, spec: Object) -> None:
+    folder = options.log_host_path or (OPENPAI_LOGS if options.engine == "framework" else None)
+    for volume in spec["volumes"]:
+        if volume["name"] == "host-log":
+            if folder:
+                volume["hostPath"] = {"path": folder, "type": "DirectoryOrCreate"}
+            else:
+                volume["name"] = "logs"
+                volume["emptyDir"] = {}
+                del volume["hostPath"]
+    for container in (*spec["initContainers"], *spec["containers"]):
+        for mount in container["volumeMounts"]:
+            if mount["name"] == "host-log" and not folder:
+                mount["name"] = "logs"
+                del mount["subPath"]
+
+
+def _set_volumes(options: Options, spec: Object) -> None:
+    init, app = spec["initContainers"][0], spec["containers"][0]
+    for volume in spec["volumes"]:
+        if volume["name"] == "job-exit-spec":
+            volume["configMap"]["optional"] = True
+    rendezvous = {"name": "rendezvous", "mountPath": RENDEZVOUS, "readOnly": True}
+    secret = {"secretName": rendezvous_secret_name(options.name)}
+    spec["volumes"] += [{"name": "rendezvous", "secret": secret}, _TOKEN]
+    init["volumeMounts"] += [
+        rendezvous,
+        {"name": "api-token", "mountPath": CREDENTIALS, "readOnly": True},
+    ]
+    app["volumeMounts"].append(rendezvous)
+    if options.engine != "framework":
+        spec["volumes"].append({"name": "job", "configMap": {"name": config_map_name(options)}})
+        init["volumeMounts"].append({"name": "job", "mountPath": FOLDER, "readOnly": True})
+
+
+_TOKEN: Object = {
+    "name": "api-token",
+    "projected": {
+        "sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_S}},
+            {
+                "configMap": {
+                    "name": "kube-root-ca.crt",
+                    "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                }
+            },
+            {
+                "downwardAPI": {
+                    "items": [
+                        {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+                    ]
+                }
+            },
+        ]
+    },
+}
+
+
+def _identify(
+    template: Object, role: Role, options: Options, index: int | None, attempt: Object
+) -> None:
+    """Say who a Pod is, as FrameworkController does."""
+    meta = template["metadata"]
+    annotations = meta["annotations"]
+    meta["labels"] = {} if index is None else {INDEX_LABEL: str(index)}
+    meta["annotations"] = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
+    number = (
+        {"valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEXED}']"}}}
+        if index is None
+        else {"value": str(index)}
+    )
+    identity = [
+        _field("FC_FRAMEWORK_NAMESPACE", "metadata.namespace"),
+        {"name": "FC_FRAMEWORK_NAME", "value": options.name},
+        {"name": "FC_TASKROLE_NAME", "value": role.fc_name},
+        {"name": "FC_TASK_INDEX", **number},
+        _field("FC_POD_UID", "metadata.uid"),
+        _field("FC_POD_NAME", "metadata.name"),
+        {"name": "FC_FRAMEWORK_ATTEMPT_ID", **attempt},
+    ]
+    init, app = template["spec"]["initContainers"][0], template["spec"]["containers"][0]
+    for container in (init, app):
+        others = [v for v in container["env"] if v["name"] not in _INDEXES]
+        indexes = [v["name"] for v in container["env"] if v["name"] in _INDEXES]
+        container["env"] = [*identity, *others, *({"name": n, **number} for n in indexes)]
+    init["env"] += [
+        {"name": "PAIRUN_BARRIER", "value": "pods"},
+        {"name": "PAIRUN_FRAMEWORK_FILE", "value": f"{FOLDER}/{FILE}"},
+    ]
+
+
+def _field(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _as_kubernetes_reads(variable: dict[str, Any]) -> dict[str, Any]:
+    """A variable whose value stays what it is: Kubernetes replaces ``$(NAME)`` and ``$$``.
+
+    One without a value is empty; old API servers take an empty text in a JobSet for none.
+    """
+    if not variable.get("value"):
+        return {k: v for k, v in variable.items() if k != "value"}
+    return {**variable, "value": re.sub(r"\$(?=[$(])", "$$", variable["value"])}

@@ -1,0 +1,107 @@
+"""When a Job tries again and when it ends: what a job file says, in the words of a Job.
+
+The codes are those of docs/exit-codes.md and of OpenPAI's table, after which FrameworkController
+decides. Kubernetes' own words: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
+"""
+
+from __future__ import annotations
+
+from pairun.engines.manifest.options import Object, Options
+from pairun.engines.manifest.versions import POD_FAILURE_POLICY
+from pairun.errors import Place, Problems
+from pairun.job.model import Job, Role
+
+_FOR_GOOD = {
+    # no such image, a barrier that cannot pass
+    "init": [252, 254],
+    # errors in the program, as far as a signal or the cluster's exit spec tells
+    "app": [132, 135, 136, 141, 220, 221, 222, 224, 225, 226, *range(228, 236), 249],
+}
+_PASSING = {
+    # trouble of the barrier, a port that is taken: the next Pod has others
+    "init": [250, 253],
+    # a memory error of the GPU
+    "app": [223],
+}
+_DISRUPTED: Object = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
+
+
+def place_of(role: Role) -> Place:
+    """Where a role's completion is written, or else the role."""
+    completion = role.node.get("completion")
+    return (completion.key if completion else None) or role.node.key or role.node.place
+
+
+def restarts_alone(job: Job, role: Role) -> bool:
+    """Whether an instance may start again while the others of its role go on."""
+    return role.instances == 1 or not job.gang
+
+
+def counted(job: Job, role: Role) -> Object:
+    """How many instances there are, and how many may fail or suffice.
+
+    Returns:
+        The fields of the Job; ``backoffLimit`` is what a gang, which is not retried, has.
+    """
+    fields: Object = {"parallelism": role.instances, "completions": role.instances}
+    many = role.instances > 1
+    retries = 0 if job.gang else role.retry_count or 0
+    if many and (role.min_failed != 1 or retries):
+        fields["backoffLimitPerIndex"] = max(retries, 0)
+        # -1, and more than there are, is never
+        if 0 < role.min_failed <= role.instances:
+            fields["maxFailedIndexes"] = role.min_failed - 1
+    else:
+        fields["backoffLimit"] = 0
+    if 0 < role.min_succeeded < role.instances:
+        fields["successPolicy"] = {"rules": [{"succeededCount": role.min_succeeded}]}
+    return fields
+
+
+def never_fails(role: Role) -> bool:
+    """Whether the job goes on however many instances of a role fail."""
+    return not 0 < role.min_failed <= role.instances
+
+
+def failure_rules(job: Job, role: Role, spec: Object, *, alone: bool) -> list[Object]:
+    """The rules of a podFailurePolicy, first match first.
+
+    Killed by a signal from outside (137, 143) is counted: who evicts or preempts a Pod says so in
+    its conditions, and a Pod that was killed for its memory would begin again for ever.
+
+    Args:
+        job: the job.
+        role: the role.
+        spec: of the Job, as `counted` made it.
+        alone: a Pod may start again alone, so one that failed in passing does, uncounted.
+    """
+    # Where some may fail, one that fails for good is one of them.
+    action = "FailIndex" if "backoffLimitPerIndex" in spec else "FailJob"
+    rules = [_on_exit(action, container, codes) for container, codes in _FOR_GOOD.items()]
+    if alone and restarts_alone(job, role):
+        passing = [_on_exit("Ignore", container, codes) for container, codes in _PASSING.items()]
+        return [_DISRUPTED, *rules, *passing]
+    return rules
+
+
+def _on_exit(action: str, container: str, codes: list[int]) -> Object:
+    when = {"containerName": container, "operator": "In", "values": codes}
+    return {"action": action, "onExitCodes": when}
+
+
+def has_failure_policy(options: Options) -> bool:
+    """Whether the cluster's version knows exit codes in Jobs."""
+    return options.version is None or options.version >= POD_FAILURE_POLICY.since
+
+
+def warn_of_exit_codes(problems: Problems) -> None:
+    """Say what a cluster without podFailurePolicy does not do."""
+    problems.warning(
+        "PR784",
+        f"{POD_FAILURE_POLICY.name} is left out: every failure counts as a retry, whatever its "
+        "exit code",
+        hint=f"it needs Kubernetes {POD_FAILURE_POLICY}",
+    )

@@ -1,0 +1,95 @@
+"""The storages that a job names, as volumes of its Pods."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from pairun.engines.manifest.options import Object
+from pairun.errors import Problems
+from pairun.job.model import Job
+from pairun.playbook.document.reading import Node
+
+CLAIM_MAX = 253
+_CLAIM = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+"""The name of a PersistentVolumeClaim (RFC 1123, a subdomain)."""
+_OWN = (
+    "/usr/local/pai",
+    "/dev",
+    "/proc",
+    "/sys",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/var/run/secrets/kubernetes.io",
+)
+"""What the user's container has there already: its Pod's mounts, the kubelet's and the kernel's."""
+
+
+def check_storages(job: Job, problems: Problems) -> None:
+    """Report storages that no Pod can have, and those that only OpenPAI's REST server knows."""
+    at: dict[str, str] = {}
+    for storage in job.storages:
+        place, name, path = storage.node.place, storage.name, storage.path
+        if len(name) > CLAIM_MAX or not _CLAIM.fullmatch(name):
+            problems.error(
+                "PR783",
+                f"the storage '{name}' cannot be a PersistentVolumeClaim",
+                place,
+                "its name takes lower case letters, digits, '-' and '.'",
+            )
+        if reason := _unmountable(path):
+            message = f"the storage '{name}' cannot be mounted at '{path}'"
+            problems.error("PR783", message, place, reason)
+        path = path.rstrip("/")
+        if path in at:
+            problems.error(
+                "PR783", f"two storages at one mount point: '{at[path]}' and '{name}'", place
+            )
+        at[path] = name
+    # OpenPAI's REST server makes volumes of these, too.
+    defaults = job.extras.get("storages") if job.extras else None
+    if defaults is None:
+        teams = (p.node for p in job.plugins if p.plugin == "teamwise_storage")
+        defaults = next((n for n in teams if not _mounts_itself(n)), None)
+    if defaults is not None and not job.storages:
+        problems.warning(
+            "PR784",
+            "OpenPAI alone knows which storages are the user's or the team's: none is mounted",
+            defaults.place,
+            "name them in extras.storages, each as its PersistentVolumeClaim is called",
+        )
+
+
+def _unmountable(path: str) -> str | None:
+    if not path.startswith("/") or ":" in path:
+        return "mountPath begins with '/' and has no ':'"
+    plain = posixpath.normpath(f"/{path.lstrip('/')}")
+    for own in _OWN:
+        if _is_within(plain, own) or _is_within(own, plain):
+            return f"the container has its own {own}: choose another path, such as /mnt/data"
+    return None if path in (plain, f"{plain}/") else f"write it as '{plain}'"
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
+def _mounts_itself(plugin: Node) -> bool:
+    mount = plugin.at(("parameters", "mount"))
+    return mount is not None and mount.value is True
+
+
+def mount_storages(job: Job, spec: Object) -> None:
+    """Mount a job's storages into the app container: claims that the job's namespace has.
+
+    Args:
+        job: the job.
+        spec: of a Pod; it is changed.
+    """
+    for number, storage in enumerate(job.storages):
+        volume = f"storage-{number}"
+        claim = {"claimName": storage.name}
+        spec["volumes"].append({"name": volume, "persistentVolumeClaim": claim})
+        mount = {"name": volume, "mountPath": storage.path}
+        spec["containers"][0]["volumeMounts"].append(mount)

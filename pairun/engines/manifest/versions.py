@@ -1,0 +1,84 @@
+"""Which Kubernetes the objects need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pairun.engines.manifest.options import Object, Options, Version
+from pairun.errors import Problems
+from pairun.job.model import Job
+
+
+class Feature(NamedTuple):
+    """Something that Kubernetes did not always have.
+
+    Attributes:
+        name: as its documents call it.
+        since: the first version that has it without being told to.
+    """
+
+    name: str
+    since: Version
+
+    def __str__(self) -> str:
+        return f"{self.since[0]}.{self.since[1]} or later"
+
+
+BASE = Feature("the authority of the API server in every namespace (kube-root-ca.crt)", (1, 20))
+INDEXED_JOB = Feature("a Job with completionMode Indexed", (1, 22))
+POD_FAILURE_POLICY = Feature("a Job's podFailurePolicy", (1, 26))
+JOBSET = Feature("JobSet with failurePolicy rules", (1, 27))
+BACKOFF_PER_INDEX = Feature("a Job's backoffLimitPerIndex", (1, 29))
+SUCCESS_POLICY = Feature("a Job's successPolicy", (1, 31))
+
+_OF_A_JOB = {
+    "completionMode": INDEXED_JOB,
+    "podFailurePolicy": POD_FAILURE_POLICY,
+    "backoffLimitPerIndex": BACKOFF_PER_INDEX,
+    "successPolicy": SUCCESS_POLICY,
+}
+"""A field of a Job's spec, and what it is. From the feature gates of Kubernetes:
+https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/."""
+
+
+def features_in(objects: Sequence[Object]) -> list[Feature]:
+    """What objects need of Kubernetes, the newest last."""
+    found = {BASE}
+    for each in objects:
+        if each["kind"] == "JobSet":
+            found.add(JOBSET)
+        for spec in _job_specs(each):
+            found |= {f for field, f in _OF_A_JOB.items() if field in spec}
+    return sorted(found, key=lambda f: f.since)
+
+
+def lowest(objects: Sequence[Object]) -> Feature:
+    """The lowest version that objects need, as the newest thing in them."""
+    return features_in(objects)[-1]
+
+
+def _job_specs(each: Object) -> Iterator[dict[str, Any]]:
+    if each["kind"] == "Job":
+        yield each["spec"]
+    elif each["kind"] == "JobSet":
+        for replicated in each["spec"]["replicatedJobs"]:
+            yield replicated["template"]["spec"]
+
+
+def check_version(
+    job: Job, workload: Sequence[Object], options: Options, problems: Problems
+) -> None:
+    """Report what the cluster's version of Kubernetes does not have."""
+    if options.version is None:
+        return
+    role = job.roles[0].node
+    for feature in features_in(workload):
+        if options.version < feature.since:
+            problems.error(
+                "PR781",
+                f"Kubernetes {options.version[0]}.{options.version[1]} does not have "
+                f"{feature.name}",
+                role.key or role.place,
+                f"it needs {feature}",
+            )

@@ -1,0 +1,1 @@
+"""What is wrong with a job, or will surprise its author."""

@@ -1,0 +1,94 @@
+"""Names in a job that must be names of something: what a schema cannot check."""
+
+from __future__ import annotations
+
+from pairun.errors import Problems, did_you_mean
+from pairun.job.model import Prerequisite, fc_name
+from pairun.playbook.document.nodes import elements, entries
+from pairun.playbook.document.reading import Node
+
+REFERENCES = {
+    "dockerImage": "dockerimage",
+    "script": "script",
+    "data": "data",
+    "output": "output",
+}
+"""A role's key to the type of the prerequisite that it names."""
+
+
+def check_references(
+    node: Node, prerequisites: tuple[Prerequisite, ...], problems: Problems
+) -> None:
+    """Report every prerequisite that a role names and the job does not have."""
+    for _, role in entries(node, "taskRoles"):
+        for key, type_ in REFERENCES.items():
+            named = role.get(key)
+            names = [p.name for p in prerequisites if p.type == type_]
+            if named is not None and isinstance(named.value, str) and named.value not in names:
+                problems.error(
+                    "PR505",
+                    f"there is no prerequisite '{named.value}' of type {type_}",
+                    named.place,
+                    _did_you_mean(named.value, names),
+                )
+        for named in elements(role, "prerequisites"):
+            names = [p.name for p in prerequisites]
+            if isinstance(named.value, str) and named.value not in names:
+                problems.error(
+                    "PR505",
+                    f"there is no prerequisite '{named.value}'",
+                    named.place,
+                    _did_you_mean(named.value, names),
+                )
+
+
+def _did_you_mean(name: str, names: list[str]) -> str:
+    return did_you_mean(name, names) or "add it to the job's prerequisites"
+
+
+def check_role_names(node: Node, problems: Problems) -> None:
+    """Report roles whose Pods would bear one name."""
+    first: dict[str, tuple[str, Node]] = {}
+    for raw, role in entries(node, "taskRoles"):
+        sanitised = fc_name(raw)
+        if not sanitised:
+            problems.error(
+                "PR507",
+                f"the role name '{raw}' has no letter or digit, so its Pods have no name",
+                role.key,
+            )
+        elif sanitised in first:
+            other, place = first[sanitised]
+            problems.error(
+                "PR507",
+                f"the roles '{other}' and '{raw}' both become '{sanitised}'",
+                role.key,
+                also=[("the other role", place.key or place.place)],
+            )
+        else:
+            first[sanitised] = raw, role
+
+
+def check_deployments(node: Node, problems: Problems) -> None:
+    """Report deployments that bear one name, or are chosen and not there."""
+    first: dict[str, Node] = {}
+    for entry in elements(node, "deployments"):
+        name = entry.get("name")
+        if name is None or not isinstance(name.value, str):
+            continue
+        if name.value in first:
+            problems.error(
+                "PR508",
+                f"two deployments are named '{name.value}'",
+                name.place,
+                also=[("the first one", first[name.value].place)],
+            )
+        first.setdefault(name.value, name)
+    wanted = node.at(("defaults", "deployment"))
+    if wanted is not None and isinstance(wanted.value, str) and wanted.value not in first:
+        problems.error(
+            "PR515",
+            f"there is no deployment '{wanted.value}'",
+            wanted.place,
+            did_you_mean(wanted.value, first) or "add it to the job's deployments",
+        )

@@ -1,0 +1,133 @@
+"""What a job file says against the protocol's schema, each at its place and in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pairun.errors import Place, Problems, did_you_mean
+from pairun.formats.protocol import SCHEMA, Schema
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import Timestamp, js_text
+
+
+def check_schema(node: Node, problems: Problems) -> None:
+    """Report everything in a document that the schema does not allow, each at its place."""
+    import jsonschema
+
+    base = jsonschema.Draft202012Validator
+    # To the REST server an unquoted date is an object, not text.
+    types = base.TYPE_CHECKER.redefine(
+        "string", lambda _, value: isinstance(value, str) and not isinstance(value, Timestamp)
+    )
+    extend: Callable[..., type[jsonschema.Draft202012Validator]] = jsonschema.validators.extend
+    validator = extend(base, type_checker=types)(SCHEMA)
+    for error in validator.iter_errors(node.plain()):
+        path = tuple(error.absolute_path)
+        at = node.at(path)
+        assert at is not None
+        _report(error.validator, error.validator_value, error.schema, path, at, problems)
+
+
+def _report(
+    keyword: str,
+    wanted: Any,
+    schema: Schema,
+    path: tuple[str | int, ...],
+    at: Node,
+    out: Problems,
+) -> None:
+    name, place, shown = _dotted(path), at.place, _shown(at, path)
+    if keyword == "additionalProperties":
+        for key, child in _unknown(at, schema):
+            _report_unknown(key, child.key or child.place, schema, name, out)
+    elif keyword == "required":
+        for key in wanted:
+            if key not in at.value:
+                where = f" in {name}" if name else ""
+                out.error("PR504", f"'{key}' is missing{where}", at.key or place)
+    elif path in {(), ("protocolVersion",)}:
+        what = "the document must be a mapping" if not path else "protocolVersion must be 2"
+        out.error("PR501", f"{what}, not {shown}", place)
+    else:
+        message, hint = _sentence(keyword, wanted, at, shown)
+        out.error("PR503", f"{name} {message}", place, hint)
+
+
+def _sentence(keyword: str, wanted: Any, at: Node, shown: str) -> tuple[str, str | None]:
+    if keyword == "type":
+        scalar = not isinstance(at.value, dict | list) and at.value is not None
+        hint = "quote it" if "string" in wanted and scalar else None
+        return f"must be {_kinds(wanted)}, not {shown}", hint
+    if keyword == "enum":
+        words = [str(w) for w in wanted]
+        hint = did_you_mean(str(at.value), words)
+        return f"must be {' or '.join(dict.fromkeys(words))}, not {shown}", hint
+    if keyword == "pattern":
+        return f"must consist of letters, digits, '_' and '-', which {shown} does not", None
+    if keyword == "maxLength":
+        return f"must not be longer than {wanted} characters", None
+    if keyword == "minimum":
+        return f"must be at least {wanted}, not {shown}", None
+    return "must not be empty", None  # minItems, minProperties
+
+
+def _report_unknown(key: str, place: Place, schema: Schema, name: str, out: Problems) -> None:
+    where = f" in {name}" if name else ""
+    if "patternProperties" in schema:
+        out.error(
+            "PR503",
+            f"'{key}'{where} is not a name: a letter or '_', then letters, digits and '_'",
+            place,
+        )
+    else:
+        hint = did_you_mean(key, schema["properties"])
+        out.error("PR502", f"unknown key '{key}'{where}", place, hint)
+
+
+def _unknown(at: Node, schema: Schema) -> Iterator[tuple[str, Node]]:
+    known = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})
+    for key, child in at.items():
+        if key not in known and not any(re.search(p, key) for p in patterns):
+            yield key, child
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    out = ""
+    for step in path:
+        out += f"[{step}]" if isinstance(step, int) else f".{step}" if out else step
+    return out
+
+
+_SHOWN = 40
+_KIND_WORDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a mapping",
+    "array": "a list",
+    "null": "null",
+}
+
+
+def _kinds(wanted: str | list[str]) -> str:
+    return " or ".join(_KIND_WORDS[w] for w in ([wanted] if isinstance(wanted, str) else wanted))
+
+
+def _shown(at: Node, path: tuple[str | int, ...]) -> str:
+    value = at.value
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "null"
+    if isinstance(value, Timestamp):
+        return "a date"
+    if path[:1] == ("secrets",) or "auth" in path:
+        return "text" if isinstance(value, str) else "a number or truth value"
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "...")
+    return js_text(value)

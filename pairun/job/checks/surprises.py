@@ -1,0 +1,188 @@
+"""What is allowed in a job and will surprise its author."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pairun.errors import Place, Problem, Problems, nearest
+from pairun.job.hiding import mask_secrets
+from pairun.job.model import Job, Role
+from pairun.job.templates import command_nodes, unresolved_tags, user_command
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
+from pairun.secrets.forms import MIN_BYTES
+
+
+def job_warnings(job: Job) -> Problems:
+    """Every warning about a job, each with the place of its cause."""
+    out = Problems()
+    for role in job.roles:
+        out.extend(_role_name(role))
+        out.extend(_retry_count(job, role))
+        out.extend(_tags(job, role))
+        out.extend(_unset_variables(job, role))
+        out.extend(_image(role))
+    out.extend(_secrets(job))
+    return out
+
+
+def _warning(id_: str, message: str, place: Place | None, hint: str | None = None) -> Problem:
+    return Problem(id_, message, place, hint, "warning")
+
+
+def _role_name(role: Role) -> Iterator[Problem]:
+    if role.name != role.fc_name:
+        yield _warning(
+            "PR901",
+            f"the Pods of role '{role.name}' bear the name '{role.fc_name}'",
+            role.node.key,
+            f"use lower-case letters and digits only, or expect both in variables: "
+            f"PAI_HOST_IP_{role.fc_name}_0 and PAI_HOST_IP_{role.name}_0",
+        )
+
+
+def _retry_count(job: Job, role: Role) -> Iterator[Problem]:
+    if job.gang and role.retry_count:
+        node = role.node.get("taskRetryCount")
+        yield _warning(
+            "PR902",
+            "taskRetryCount has no effect in a job whose tasks start together",
+            node.place if node else None,
+            "set extras.gangAllocation to false, or use jobRetryCount",
+        )
+
+
+def _tags(job: Job, role: Role) -> Iterator[Problem]:
+    commands = command_nodes(job, role)
+    written = [{_spelled(t) for t in unresolved_tags(c.value, None)} for c in commands]
+    for tag in unresolved_tags(user_command(job, role), job.secrets):
+        if job.secrets_unknown and _spelled(tag).startswith("$secrets."):
+            continue  # said once, of all
+        nodes = [c for c, tags in zip(commands, written, strict=True) if _spelled(tag) in tags]
+        yield _warning(
+            "PR904",
+            f"nothing defines {tag}, and the command keeps it",
+            _tag_place((nodes or commands)[0], tag),
+            _tag_hint(tag, job),
+        )
+
+
+def _tag_place(command: Node, tag: str) -> Place:
+    """Where a tag stands, if the line of the command's text shows it."""
+    for line in range(command.place.line, command.place.line + command.value.count("\n") + 2):
+        at = command.place.source.line(line).find(tag)
+        if at >= 0:
+            return Place(command.place.source, line, at + 1)
+    return command.place
+
+
+def _tag_hint(tag: str, job: Job) -> str:
+    key = tag.strip("<%> ").lstrip("$")
+    known = [
+        f"{namespace}.{name}"
+        for namespace, node in (("parameters", job.parameters), ("secrets", job.secrets))
+        for name, _ in (node.items() if node else ())
+    ]
+    near = nearest(key, known)
+    return f"did you mean <% ${near} %>?" if near else "define it under parameters or secrets"
+
+
+def _spelled(tag: str) -> str:
+    # Rendering turns indices into their dotted form and evens out spaces.
+    return re.sub(r"\[(\d+)\]", r".\1", tag[2:-2].strip())
+
+
+# Variables that images often leave unset and scripts often extend.
+_OFTEN_UNSET = (
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "LIBRARY_PATH",
+    "CPATH",
+    "PKG_CONFIG_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_HOME",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PS1",
+)
+_NAMES = "|".join(_OFTEN_UNSET)
+_USE = re.compile(rf"(?<![\\$])\$(?:\{{({_NAMES})\}}|({_NAMES})\b)")
+_SET = re.compile(rf"\b({_NAMES})=|\bread\s+({_NAMES})\b")
+_NOUNSET_OFF = re.compile(r"\bset\s+\+(?:[a-z]*u|o\s+nounset)")
+
+
+def _unset_variables(job: Job, role: Role) -> Iterator[Problem]:
+    known: set[str] = set()
+    for command in command_nodes(job, role):
+        for line in str(command.value).splitlines():
+            if _NOUNSET_OFF.search(line):
+                return
+            if line.lstrip().startswith("#"):
+                continue
+            # Nothing expands between single quotes.
+            shell = re.sub(r"'[^']*'", "''", line)
+            for use in _USE.finditer(shell):
+                name = use[1] or use[2]
+                if name not in known:
+                    known.add(name)  # once is enough
+                    yield _warning(
+                        "PR903",
+                        f"${name} may be unset, and the command then ends with 'unbound variable'",
+                        command.place,
+                        f"write ${{{name}:-}}",
+                    )
+            known.update(name for pair in _SET.findall(shell) for name in pair if name)
+
+
+def _image(role: Role) -> Iterator[Problem]:
+    uri = role.image.node.get("uri")
+    if uri is None:
+        return
+    reason = _refused(uri.value)
+    auth = role.image.node.get("auth")
+    place = uri.place
+    if auth is not None and auth.get("registryuri") is None:
+        reason, place = "the login names no registry", auth.place
+    if reason:
+        yield _warning("PR906", f"OpenPAI's own runtime refuses this image: {reason}", place)
+
+
+def _refused(uri: str) -> str | None:
+    if uri != uri.strip():
+        return "there are spaces around its name"
+    if re.match("https?://", uri):
+        return "its name begins with a protocol"
+    if "@" in uri:
+        return "it is named by digest"
+    tag = uri.rpartition("/")[2].partition(":")[2]
+    return f"the tag '{tag}' has upper-case letters" if tag != tag.lower() else None
+
+
+def _secrets(job: Job) -> Iterator[Problem]:
+    if job.secrets is None:
+        return
+    source = job.secrets.place.source
+    if source is job.node.place.source and mask_secrets(source.text) == source.text:
+        yield _warning(
+            "PR909",
+            "OpenPAI stores the secrets of this job readable: it masks only a block that begins "
+            "with 'secrets:' in the first column",
+            job.secrets.key or job.secrets.place,
+            "submit the job as YAML, with secrets: at the start of a line",
+        )
+    for path, leaf in _leaves(job.secrets, "$secrets"):
+        text = "" if leaf.value is None else js_text(leaf.value)
+        if 0 < len(text.encode()) < MIN_BYTES:
+            yield _warning("PR905", f"{path} is too short to be masked in logs", leaf.place)
+
+
+def _leaves(node: Node, path: str) -> Iterator[tuple[str, Node]]:
+    if isinstance(node.value, dict | list):
+        for key, child in node.items():
+            yield from _leaves(child, f"{path}.{key}")
+        for index, child in enumerate(node.elements()):
+            yield from _leaves(child, f"{path}[{index}]")
+    else:
+        yield path, node

@@ -1,0 +1,76 @@
+"""What the expressions of playbooks see as ``job``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pairun.job.model import Job, Role
+from pairun.job.templates import render_secrets, user_command
+from pairun.module import Secret, reveal
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
+
+
+def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str, Any]:
+    """A job, seen from one of its roles, as plain data; secret values as `Secret`.
+
+    Args:
+        job: the job.
+        role: the role.
+        command: the user's command where the platform has rendered it (``USER_CMD``); rendered
+            here by default. Secrets are put in either way.
+    """
+    text = user_command(job, role) if command is None else command
+    asked = role.resources
+    return {
+        "name": job.name,
+        "user": job.user,
+        "virtual_cluster": job.virtual_cluster,
+        "gang": job.gang,
+        "retry_count": job.retry_count,
+        "role": {
+            "name": role.name,
+            "fc_name": role.fc_name,
+            "instances": role.instances,
+            "min_failed": role.min_failed,
+            "min_succeeded": role.min_succeeded,
+            "ports": dict(asked.ports),
+            "resources": {
+                "cpu": asked.cpu,
+                "memory_mb": asked.memory_mb,
+                "gpu": asked.gpu,
+                "shm_mb": asked.shm_mb,
+                "infiniband": asked.infiniband,
+            },
+        },
+        "roles": [
+            {"name": r.name, "fc_name": r.fc_name, "instances": r.instances} for r in job.roles
+        ],
+        "storages": [s.name for s in job.storages],
+        "volumes": [s.path for s in job.storages],
+        "image": {"uri": _uri(role), "auth": _auth(job, role)},
+        "user_command": render_secrets(text, job.secrets),
+    }
+
+
+def _uri(role: Role) -> str:
+    uri = role.image.node.get("uri")
+    return uri.value if uri else ""
+
+
+def _auth(job: Job, role: Role) -> dict[str, str | Secret | None] | None:
+    auth = role.image.node.get("auth")
+    if auth is None:
+        return None
+    password = _field(job, auth, "password")
+    return {
+        "username": _field(job, auth, "username"),
+        # Also one that the job carries in plain sight.
+        "password": None if password is None else Secret(reveal(password)),
+        "registry": _field(job, auth, "registryuri"),
+    }
+
+
+def _field(job: Job, auth: Node, key: str) -> str | Secret | None:
+    field = auth.get(key)
+    return None if field is None else render_secrets(js_text(field.value), job.secrets)

@@ -1,0 +1,74 @@
+"""What the expressions of a job's layer see of the job, and the tags that they are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pairun.errors import Place, Problems
+from pairun.job.hiding import leaves
+from pairun.job.model import Job
+from pairun.job.templates import TAG, as_text, render_secrets, tag_key, tag_path
+from pairun.module import Secret
+from pairun.playbook.document.reading import Node
+from pairun.playbook.expressions.views import Unknown
+
+_SECRETS_UNKNOWN = Unknown("the values of the job's secrets, which the cluster keeps")
+_NAMES = ("secrets", "parameters")
+
+
+def expression_secrets(job: Job) -> Any:
+    """The job's own secrets as its layer sees them: each value a `Secret`."""
+    if job.secrets_unknown:
+        return _SECRETS_UNKNOWN
+    return {} if job.secrets is None else _secret(job.secrets.plain())
+
+
+def _secret(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _secret(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_secret(v) for v in value]
+    return None if value is None else Secret(as_text(value))
+
+
+def expression_parameters(job: Job) -> Any:
+    """The job's parameters, with secrets where the job's commands get them, too."""
+    return {} if job.parameters is None else _rendered(job.parameters.plain(), job.secrets)
+
+
+def _rendered(value: Any, secrets: Node | None) -> Any:
+    if isinstance(value, dict):
+        return {k: _rendered(v, secrets) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_rendered(v, secrets) for v in value]
+    return render_secrets(value, secrets) if isinstance(value, str) else value
+
+
+def check_layer_tags(layer: Node | None, problems: Problems) -> None:
+    """Refuse tags of the job protocol in ``extras.pairun``: there they would stay as they are."""
+    for leaf in leaves(layer) if layer else ():
+        for tag in TAG.finditer(leaf.value) if isinstance(leaf.value, str) else ():
+            if (key := tag_key(tag)) is not None:
+                problems.error(
+                    "PR306",
+                    f"{tag[0]} is a tag of the job protocol, and nobody reads it here",
+                    _place_of(leaf, tag[0]),
+                    _instead(key),
+                )
+
+
+def _instead(key: str) -> str:
+    first, *path = tag_path(key)
+    name = first.removeprefix("$")
+    if name in _NAMES and path:
+        return f"write an expression: {{{{ {'.'.join([name, *path])} }}}}"
+    return f"expressions see {', '.join(_NAMES)}, job, cluster and results: {{{{ parameters.x }}}}"
+
+
+def _place_of(leaf: Node, tag: str) -> Place:
+    """Where a tag stands, if the line of the text shows it."""
+    for line in range(leaf.place.line, leaf.place.line + leaf.value.count("\n") + 2):
+        at = leaf.place.source.line(line).find(tag)
+        if at >= 0:
+            return Place(leaf.place.source, line, at + 1)
+    return leaf.place

@@ -1,0 +1,147 @@
+"""A plain Pod: its commands and plugins become a job of one role with one instance."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.errors import Problem, Problems, Source
+from pairun.formats.protocol import IDENTIFIER_PATTERN
+from pairun.job.jobfile import read_job
+from pairun.job.model import RUNTIME_PLUGIN, Job
+from pairun.kube.cluster import Cluster, ClusterRole, Instance
+from pairun.openpai.initconfig import IDS
+from pairun.openpai.podconfig import read_setting
+from pairun.playbook.document.checking import violations
+from pairun.playbook.document.reading import Node, node_of
+
+ROLE = "main"
+"""The name of the one role."""
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "commands and plugins of a plain Pod",
+    "type": "object",
+    "required": ["commands"],
+    "additionalProperties": False,
+    "properties": {
+        "commands": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        "runtimePlugin": {"type": ["array", "null"], "items": {"type": "object"}},
+        "image": {"type": "string", "minLength": 1},
+        "parameters": {"type": "object"},
+        "ports": {
+            "type": "object",
+            "propertyNames": {"pattern": IDENTIFIER_PATTERN},
+            "additionalProperties": {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 1, "maximum": 65535},
+            },
+        },
+        "extras": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"pairun": {"type": "object"}},
+        },
+    },
+}
+_PORTS = "ports"  # of a plain Pod: numbers of its own choice, and not a request for some
+_REST_SERVER_ONLY = frozenset({"PR906", "PR909"})
+"""Warnings about OpenPAI's own servers, which a plain Pod never meets."""
+
+
+def read_plain_job(
+    source: Source, *, name: str = "pod", user: str = "user", secrets: Node | None = None
+) -> tuple[Job | None, Problems]:
+    """Make a job of a plain Pod's commands and plugins.
+
+    Args:
+        source: the text of ``RUNTIME_CONFIG`` or of ``runtime_plugin.yaml``.
+        name: of the Pod.
+        user: whose it is.
+        secrets: the Pod's secrets.
+
+    Returns:
+        The job, or None when a problem is an error; and every problem found.
+
+    Raises:
+        PairunError: the text is not YAML.
+    """
+    node = read_setting(source, tuple(SCHEMA["properties"]), "js")
+    problems = Problems()
+    problems.extend(violations(node, SCHEMA, IDS, whole=source.file))
+    if problems.errors:
+        return None, problems
+    job, found = read_job(_document(node, name), user=user, secrets=secrets)
+    problems.extend(found)
+    return job, problems
+
+
+def no_commands() -> Source:
+    """A text for a review of the init phase alone."""
+    return Source("no commands", "job", "commands: ['']")
+
+
+def without_server_warnings(problems: list[Problem]) -> list[Problem]:
+    """The problems that concern a plain Pod."""
+    return [p for p in problems if p.id not in _REST_SERVER_ONLY]
+
+
+def _document(node: Node, name: str) -> Node:
+    """The same as a job of the protocol; what the Pod says keeps its places."""
+    place = node.place
+    given = {key: child for key, child in node.items() if child.value is not None}
+    resources = {"cpu": 0, "memoryMB": 0, "gpu": 0}
+    role = node_of({"dockerImage": "image", "resourcePerInstance": resources}, place)
+    role.value["commands"] = given["commands"]
+    image = node_of({"type": "dockerimage", "name": "image", "uri": ""}, place)
+    extras = node_of({"gangAllocation": False}, place)
+    extras.value |= given["extras"].value if "extras" in given else {}
+    if "image" in given:
+        image.value["uri"] = given["image"]
+    if "runtimePlugin" in given:
+        extras.value[RUNTIME_PLUGIN] = given["runtimePlugin"]
+    if "ports" in given:
+        extras.value[_PORTS] = given["ports"]
+    document = node_of({"protocolVersion": 2, "name": name, "type": "job"}, place)
+    document.value |= {
+        "prerequisites": Node([image], place, place),
+        "taskRoles": Node({ROLE: role}, place, place),
+        "extras": extras,
+        **{key: given[key] for key in ("parameters",) if key in given},
+    }
+    return document
+
+
+def pod_name(env: Mapping[str, str]) -> str:
+    """The Pod's name as a job may bear it."""
+    name = env.get("POD_NAME") or env.get("HOSTNAME") or "pod"
+    return re.sub("[^A-Za-z0-9_-]", "-", name)[:255]
+
+
+def plain_cluster(job: Job, env: Mapping[str, str]) -> Cluster:
+    """The cluster of one Pod.
+
+    Args:
+        job: what `read_plain_job` made.
+        env: ``PAIRUN_HOST_IP`` or ``POD_IP`` is its address, that of the host's name by default.
+    """
+    ports = job.extras.get(_PORTS) if job.extras else None
+    numbers = {label: tuple(list_.plain()) for label, list_ in (ports.items() if ports else ())}
+    instance = Instance(
+        index=0,
+        pod_uid=env.get("POD_UID") or env.get("FC_POD_UID") or None,
+        host_ip=env.get("PAIRUN_HOST_IP") or env.get("POD_IP") or _own_address(),
+        ports=numbers,
+    )
+    role = ClusterRole(name=ROLE, fc_name=ROLE, instances=(instance,))
+    return Cluster(roles=(role,), own_role=ROLE, own_index=0)
+
+
+def _own_address() -> str | None:
+    try:
+        # In a Pod, /etc/hosts has the name.
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return None

@@ -1,0 +1,234 @@
+"""The settings of a plain Pod: variables, else files of a mounted folder, else nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.errors import PairunError, Place, Problem, Problems, Source
+from pairun.host.files import mount_points
+from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
+from pairun.playbook.document.scalars import Dialect
+
+DEFAULT_CONFIG_DIR = "/usr/local/pai-config"
+INIT_DIRS = ("/opt/pairun/init.d", "/user/local/pai/init.d")
+EXIT_SPEC = "runtime-exit-spec.yaml"
+
+
+def with_config_dir(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which the cluster's layer is found where the platform mounts it.
+
+    Args:
+        env: of the init container; its own ``PAI_CONFIG_DIR`` counts.
+    """
+    if env.get("PAI_CONFIG_DIR") or not os.path.isdir(DEFAULT_CONFIG_DIR):
+        return dict(env)
+    return {**env, "PAI_CONFIG_DIR": DEFAULT_CONFIG_DIR}
+
+
+@attrs.frozen(kw_only=True)
+class PodConfig:
+    """Where the settings of this Pod are.
+
+    Attributes:
+        env: the environment of the init container.
+        pai_dir: the shared volume.
+        problems: takes what will surprise.
+    """
+
+    env: Mapping[str, str]
+    pai_dir: str
+    problems: Problems
+
+    def init(self) -> Source | None:
+        """The list of init plugins: ``INIT_CONFIG``, else ``init_plugins.yaml``."""
+        return self._setting("INIT_CONFIG", "init_plugins.yaml", "cluster")
+
+    def runtime(self) -> Source | None:
+        """Commands and plugins: ``RUNTIME_CONFIG``, else ``runtime_plugin.yaml``."""
+        return self._setting("RUNTIME_CONFIG", "runtime_plugin.yaml", "job")
+
+    def exit_spec(self) -> Source | None:
+        """The description of exit codes; None where there is none.
+
+        Raises:
+            PairunError: it cannot be read.
+        """
+        path = self.find(EXIT_SPEC)
+        if path is not None and os.path.isdir(path):
+            # A volume mounted without `subPath` is a folder with the file in it.
+            path = os.path.join(path, EXIT_SPEC)
+            if not os.path.exists(path):
+                raise PairunError(
+                    Problem(
+                        "PR716", f"there is no {path}", None, "name the key of the ConfigMap so"
+                    )
+                )
+        return None if path is None else decode(load_bytes(path), path, "cluster")
+
+    def init_dir(self) -> str | None:
+        """The folder of the operator's own init programs; never one on the shared volume."""
+        given = self.env.get("PAI_INIT_DIR")
+        if given and not os.path.isdir(given):
+            hint = "correct the variable, or unset it"
+            raise PairunError(
+                Problem("PR716", f"PAI_INIT_DIR: {given} is not a folder", None, hint)
+            )
+        if given and self._trusted(given):
+            return given
+        image = DEFAULT_PAI_DIR
+        # With a volume mounted there, whatever that folder holds is not the image's.
+        hidden = self.pai_dir != image or os.path.ismount(image)
+        dirs = INIT_DIRS if hidden else (*INIT_DIRS, os.path.join(image, "init.d"))
+        return next((d for d in dirs if os.path.isdir(d)), None)
+
+    def find(self, *names: str) -> str | None:
+        """The first file or folder of these names that counts, or None."""
+        for name in names:
+            for folder in self._folders():
+                path = os.path.join(folder, name)
+                if os.path.exists(path) and self._trusted(path):
+                    return path
+        return None
+
+    def _folders(self) -> Sequence[str]:
+        given = self.env.get("PAI_CONFIG_DIR")
+        return (given,) if given else (DEFAULT_CONFIG_DIR, os.path.join(self.pai_dir, "config"))
+
+    def _setting(self, variable: str, file: str, layer: str) -> Source | None:
+        if (text := self.env.get(variable, "")).strip():
+            return Source(variable, layer, text)
+        path = self.find(file)
+        return None if path is None else decode(load_bytes(path), path, layer)
+
+    def _trusted(self, path: str) -> bool:
+        """Whether nobody but the platform can have put it there.
+
+        The user's container may write to the volume, and an init container runs again when its
+        Pod is set up anew; what is mounted into the volume is read-only for both.
+        """
+        root = os.path.abspath(self.pai_dir)
+        below = os.path.relpath(os.path.abspath(path), root)
+        if below == ".." or below.startswith("../"):
+            return True
+        parts, mounts = below.split(os.sep), mount_points()
+        real = os.path.realpath(root)
+        if any(os.path.join(real, *parts[:n]) in mounts for n in range(1, len(parts) + 1)):
+            return True
+        self.problems.warning(
+            "PR718",
+            f"{path} is not read: it lies on the shared volume, where the user's container writes",
+            None,
+            "mount it, or set PAI_CONFIG_DIR to a folder of the image",
+        )
+        return False
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def read_setting(source: Source, keys: Sequence[str], dialect: Dialect) -> Node:
+    """Read the text of a setting.
+
+    Args:
+        source: the text.
+        keys: the keys that may stand in it.
+        dialect: how scalars are read.
+
+    Raises:
+        PairunError: it is not YAML; of a text that was folded, how to write it.
+    """
+    try:
+        return read_text(source, dialect)
+    except PairunError as e:
+        folded = next(_folds(source.text, keys), None)
+        if folded is None:
+            raise
+        line = source.text.count("\n", 0, folded) + 1
+        place = Place(source, line, folded - source.text.rfind("\n", 0, folded))
+        raise PairunError(
+            Problem(
+                "PR714",
+                f"{source.file} has lost its line ends: `>` and `>-` join the lines of a block",
+                place,
+                f"begin the block with `|`, which keeps them:\n{_corrected(source, keys)}",
+            )
+        ) from e
+
+
+def _folds(text: str, keys: Sequence[str]) -> Iterator[int]:
+    """Where a line end was: before a key, and before the dash of a list's item."""
+    names = "|".join(map(re.escape, keys))
+    pattern = rf"(?<=[^\s,{{])[ \t]+(?:(?:{names})[ \t]*:(?=\s|$)|-[ \t]+(?=[\w'\"]))"
+    for found in re.finditer(pattern, text):
+        begin = text.rfind("\n", 0, found.start()) + 1
+        # A dash after nothing but a key, a closed list's end or another item.
+        dash = found[0].lstrip().startswith("-")
+        if not dash or re.search(r"(:|\]|^\s*-|[ \t]-[ \t].*)$", text[begin : found.start()]):
+            yield found.end() - len(found[0].lstrip())
+
+
+def _corrected(source: Source, keys: Sequence[str]) -> str:
+    """The text as it was probably written, as it should stand in the Pod's manifest."""
+    text, begin, out = source.text, 0, []
+    for at in _folds(text, keys):
+        out.append(text[begin:at].rstrip())
+        begin = at
+    lines = "\n".join([*out, text[begin:]]).splitlines()[:_SHOWN_LINES]
+    return "\n".join(["      value: |", *(f"        {line}" for line in lines)])
+
+
+_SHOWN_LINES = 8
+
+
+# --- secrets -------------------------------------------------------------------------------------
+
+_SECRETS = ("secret.yaml", "secrets.yaml")
+
+
+def read_secrets(config: PodConfig) -> Node | None:
+    """The secrets of the Pod: a file, or a Secret mounted as a folder with a file per key.
+
+    Raises:
+        PairunError: they cannot be read; no message has a part of them.
+    """
+    path = config.find(*_SECRETS)
+    if path is None or not os.path.isdir(path):
+        return None if path is None else _secrets_document(path)
+    keys = [n for n in sorted(os.listdir(path)) if not n.startswith(".")]
+    if inner := next((n for n in keys if n in _SECRETS), None):
+        return _secrets_document(os.path.join(path, inner))
+    found = {}
+    for key in keys:
+        source = _hidden(os.path.join(path, key))
+        place = Place(source, 1, 1)
+        # As a shell does with what a command prints: files mostly end with a line end.
+        found[key] = Node(source.text.rstrip("\n"), place, place)
+    return Node(found, Place(Source(path, "job", ""), 1, 1))
+
+
+def _secrets_document(path: str) -> Node:
+    source = _hidden(path)
+    try:
+        node = read_text(source, "js")
+    except PairunError as e:
+        # What the reader says may quote the text: an alias is a word of it.
+        places = [p.place for p in e.problems]
+        raise PairunError(
+            *(Problem("PR716", f"{path} is not valid YAML here", place) for place in places)
+        ) from None
+    if node.value is not None and not isinstance(node.value, dict):
+        raise PairunError(
+            Problem("PR716", f"{path} must be a mapping of names to secrets", node.place)
+        )
+    return node
+
+
+def _hidden(path: str) -> Source:
+    source = decode(load_bytes(path), path, "job")
+    source.hide(1, source.text.count("\n") + 1)
+    return source

@@ -1,0 +1,30 @@
+"""What a way to start a Pod changes in the playbooks: operations of the layer ``engine``."""
+
+from __future__ import annotations
+
+import os
+
+from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
+
+
+def start_layer(file: str, name: str) -> Node:
+    """The operations of one way to start.
+
+    Args:
+        file: the description, beside this module.
+        name: the layer's name in reviews.
+    """
+    data = load_bytes(os.path.join(os.path.dirname(__file__), file))
+    return read_text(decode(data, name, "engine"))
+
+
+def merged(low: Node | None, high: Node | None) -> Node | None:
+    """Two layers of the engine as one; the operations of the higher one come last."""
+    if low is None or high is None or not isinstance(low.value, dict):
+        return high if low is None else low
+    both = dict(low.value)
+    for phase, operations in high.items():
+        below = both.get(phase)
+        added = [*(below.elements() if below else ()), *operations.elements()]
+        both[phase] = Node(added, operations.place, operations.key)
+    return Node(both, low.place, low.key)

@@ -1,0 +1,1 @@
+"""YAML and JSON texts as trees in which every value knows its place."""

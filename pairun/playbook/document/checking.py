@@ -1,0 +1,210 @@
+"""A tree against a JSON Schema: every violation becomes a problem with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pairun.errors import Place, Problem, did_you_mean, nearest
+from pairun.module import Secret
+from pairun.playbook.document.reading import Node
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+
+class Ids(NamedTuple):
+    """Which error ids a format uses for the three ways to violate a schema."""
+
+    unknown: str
+    kind: str
+    missing: str
+
+
+def violations(
+    node: Node,
+    schema: Mapping[str, Any],
+    ids: Ids,
+    *,
+    foreign: Mapping[str, str] | None = None,
+    what: str = "key",
+    whole: str = "the document",
+) -> Iterator[Problem]:
+    """Yield a problem for everything in a tree that its schema does not allow.
+
+    Args:
+        node: the tree.
+        schema: JSON Schema, draft 2020-12.
+        ids: the error ids to use.
+        foreign: words of other formats, and what is said here instead.
+        what: what a mapping's entries are called in messages (``key``, ``keyword``).
+        whole: what the tree itself is called.
+    """
+    from jsonschema import Draft202012Validator
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    # An empty registry: a schema that points elsewhere is not fetched.
+    validator = Draft202012Validator(schema, registry=Registry())
+    try:
+        for error in validator.iter_errors(_validatable(node)):
+            for each in _innermost(error):
+                yield from _problems(node, each, ids, foreign or {}, what, whole)
+    except Unresolvable as e:
+        yield Problem(ids.kind, f"the schema refers to {e.ref}, which it does not hold", node.place)
+
+
+def _innermost(error: ValidationError) -> list[ValidationError]:
+    """Of a choice the errors of the one alternative whose kind was meant, if there is one."""
+    if error.validator not in ("anyOf", "oneOf"):
+        return [error]
+    branches: dict[object, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    meant = [b for b in branches.values() if all(inner.path for inner in b)]
+    return [i for inner in meant[0] for i in _innermost(inner)] if len(meant) == 1 else [error]
+
+
+def _validatable(node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return {k: _validatable(v) for k, v in node.value.items()}
+    if isinstance(node.value, list):
+        return [_validatable(v) for v in node.value]
+    return node.value.reveal() if isinstance(node.value, Secret) else node.value
+
+
+def _problems(
+    root: Node, error: ValidationError, ids: Ids, foreign: Mapping[str, str], what: str, whole: str
+) -> Iterator[Problem]:
+    node = root.at(tuple(error.absolute_path)) or root
+    path = [str(p) for p in error.absolute_path if isinstance(p, str)]
+    schema: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
+    if error.validator == "additionalProperties" and error.validator_value is False:
+        known = schema.get("properties", {})
+        for name, child in node.items():
+            if name in known or _by_pattern(name, schema):
+                continue
+            hint = f"here that is: {foreign[name]}" if name in foreign else None
+            yield Problem(
+                "PR209" if hint and ids.unknown == "PR201" else ids.unknown,
+                f"there is no {what} '{name}' here",
+                child.key or child.place,
+                hint or did_you_mean(name, known),
+            )
+    elif error.validator == "required":
+        for name in schema["required"]:
+            if node.get(name) is None and f"'{name}'" in error.message:
+                place = node.key or node.place
+                yield Problem(
+                    ids.missing, f"'{name}' is missing", place, _meant(name, node, schema)
+                )
+    elif error.validator == "propertyNames" or "propertyNames" in error.schema_path:
+        for name, child in node.items():
+            if name == error.instance:
+                yield Problem(
+                    ids.kind,
+                    f"'{name}' is not allowed as a key here",
+                    child.key or child.place,
+                    did_you_mean(name, schema.get("enum", ())),
+                )
+    else:
+        name = path[-1] if path else whole
+        for index in _indices(error):
+            name += f"[{index}]"
+        yield _wrong_kind(name, node, schema, error, ids)
+
+
+def _indices(error: ValidationError) -> list[int]:
+    """The numbers at the end of a path: of the elements of what has a name."""
+    found: list[int] = []
+    for part in error.absolute_path:
+        found = [*found, part] if isinstance(part, int) else []
+    return found
+
+
+def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:
+    """A hint, where a missing key stands there under a name that is nearly it."""
+    if schema.get("additionalProperties") is False:
+        return None  # the unknown key is an error of its own
+    near = nearest(name, [k for k, _ in node.items() if k not in schema.get("properties", ())])
+    return f"did you mean '{name}' by '{near}'?" if near else None
+
+
+def _by_pattern(name: str, schema: Mapping[str, Any]) -> bool:
+    import re
+
+    return any(re.search(p, name) for p in schema.get("patternProperties", ()))
+
+
+def _wrong_kind(
+    name: str, node: Node, schema: Mapping[str, Any], error: ValidationError, ids: Ids
+) -> Problem:
+    place: Place = node.place
+    value = node.value
+    if "ms|[dhms]" in str(schema.get("pattern", "")):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return Problem(
+            "PR210",
+            f"'{name}' must be a duration with a unit, not {shown(value)}",
+            place,
+            f"did you mean '{value}s'?" if number else "for example 500ms, 10s, 5m, 1h30m",
+        )
+    hint = None
+    if "enum" in schema and isinstance(value, str):
+        hint = did_you_mean(value, [str(v) for v in schema["enum"] if v is not None])
+    said = shown(value)
+    if error.validator in ("minItems", "minProperties"):
+        said = f"one of {len(value)}" if value else "an empty one"
+    return Problem(
+        ids.kind, f"'{name}' must be {_described(schema, error)}, not {said}", place, hint
+    )
+
+
+def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
+    words = {
+        "string": "text", "integer": "a whole number", "number": "a number",
+        "boolean": "true or false", "array": "a list", "object": "a mapping", "null": "null",
+    }  # fmt: skip
+    if "const" in schema:
+        return repr(schema["const"])
+    if "enum" in schema:
+        # null stands in a patch's schema: it returns to the default, and is no choice of its own
+        return "one of " + ", ".join(str(v) for v in schema["enum"] if v is not None)
+    if error.validator == "type":
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        return " or ".join(words[k] for k in kinds)
+    if error.validator in ("anyOf", "oneOf"):
+        return " or ".join(_described(s, _as_type(error)) for s in schema[str(error.validator)])
+    limits = {
+        "minimum": "at least {}", "maximum": "at most {}", "minLength": "at least {} character",
+        "maxLength": "at most {} characters", "minItems": "a list of at least {}",
+        "minProperties": "a mapping of at least {}", "pattern": "text that matches {}",
+    }  # fmt: skip
+    template = limits.get(str(error.validator))
+    return template.format(error.validator_value) if template else error.message
+
+
+def _as_type(error: ValidationError) -> ValidationError:
+    import copy
+
+    as_type = copy.copy(error)
+    as_type.validator = "type"
+    return as_type
+
+
+def shown(value: object) -> str:
+    """A value in a message: short, and never a secret."""
+    if isinstance(value, Secret):
+        return "a secret"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    if len(text) > 40:
+        text = text[:37] + "..."
+    return f"'{text}'" if isinstance(value, str) else text

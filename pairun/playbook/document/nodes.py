@@ -1,0 +1,31 @@
+"""Short ways to the children of a document's nodes, whatever the document really holds there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pairun.playbook.document.reading import Node
+
+
+def entries(node: Node | None, key: str) -> Iterator[tuple[str, Node]]:
+    """The entries of the mapping under a key; none if there is no mapping."""
+    child = node.get(key) if node else None
+    return child.items() if child else iter(())
+
+
+def elements(node: Node | None, key: str) -> list[Node]:
+    """The elements of the list under a key; none if there is no list."""
+    child = node.get(key) if node else None
+    return child.elements() if child else []
+
+
+def text(node: Node, key: str) -> str | None:
+    """The text under a key, or None."""
+    child = node.get(key)
+    return child.value if child and isinstance(child.value, str) else None
+
+
+def whole(node: Node, *path: str) -> int | None:
+    """The whole number under a path (JavaScript knows no other than ``2.0``), or None."""
+    child = node.at(path)
+    return int(child.value) if child and child.value is not None else None

@@ -1,0 +1,398 @@
+"""YAML and JSON text to a tree in which every key and value knows its place.
+
+The text is read as a stream of events (libyaml's, through PyYAML's C parser) by one loop without
+recursion, so that depth, size and aliases are bounded before anything is built. Playbooks are
+YAML 1.2 core plus ``<<``; job files follow js-yaml 3's default schema, because OpenPAI's REST
+server reads them with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from yaml._yaml import CParser
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+)
+
+from pairun.errors import PairunError, Place, Problem, Problems, Source
+from pairun.playbook.document.scalars import RESOLVE, Dialect, Scalar, Timestamp, js_text
+from pairun.playbook.document.texts import MAX_BYTES, decode, load_bytes
+from pairun.secrets.shapes import plain_secrets
+
+__all__ = ["MAX_BYTES", "Node", "decode", "load_bytes", "node_of", "read_file", "read_text"]
+
+MAX_DEPTH = 64
+MAX_ALIASED_NODES = 10_000
+
+
+class Node:
+    """A value and where it was written.
+
+    Attributes:
+        value: a scalar, a list of nodes, or a dict from text to node.
+        place: where the value stands.
+        key: where its key stands, for a mapping's entry.
+        overrides: the node of a lower layer that this one took the place of.
+    """
+
+    __slots__ = ("key", "overrides", "place", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        place: Place,
+        key: Place | None = None,
+        overrides: Node | None = None,
+    ) -> None:
+        self.value = value
+        self.place = place
+        self.key = key
+        self.overrides = overrides
+
+    def get(self, key: str) -> Node | None:
+        """The entry of a mapping, or None."""
+        return self.value.get(key) if isinstance(self.value, dict) else None
+
+    def items(self) -> Iterator[tuple[str, Node]]:
+        """The entries of a mapping; none of anything else."""
+        return iter(self.value.items()) if isinstance(self.value, dict) else iter(())
+
+    def elements(self) -> list[Node]:
+        """The elements of a list; none of anything else."""
+        return self.value if isinstance(self.value, list) else []
+
+    def plain(self) -> Any:
+        """The same tree without places."""
+        if isinstance(self.value, dict):
+            return {k: v.plain() for k, v in self.value.items()}
+        if isinstance(self.value, list):
+            return [v.plain() for v in self.value]
+        return self.value
+
+    def at(self, path: tuple[str | int, ...]) -> Node | None:
+        """The node at a path of keys and indices, or None."""
+        node: Node | None = self
+        for step in path:
+            if node is None:
+                return None
+            if isinstance(step, int):
+                elements = node.elements()
+                node = elements[step] if step < len(elements) else None
+            else:
+                node = node.get(step)
+        return node
+
+    def __repr__(self) -> str:
+        return f"Node({self.plain()!r} at {self.place})"
+
+
+def node_of(value: Any, place: Place) -> Node:
+    """A tree made of plain data, every node at one place."""
+    if isinstance(value, dict):
+        return Node({str(k): node_of(v, place) for k, v in value.items()}, place, place)
+    if isinstance(value, list | tuple):
+        return Node([node_of(v, place) for v in value], place)
+    return Node(value, place)
+
+
+def read_file(path: str, layer: str, dialect: Dialect = "core") -> Node:
+    """Read one document from a file (``-``: standard input).
+
+    Raises:
+        PairunError: the file cannot be read, is not UTF-8, not YAML, or exceeds a bound.
+    """
+    return read_text(decode(load_bytes(path), path, layer), dialect)
+
+
+def read_text(source: Source, dialect: Dialect = "core") -> Node:
+    """Read the one document of a text.
+
+    Raises:
+        PairunError: not YAML (only the first such error is known), or bounds and duplicate keys
+            (all of them).
+    """
+    try:
+        document = _Reader(source, dialect).document()
+        _conceal(document)
+        return document
+    except yaml.YAMLError as e:
+        joined = _SURROGATES.sub(_joined, source.text)
+        if joined == source.text or "Unicode character escape" not in str(e):
+            raise PairunError(_not_yaml(e, source)) from e
+        return read_text(Source(source.file, source.layer, joined), dialect)
+
+
+def _conceal(document: Node) -> None:
+    """Keep what the text holds of passwords and the like out of everything that is shown.
+
+    What stands in ``parameters`` is public, whatever it is called; a login in an address is not.
+    """
+    todo = [(key, child, key != "parameters") for key, child in document.items()]
+    seen: set[int] = set()
+    while todo:
+        key, node, named = todo.pop()
+        if isinstance(node.value, dict | list):
+            if id(node.value) not in seen:
+                seen.add(id(node.value))
+                todo += [(k, child, named) for k, child in node.items()]
+                todo += [(key, child, named) for child in node.elements()]
+        elif found := list(plain_secrets(key if named else "", node.value)):
+            node.place.source.conceal(found)
+            node.place.source.hide(node.place.line, node.place.line)
+
+
+_SURROGATES = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """One escape for the two by which JSON writes a character beyond U+FFFF; libyaml has no pairs."""
+    high, low = int(pair[1], 16), int(pair[2], 16)
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
+
+
+def _is_plain(key: Node) -> bool:
+    """Whether a key stands without quotes; in quotes `<<` merges nothing, it is a name."""
+    line = key.place.source.text.split("\n")[key.place.line - 1]
+    return line[key.place.column - 1 :].startswith("<<")
+
+
+def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
+    hint = None
+    if isinstance(e, yaml.MarkedYAMLError):
+        mark = e.problem_mark or e.context_mark
+        what = e.problem or e.context or "not YAML"
+        place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
+        if "\t" in source.line(place.line)[: place.column]:
+            hint = "indent with spaces, not with tabs"
+        elif "mapping values are not allowed" in what:
+            hint = "quote the text if it holds ': ', or put the key on its own line"
+        elif "alias" in what:
+            hint = "an alias (*name) needs an anchor (&name) before it"
+        elif source.line(place.line)[place.column - 1 : place.column] in {"@", "`", "%", "*", "&"}:
+            hint = "quote text that begins with a character YAML uses itself"
+    else:
+        what = getattr(e, "reason", None) or "a character that YAML does not allow"
+        before = source.text[: getattr(e, "position", 0) or 0]
+        place = Place(source, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    return Problem("PR101", f"{source.file} is not YAML: {what}", place, hint)
+
+
+class _Parser(CParser):
+    """libyaml's event stream; the events keep what was written, tags are ours to resolve."""
+
+
+class _Reader:
+    """Builds nodes from events: one loop, an explicit stack."""
+
+    def __init__(self, source: Source, dialect: Dialect) -> None:
+        self._source = source
+        self._resolve = RESOLVE[dialect]
+        self._parser = _Parser(source.text)
+        self._anchors: dict[str, Node] = {}
+        self._sizes: dict[int, int] = {}
+        self._open: set[int] = set()
+        self._aliased = 0
+        self._problems = Problems()
+
+    def document(self) -> Node:
+        root: Node | None = None
+        stack: list[_Open] = []
+        documents = 0
+        while self._parser.check_event():
+            event = self._parser.get_event()
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise PairunError(
+                        Problem(
+                            "PR109",
+                            f"{self._source.file} holds more than one document",
+                            self._place(event),
+                            "one document per file: what follows the '---' belongs in a file of its own",
+                        )
+                    )
+                continue
+            node: Node | None = None
+            if isinstance(event, ScalarEvent):
+                node = Node(self._scalar(event), self._place(event))
+                self._anchor(event, node)
+            elif isinstance(event, AliasEvent):
+                node = self._alias(event)
+            elif isinstance(event, MappingStartEvent | SequenceStartEvent):
+                self._check_depth(stack, event)
+                made = Node({} if isinstance(event, MappingStartEvent) else [], self._place(event))
+                self._check_tag(event)
+                self._anchor(event, made)
+                stack.append(_Open(made))
+                self._open.add(id(made.value))
+                continue
+            elif isinstance(event, CollectionEndEvent):
+                closed = stack.pop()
+                self._open.discard(id(closed.node.value))
+                self._merge(closed)
+                node = closed.node
+            if node is None:
+                continue
+            if stack:
+                self._add(stack[-1], node)
+            else:
+                root = node
+        self._problems.raise_errors()
+        return root or Node(None, Place(self._source, 1, 1))
+
+    def _place(self, event: Event) -> Place:
+        mark = event.start_mark
+        assert mark is not None  # libyaml marks every event
+        return Place(self._source, mark.line + 1, mark.column + 1)
+
+    def _check_depth(self, stack: list[_Open], event: Event) -> None:
+        if len(stack) >= MAX_DEPTH:
+            raise PairunError(
+                Problem(
+                    "PR104",
+                    f"{self._source.file} is nested more than {MAX_DEPTH} levels deep",
+                    self._place(event),
+                )
+            )
+
+    def _anchor(self, event: NodeEvent, node: Node) -> None:
+        if event.anchor:
+            self._anchors[event.anchor] = node
+
+    def _alias(self, event: AliasEvent) -> Node:
+        target = self._anchors.get(event.anchor or "")
+        if target is None or id(target.value) in self._open:
+            what = "contains itself" if target else "is not anchored"
+            raise PairunError(
+                Problem(
+                    "PR101",
+                    f"{self._source.file} is not YAML: '{event.anchor}' {what}",
+                    self._place(event),
+                    "an alias (*name) needs an anchor (&name) that ended before it",
+                )
+            )
+        self._aliased += self._size(target)
+        if self._aliased > MAX_ALIASED_NODES:
+            raise PairunError(
+                Problem(
+                    "PR105",
+                    f"the aliases of {self._source.file} expand to more than "
+                    f"{MAX_ALIASED_NODES} values",
+                    self._place(event),
+                )
+            )
+        return Node(target.value, target.place)
+
+    def _size(self, node: Node) -> int:
+        # What an anchor expands to is known once its collection is closed, and kept; a node
+        # is never shared before that.
+        known = self._sizes.get(id(node.value)) if isinstance(node.value, dict | list) else 1
+        if known is None:
+            children = node.value.values() if isinstance(node.value, dict) else node.value
+            known = 1 + sum(self._size(c) for c in children)
+            self._sizes[id(node.value)] = known
+        return known
+
+    def _add(self, parent: _Open, node: Node) -> None:
+        container = parent.node.value
+        if isinstance(container, list):
+            container.append(node)
+            return
+        if parent.key is None:
+            parent.key = node
+            return
+        key, parent.key = parent.key, None
+        if isinstance(key.value, dict | list):
+            self._problems.error("PR107", "a key must be text", key.place, _unquoted(key))
+            return
+        name = key.value if type(key.value) is str else js_text(key.value)
+        node.key = key.place
+        if name == "<<" and _is_plain(key):
+            parent.merges.append(node)
+        elif name in container:
+            first = container[name].key or container[name].place
+            self._problems.error(
+                "PR106",
+                f"the key '{name}' is given twice",
+                key.place,
+                also=[("first given here", first)],
+            )
+        else:
+            container[name] = node
+
+    def _merge(self, closed: _Open) -> None:
+        for merge in closed.merges:
+            for source in merge.value if isinstance(merge.value, list) else [merge]:
+                if not isinstance(source.value, dict):
+                    self._problems.error(
+                        "PR107", "'<<' takes a mapping or a list of mappings", merge.place
+                    )
+                    continue
+                for name, node in source.items():
+                    closed.node.value.setdefault(name, node)
+
+    def _check_tag(self, event: CollectionStartEvent) -> None:
+        plain = {None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
+        if event.tag not in plain:
+            self._problems.error(
+                "PR107", f"the tag {_short(event.tag)} is not supported", self._place(event)
+            )
+
+    def _scalar(self, event: ScalarEvent) -> Scalar:
+        text: str = event.value
+        if event.tag is None or event.tag == "!":
+            plain = event.implicit[0] and not event.style
+            return self._resolve(text) if plain else text
+        kind = _short(event.tag)
+        if kind == "!!str":
+            return text
+        value = self._resolve(text)
+        wanted = {"!!int": int, "!!float": (int, float), "!!bool": bool, "!!null": type(None)}
+        if kind == "!!timestamp" and isinstance(value, Timestamp):
+            return value
+        if kind in wanted and isinstance(value, wanted[kind]):  # type: ignore[arg-type]
+            return float(value) if kind == "!!float" and isinstance(value, int) else value
+        self._problems.error(
+            "PR107",
+            f"'{text[:40]}' is not a {kind}"
+            if kind in wanted
+            else f"the tag {kind} is not supported",
+            self._place(event),
+        )
+        return text
+
+
+def _unquoted(key: Node) -> str | None:
+    """YAML takes ``{{ x }}`` for a mapping in a mapping; whoever wrote it meant an expression."""
+    if isinstance(key.value, dict) and len(key.value) == 1:
+        name, node = next(iter(key.value.items()))
+        if node.value is None:
+            return f"quote it: '{{{{ {name} }}}}'"
+    return None
+
+
+class _Open:
+    """A collection that is being read."""
+
+    __slots__ = ("key", "merges", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.key: Node | None = None
+        self.merges: list[Node] = []
+
+
+def _short(tag: str | None) -> str:
+    return (tag or "").replace("tag:yaml.org,2002:", "!!")

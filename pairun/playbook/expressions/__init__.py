@@ -1,0 +1,1 @@
+"""Expressions in playbooks: Jinja in a strict, bounded sandbox."""

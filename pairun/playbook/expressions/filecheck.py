@@ -1,0 +1,55 @@
+"""The expressions of a file without a job: whether each can be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pairun.errors import PairunError, Place, Problems
+from pairun.playbook.document.reading import Node
+from pairun.playbook.expressions.template import check_condition, check_text, is_template
+
+_NOT_RENDERED = ("parameters", "phase", "summary")
+"""Keys of a whole file whose texts are data."""
+
+_TASKS = ("tasks", "patches", "init", "runtime", "on_exit")
+
+
+def check_expressions(document: Node, problems: Problems) -> None:
+    """Compile every expression of a playbook or a plugin spec.
+
+    Args:
+        document: the file.
+        problems: takes what is no expression, with its place.
+    """
+    for name, node in document.items():
+        if name in _TASKS:
+            for task in node.elements():
+                _check_task(task, problems)
+        elif name not in _NOT_RENDERED:
+            _check_texts(node, problems)
+
+
+def _check_task(task: Node, problems: Problems) -> None:
+    """Of a task, a group or a patch: ``when`` is an expression as it stands."""
+    for name, node in task.items():
+        if name in _TASKS:
+            for inner in node.elements():
+                _check_task(inner, problems)
+        elif name == "when" and isinstance(node.value, str):
+            _collect(check_condition, node, problems)
+        else:
+            _check_texts(node, problems)
+
+
+def _check_texts(node: Node, problems: Problems) -> None:
+    if is_template(node.value):
+        _collect(check_text, node, problems)
+    for child in (*node.elements(), *(child for _, child in node.items())):
+        _check_texts(child, problems)
+
+
+def _collect(check: Callable[[str, Place | None], None], node: Node, problems: Problems) -> None:
+    try:
+        check(str(node.value), node.place)
+    except PairunError as e:
+        problems.extend(e.problems)

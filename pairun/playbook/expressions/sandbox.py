@@ -1,0 +1,245 @@
+"""Jinja's immutable sandbox, made strict: dotted paths in errors, bounds on all that can grow."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os.path
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from jinja2 import StrictUndefined, Undefined, UndefinedError
+from jinja2 import nodes as ast
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.exceptions import SecurityError
+from jinja2.filters import make_attrgetter
+from jinja2.runtime import LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from pairun.playbook.expressions.views import (
+    MAX_RANGE,
+    ListView,
+    MapView,
+    TooMuch,
+    UnknownView,
+    made,
+    plain,
+    work,
+)
+
+
+class UndefinedName(UndefinedError):
+    """A name that does not exist: its path, and the names that do."""
+
+    def __init__(self, path: str, known: Sequence[str], message: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.known = list(known)
+
+
+def _undefined(path: str, known: Sequence[str]) -> StrictUndefined:
+    return StrictUndefined(
+        name=path,
+        exc=functools.partial(UndefinedName, path, known),  # type: ignore[arg-type]
+    )
+
+
+class _Root(StrictUndefined):
+    """A name that the scope does not have."""
+
+    def __init__(self, hint: str | None = None, obj: Any = None, name: str | None = None) -> None:
+        made = _undefined(name or hint or "", [])
+        super().__init__(hint, obj, name, made._undefined_exception)
+
+
+_STR_METHODS = frozenset(
+    {"split", "strip", "lstrip", "rstrip", "lower", "upper", "startswith", "endswith",
+     "splitlines", "removeprefix", "removesuffix"}
+)  # fmt: skip
+_LOOP = frozenset({"first", "index", "index0", "last", "length"})
+_FILTERS = frozenset(
+    {"abs", "default", "d", "dictsort", "first", "float", "int", "items", "join", "last",
+     "length", "count", "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse",
+     "round", "select", "selectattr", "sort", "sum", "trim", "unique", "upper"}
+)  # fmt: skip
+
+
+class SandboxEnvironment(ImmutableSandboxedEnvironment):
+    """The sandbox, with dotted paths in errors and bounds on every operation that can grow."""
+
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return self._look_up(obj, attribute, method=True)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return self._look_up(obj, argument, method=False)
+
+    def _look_up(self, obj: Any, key: Any, *, method: bool) -> Any:
+        if isinstance(obj, UnknownView):
+            known = obj.unknown.children
+            if known is not None and key not in known:
+                return _undefined(f"{obj.path}.{key}", sorted(known))
+            return obj.child(str(key))
+        if isinstance(obj, MapView):
+            if key in obj.data or (obj.rest is not None and key not in obj.methods):
+                return obj[key]
+            if method and key in obj.methods:
+                return getattr(obj, key)
+            return _undefined(f"{obj.path}.{key}", list(obj.data))
+        if isinstance(obj, Undefined):
+            str(obj)  # raises with the path
+        if isinstance(obj, str) and method:
+            if key in _STR_METHODS:
+                return getattr(obj, key)
+            return _undefined(f"text.{key}", sorted(_STR_METHODS))
+        if isinstance(obj, LoopContext) and key in _LOOP:
+            return getattr(obj, key)
+        if isinstance(obj, Sequence | Mapping) and not (method and isinstance(obj, list)):
+            try:
+                return obj[key]
+            except (LookupError, TypeError):
+                path = getattr(obj, "path", "list")
+                return _undefined(f"{path}[{key}]", [])
+        return _undefined(f"{type(obj).__name__}.{key}", [])
+
+    def call(self, context: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return made(super().call(context, function, *args, **kwargs))
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if isinstance(left, UnknownView) or isinstance(right, UnknownView):
+            return left if isinstance(left, UnknownView) else right
+        if operator == "**":
+            numbers = isinstance(left, int | float) and isinstance(right, int | float)
+            if not numbers or abs(left) > 10_000 or abs(right) > 64:
+                raise TooMuch("a power that large")
+        elif operator == "%" and isinstance(left, str):
+            raise SecurityError("use ~ to put texts together, not %")
+        elif operator == "*":
+            for a, b in ((left, right), (right, left)):
+                if isinstance(a, str | list | tuple | ListView) and isinstance(b, int):
+                    work.spend(max(0, len(a) * b))
+                elif isinstance(a, int) and isinstance(b, int) and a.bit_length() > 10_000:
+                    raise TooMuch("a number that large")
+        elif operator == "+" and isinstance(left, str | list | tuple | ListView):
+            work.spend(len(left) + (len(right) if isinstance(right, Sequence) else 0))
+        return super().call_binop(context, operator, left, right)
+
+
+def _finalize(value: Any) -> Any:
+    """A value inside a text, as YAML would write it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, MapView | ListView | dict | list):
+        return json.dumps(plain(value))
+    return value
+
+
+def _bounded_range(*bounds: int) -> range:
+    made = range(*bounds)
+    if len(made) > MAX_RANGE:
+        raise TooMuch(f"a range of more than {MAX_RANGE}")
+    return made
+
+
+def _replace(text: str, old: str, new: str) -> str:
+    text, old, new = str(text), str(old), str(new)
+    work.spend(len(text) + text.count(old) * len(new))
+    return text.replace(old, new)
+
+
+def _joined(texts: Iterable[Any]) -> str:
+    """The texts as one; counted before they are put together."""
+    parts = []
+    for each in texts:
+        parts.append(str(_finalize(each)))
+        work.spend(len(parts[-1]))
+    return "".join(parts)
+
+
+def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> str:
+    if attribute is not None:
+        values = map(make_attrgetter(ENVIRONMENT, attribute), values)
+    separated = ((d, value) if n else (value,) for n, value in enumerate(values))
+    return _joined(text for pair in separated for text in pair)
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(plain(value))
+
+
+def _defined(value: Any) -> Any:
+    if isinstance(value, UnknownView) and value.unknown.optional:
+        return value
+    return not isinstance(value, Undefined)
+
+
+class _Generator(CodeGenerator):
+    """Puts texts together (``~``) where they are counted."""
+
+    def visit_Concat(self, node: ast.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja's name
+        self.write("environment.concat((")
+        for each in node.nodes:
+            self.visit(each, frame)
+            self.write(", ")
+        self.write("))")
+
+
+SandboxEnvironment.code_generator_class = _Generator
+SandboxEnvironment.concat = staticmethod(_joined)
+
+
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter whose results are counted."""
+
+    @functools.wraps(function)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        return made(function(*args, **kwargs))
+
+    return counted
+
+
+def _three_valued(test: Any) -> Callable[..., Any]:
+    """A test that does not know the answer for a value that is not known."""
+
+    @functools.wraps(test)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        unknown = next((a for a in args if isinstance(a, UnknownView)), None)
+        return test(*args, **kwargs) if unknown is None else unknown
+
+    return asked
+
+
+def _make_environment() -> SandboxEnvironment:
+    # Comments would swallow the shell's ${#list[@]}; there are none.
+    environment = SandboxEnvironment(
+        undefined=_Root,
+        finalize=_finalize,
+        comment_start_string="\0#",
+        comment_end_string="#\0",
+        keep_trailing_newline=True,
+        autoescape=False,
+        cache_size=0,
+    )
+    environment.filters = {n: f for n, f in environment.filters.items() if n in _FILTERS}
+    environment.filters |= {
+        "replace": _replace,
+        "join": _join,
+        "tojson": _to_json,
+        "quote": lambda value: shlex.quote(str(value)),
+        "basename": lambda value: os.path.basename(str(value)),
+        "dirname": lambda value: os.path.dirname(str(value)),
+        "string": lambda value: str(_finalize(value)),
+    }
+    environment.filters = {n: _counted(f) for n, f in environment.filters.items()}
+    environment.tests = {n: _three_valued(t) for n, t in environment.tests.items()}
+    environment.tests["defined"] = _defined
+    environment.tests["undefined"] = lambda value: not _defined(value)
+    environment.globals = {"range": _bounded_range}
+    return environment
+
+
+ENVIRONMENT = _make_environment()

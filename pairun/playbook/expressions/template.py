@@ -1,0 +1,320 @@
+"""Expressions in playbooks: Jinja's immutable sandbox, strict, bounded, three-valued.
+
+- A name that does not exist is an error with its whole dotted path.
+- A name that only the run can tell makes the value unknown, unless the result is the same
+  whatever it turns out to be.
+- A secret that an expression looked at makes the result a secret.
+- Text that comes out of an expression is data: it is never rendered again.
+
+This module stands on Jinja and on the floor alone, because the executor's late values need it in
+the user's container too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from jinja2 import TemplateError, TemplateSyntaxError
+from jinja2 import nodes as ast
+from jinja2.meta import find_undeclared_variables
+
+from pairun.errors import PairunError, Place, Problem, did_you_mean
+from pairun.module import Secret
+from pairun.plan import Late
+from pairun.playbook.expressions.sandbox import ENVIRONMENT, UndefinedName
+from pairun.playbook.expressions.views import (
+    MAX_TEXT,
+    NotKnown,
+    Partial,
+    State,
+    TooMuch,
+    Unknown,
+    deadline,
+    plain,
+    wrap,
+)
+
+_BRANCHES = 64
+
+
+class Scope(NamedTuple):
+    """What an expression may see.
+
+    Attributes:
+        names: top-level name to value: plain data, `Secret`, `Unknown`, `Partial` or `Late`.
+        statements: whether ``{% … %}`` is allowed.
+    """
+
+    names: Mapping[str, Any]
+    statements: bool = True
+
+
+def is_template(value: object) -> bool:
+    """Whether a value has anything to render."""
+    return isinstance(value, str) and ("{{" in value or "{%" in value)
+
+
+def render(text: str, place: Place | None, scope: Scope) -> Any:
+    """Render a text; one that is a single expression keeps its value's type.
+
+    Returns:
+        Plain data, a `Secret`, or a `Late` when only the run can tell.
+
+    Raises:
+        PairunError: not an expression, an undefined name, a failure, or a bound.
+    """
+    return _evaluate(text, _prepare(text, place, scope.statements), place, scope)
+
+
+def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
+    """Evaluate the bare expression of a ``when``.
+
+    Raises:
+        PairunError: as `render`.
+    """
+    check_condition(text, place)
+    # Its truth may be known where its value is not: `unknown or true`.
+    wrapped = "{{ true if (" + text + ") else false }}"
+    value = _evaluate(wrapped, _prepare(wrapped, place, statements=False), place, scope)
+    if isinstance(value, Late):
+        return value
+    return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
+
+
+def check_text(text: str, place: Place | None) -> None:
+    """Compile the expressions of a text, without anything that they could see.
+
+    Raises:
+        PairunError: one is none.
+    """
+    _prepare(text, place, statements=True)
+
+
+def check_condition(text: str, place: Place | None) -> None:
+    """The same for the bare expression of a ``when``."""
+    if is_template(text):
+        raise PairunError(
+            Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
+        )
+    with _syntax(text, place):
+        # By itself, so that a parenthesis too many cannot become part of what follows.
+        ENVIRONMENT.compile_expression(text)
+
+
+def resolve(late: Late, names: Mapping[str, Any]) -> Any:
+    """Resolve a late value while the plan runs.
+
+    Args:
+        late: what could not be known before.
+        names: what is known now: ``results``, ``env``, ``cluster``.
+
+    Raises:
+        PairunError: as `render`; and when it is still not known.
+    """
+    known = {k: _resolved(v, names) for k, v in late.vars.items()}
+    scope = Scope({**names, **known})
+    value = render(late.template, None, scope)
+    if isinstance(value, Late):
+        raise PairunError(
+            Problem("PR305", f"{late.where}: still not known: it depends on {value.because}")
+        )
+    return value
+
+
+def _resolved(value: Any, names: Mapping[str, Any]) -> Any:
+    if isinstance(value, Late):
+        return resolve(value, names)
+    if isinstance(value, Mapping):
+        return {k: _resolved(v, names) for k, v in value.items()}
+    return [_resolved(v, names) for v in value] if isinstance(value, list | tuple) else value
+
+
+# --- preparing ---------------------------------------------------------------------------------
+
+
+class _Prepared(NamedTuple):
+    run: Callable[[dict[str, Any]], Any]
+    expression: bool
+    names: frozenset[str]
+
+
+def _prepare(text: str, place: Place | None, statements: bool) -> _Prepared:
+    if len(text) > MAX_TEXT:
+        raise PairunError(Problem("PR304", "the text is too long for expressions", place))
+    with _syntax(text, place):
+        return _compiled(text, statements)
+
+
+class _Statement(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def _syntax(text: str, place: Place | None) -> Iterator[None]:
+    """What goes wrong before anything is evaluated."""
+    try:
+        yield
+    except TemplateSyntaxError as e:
+        raise PairunError(
+            Problem("PR302", f"not a valid expression: {e.message}", _broken(place, text, e.lineno))
+        ) from e
+    except (RecursionError, MemoryError):
+        raise PairunError(Problem("PR304", "the expression is nested too deeply", place)) from None
+    except _Statement:
+        raise PairunError(
+            Problem(
+                "PR303",
+                "statements ({% … %}) are not allowed in a job's layer",
+                _inside(place, text, "{%"),
+                "use an expression: {{ a if b else c }}",
+            )
+        ) from None
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(text: str, statements: bool) -> _Prepared:
+    tree = ENVIRONMENT.parse(text)
+    if not statements and any(not isinstance(n, ast.Output) for n in tree.body):
+        raise _Statement
+    names = frozenset(find_undeclared_variables(tree))
+    body = tree.body
+    single = (
+        len(body) == 1
+        and isinstance(body[0], ast.Output)
+        and len(body[0].nodes) == 1
+        and not isinstance(body[0].nodes[0], ast.TemplateData)
+    )
+    if single:
+        # One sign at either end belongs to the delimiter, a further one to the expression.
+        inner = re.sub(r"^[-+]|[-+]$", "", text.strip()[2:-2])
+        expression = ENVIRONMENT.compile_expression(inner, undefined_to_none=False)
+        return _Prepared(lambda given: expression(**given), True, names)
+    template = ENVIRONMENT.from_string(text)
+    return _Prepared(template.render, False, names)
+
+
+def _broken(place: Place | None, text: str, number: int) -> Place | None:
+    """The place of what the parser refuses; a literal block shows the text's lines as they are."""
+    if place is None or place.source.line(place.line)[place.column - 1 :][:1] != "|":
+        tags = [tag for tag in ("{{", "{%") if tag in text]
+        return _inside(place, text, min(tags, key=text.index, default="{{"))
+    line = place.source.line(place.line + number)
+    found = [at for tag in ("{{", "{%") if (at := line.find(tag)) >= 0]
+    return Place(
+        place.source, place.line + number, min(found, default=len(line) - len(line.lstrip())) + 1
+    )
+
+
+def _inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
+    """The place of the first expression within a value, where the value's own line shows it."""
+    if place is None:
+        return None
+    head = place.source.line(place.line)[place.column - 1 :]
+    # The text of a block scalar begins below its sign.
+    last = place.line + (text.count("\n") + 1 if head[:1] in ("|", ">", '"', "'", "") else 0)
+    for line in range(place.line, last + 1):
+        start = place.column - 1 if line == place.line else 0
+        at = place.source.line(line).find(needle, start)
+        if at >= 0:
+            return Place(place.source, line, at + 1)
+    return place
+
+
+# --- evaluating --------------------------------------------------------------------------------
+
+
+def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope) -> Any:
+    state = State()
+    names = {n: v for n, v in scope.names.items() if n in prepared.names}
+    outcomes: list[Any] = []
+    waiting: list[list[bool]] = [[]]
+    try:
+        with deadline():
+            while waiting:
+                state.begin(waiting.pop())
+                outcomes.append(_once(prepared, names, state))
+                # An unknown that was asked for its truth is tried the other way as well.
+                waiting += [[*state.taken[:i], True] for i in range(state.given, len(state.taken))]
+                if len(outcomes) > _BRANCHES:
+                    outcomes.append(NotKnown("too much that is unknown"))
+                    break
+    except UndefinedName as e:
+        raise PairunError(
+            Problem(
+                "PR301",
+                f"'{e.path}' is not defined",
+                _inside(place, text, e.path) if place else None,
+                did_you_mean(e.path.rpartition(".")[2], e.known or _top_names(e.path, scope)),
+            )
+        ) from e
+    except (TooMuch, MemoryError, OverflowError) as e:
+        why = str(e) or "more memory than there is"
+        raise PairunError(
+            Problem("PR304", f"the expression costs too much: {why}", _inside(place, text))
+        ) from e
+    except (
+        TemplateError,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        LookupError,
+        RecursionError,
+    ) as e:
+        why = "it touches a secret, so no more is said" if state.secret else str(e)
+        raise PairunError(
+            Problem("PR305", f"the expression fails: {why}", _inside(place, text))
+        ) from e
+    unknown = next((o for o in outcomes if isinstance(o, NotKnown)), None)
+    if unknown is None and any(o != outcomes[0] for o in outcomes[1:]):
+        unknown = NotKnown(state.asked)
+    if unknown is not None:
+        _check_names(prepared, place, text, scope)
+        return Late(
+            template=text,
+            expression=prepared.expression,
+            because=unknown.because,
+            where=str(place or ""),
+            vars={n: v for n, v in names.items() if not isinstance(v, Unknown | Partial)},
+        )
+    value = outcomes[0]
+    if not state.secret:
+        return value
+    return Secret(value if isinstance(value, str) else json.dumps(value))
+
+
+def _top_names(path: str, scope: Scope) -> list[str]:
+    return [] if "." in path or "[" in path else list(scope.names)
+
+
+def _check_names(prepared: _Prepared, place: Place | None, text: str, scope: Scope) -> None:
+    """Refuse a late expression with a name that its scope does not have.
+
+    The run knows more names than a job may use (``env``), so nothing is left for it to find out.
+    """
+    for name in sorted(prepared.names - scope.names.keys() - ENVIRONMENT.globals.keys()):
+        raise PairunError(
+            Problem(
+                "PR301",
+                f"'{name}' is not defined",
+                _inside(place, text, name),
+                did_you_mean(name, scope.names),
+            )
+        )
+
+
+def _once(prepared: _Prepared, names: Mapping[str, Any], state: State) -> Any:
+    try:
+        value = prepared.run({n: wrap(v, n, state) for n, v in names.items()})
+        return plain(value)
+    except NotKnown as e:
+        return e
+    except TypeError:
+        # `in`, `/` and the like refuse what stands for an unknown before it can say so.
+        if state.unknown:
+            return NotKnown(state.unknown)
+        raise

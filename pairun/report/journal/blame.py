@@ -1,0 +1,197 @@
+"""Where the time went: what each task cost, and whether anything would be won by its being faster.
+
+The tasks of a group run at once. Which ones did is told by the order of the records (the spans of
+two tasks overlap only then), not by their times; of each such group only the longest task is on the
+path that a phase takes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import attrs
+
+from pairun.report.journal.history import PhasePast, TaskPast
+from pairun.report.journal.pastinstances import InstancePast
+
+COMMAND = "user_command"
+"""The id under which the user's command is listed."""
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """What a task spent some of its time on: an attempt, a wait, or neither.
+
+    Attributes:
+        what: in words.
+        seconds: how long.
+        outcome: of an attempt, else empty.
+    """
+
+    what: str
+    seconds: float
+    outcome: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Cost:
+    """What a task cost.
+
+    Attributes:
+        id: its id.
+        kind: task, exit handler or command.
+        seconds: from its beginning to its end.
+        measured: whether that is exact; else it is what the records' times tell.
+        share: of the time of its phase, 0 to 1.
+        beside: the task that ran at the same time for longer; None when this one is on the path.
+        attempts: how many it made.
+        parts: the dearest first.
+    """
+
+    id: str
+    kind: str
+    seconds: float
+    measured: bool
+    share: float
+    beside: str | None
+    attempts: int
+    parts: Sequence[Part]
+
+
+@attrs.frozen(kw_only=True)
+class PhaseBlame:
+    """Where the time of a phase went.
+
+    Attributes:
+        title: of the phase.
+        seconds: how long it took.
+        measured: whether that is exact.
+        costs: the dearest first.
+        path: the ids of the costs that add up, in their order.
+        overhead_s: what is in no task and not in the command: starting, planning, idling.
+    """
+
+    title: str
+    seconds: float
+    measured: bool
+    costs: Sequence[Cost]
+    path: Sequence[str]
+    overhead_s: float
+
+
+@attrs.frozen(kw_only=True)
+class Slowest:
+    """The instance that took longest for a task.
+
+    Attributes:
+        phase: init or runtime.
+        task: its id.
+        label: of the instance.
+        seconds: what the instance took.
+        median_s: what instances take.
+        instances: how many made the task.
+    """
+
+    phase: str
+    task: str
+    label: str
+    seconds: float
+    median_s: float
+    instances: int
+
+
+def blame(phase: PhasePast) -> PhaseBlame:
+    """Where the time of a phase went."""
+    path: list[TaskPast] = []
+    beside: dict[int, str] = {}
+    for group in _groups(phase.tasks):
+        longest = max(group, key=lambda t: t.seconds)
+        path.append(longest)
+        beside |= {id(t): longest.id for t in group if t is not longest}
+    command = phase.command
+    busy = sum(t.seconds for t in path) + (command.seconds if command else 0.0)
+    whole = max(phase.seconds, busy)
+    costs = [_cost(t, whole, beside.get(id(t))) for t in phase.tasks]
+    ids = [t.id for t in path]
+    if command is not None:
+        ids.insert(sum(not t.handler for t in path), COMMAND)
+        costs.append(
+            Cost(
+                id=COMMAND, kind="command", seconds=command.seconds, measured=command.measured,
+                share=_share(command.seconds, whole), beside=None, attempts=1, parts=(),
+            )
+        )  # fmt: skip
+    return PhaseBlame(
+        title=phase.title,
+        seconds=phase.seconds,
+        measured=phase.measured,
+        costs=sorted(costs, key=lambda c: -c.seconds),
+        path=ids,
+        overhead_s=max(0.0, phase.seconds - busy),
+    )
+
+
+def _groups(tasks: Sequence[TaskPast]) -> list[list[TaskPast]]:
+    """Tasks whose records are interleaved."""
+    groups: list[list[TaskPast]] = []
+    end = -1
+    for task in sorted(tasks, key=lambda t: t.span):
+        if groups and task.span[0] < end:
+            groups[-1].append(task)
+        else:
+            groups.append([task])
+        end = max(end, task.span[1])
+    return groups
+
+
+def _cost(task: TaskPast, whole: float, beside: str | None) -> Cost:
+    parts = [
+        Part(what=f"attempt {a.number}", seconds=a.seconds, outcome=a.outcome)
+        for a in task.attempts
+    ]
+    left = max(0.0, task.seconds - sum(p.seconds for p in parts))
+    for wait in task.waits:
+        # a wait that a stop cut short was not as long as it was to be
+        taken = min(wait.seconds, left)
+        left -= taken
+        parts.append(Part(what=f"wait after attempt {wait.after}", seconds=taken))
+    if parts:
+        parts.append(Part(what="starting and ending them", seconds=left))
+    return Cost(
+        id=task.id,
+        kind="exit handler" if task.handler else "task",
+        seconds=task.seconds,
+        measured=task.measured,
+        share=_share(task.seconds, whole),
+        beside=beside,
+        attempts=len(task.attempts),
+        parts=sorted(parts, key=lambda p: -p.seconds),
+    )
+
+
+def _share(seconds: float, whole: float) -> float:
+    return seconds / whole if whole > 0 else 0.0
+
+
+def slowest(instances: Sequence[InstancePast]) -> list[Slowest]:
+    """For each task the instance that took longest; the one that differs most first."""
+    taken: dict[tuple[str, str], dict[str, float]] = {}
+    for instance in instances:
+        for phase in instance.phases:
+            each = [(t.id, t.seconds) for t in phase.tasks if t.attempts]
+            if phase.command is not None:
+                each.append((COMMAND, phase.command.seconds))
+            for id_, seconds in each:
+                of_task = taken.setdefault((phase.name, id_), {})
+                of_task[instance.label] = max(seconds, of_task.get(instance.label, 0.0))
+    found = []
+    for (name, id_), by_label in taken.items():
+        label = max(by_label, key=by_label.__getitem__)
+        found.append(
+            Slowest(
+                phase=name, task=id_, label=label, seconds=by_label[label],
+                median_s=statistics.median(by_label.values()), instances=len(by_label),
+            )
+        )  # fmt: skip
+    return sorted(found, key=lambda s: s.median_s - s.seconds)

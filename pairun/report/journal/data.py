@@ -1,0 +1,112 @@
+"""The report on a run as data; docs/report.md describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from pairun.report.journal.blame import blame, slowest
+from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
+from pairun.report.journal.pastinstances import InstancePast, alike
+
+SCHEMA = 1
+"""Rises when a field changes its meaning or goes; a new field does not count."""
+
+_FAILURE = ("kind", "fault", "message", "hint")
+
+
+def report_data(
+    instances: Sequence[InstancePast], *, problems: Sequence[Any] = (), with_blame: bool = False
+) -> dict[str, Any]:
+    """The whole report.
+
+    Args:
+        instances: what happened.
+        problems: what could not be read, as data.
+        with_blame: also where the time went.
+    """
+    data: dict[str, Any] = {
+        "schema": SCHEMA,
+        "instances": [_instance(i, with_blame=with_blame) for i in instances],
+        "alike": [[i.label for i in group] for group in alike(instances)],
+        "problems": list(problems),
+    }
+    if with_blame:
+        data["slowest"] = [attrs.asdict(s) for s in slowest(instances)]
+    return data
+
+
+def _instance(instance: InstancePast, *, with_blame: bool) -> dict[str, Any]:
+    return {
+        "label": instance.label,
+        "outcome": instance.outcome,
+        "exit_code": instance.exit_code,
+        "journal": instance.journal,
+        "logs": list(instance.logs),
+        "notes": list(instance.notes),
+        "ignored_records": dict(instance.ignored),
+        "phases": [_phase(p, with_blame=with_blame) for p in instance.phases],
+    }
+
+
+def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
+    command = phase.command
+    data: dict[str, Any] = {
+        "phase": phase.name,
+        "start": phase.start,
+        "began": phase.began,
+        "pairun": phase.pairun,
+        "outcome": phase.outcome,
+        "exit_code": phase.exit_code,
+        "message": phase.message,
+        "seconds": phase.seconds,
+        "measured": phase.measured,
+        "handlers_for": phase.event,
+        "tasks": [_task(t) for t in phase.tasks],
+        "command": None
+        if command is None
+        else {
+            "exit_code": command.exit_code,
+            "seconds": command.seconds,
+            "measured": command.measured,
+        },
+        "diagnosis": phase.diagnosis,
+    }
+    if with_blame:
+        found = blame(phase)
+        data["blame"] = {
+            "costs": [attrs.asdict(c) for c in found.costs],
+            "path": list(found.path),
+            "overhead_s": found.overhead_s,
+        }
+    return data
+
+
+def _task(task: TaskPast) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "module": task.module,
+        "handler": task.handler,
+        "outcome": task.outcome,
+        **{k: task.details.get(k) for k in _FAILURE},
+        "seconds": task.seconds,
+        "measured": task.measured,
+        "of": task.of,
+        "attempts": [_attempt(a) for a in task.attempts],
+        "waits": [attrs.asdict(w) for w in task.waits],
+    }
+
+
+def _attempt(attempt: AttemptPast) -> dict[str, Any]:
+    return {
+        "attempt": attempt.number,
+        "outcome": attempt.outcome,
+        "seconds": attempt.seconds,
+        "measured": attempt.measured,
+        **{k: attempt.details.get(k) for k in _FAILURE},
+        "output": attempt.details.get("output", []),
+        "trace": attempt.details.get("trace"),
+    }

@@ -1,0 +1,104 @@
+"""The instances of a run: how each ended, and which of them are alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import attrs
+
+from pairun.report.journal.history import UNFINISHED, PhasePast
+
+_WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
+
+
+@attrs.frozen(kw_only=True)
+class InstancePast:
+    """One instance, or the Pod that a journal is of.
+
+    Attributes:
+        label: what people call it.
+        journal: the file, or None where there is none.
+        logs: the files that hold what was printed.
+        phases: what happened.
+        notes: what is to be said of how the journal could be read.
+        ignored: how many records of each unknown type were left out.
+    """
+
+    label: str
+    journal: str | None
+    logs: Sequence[str] = ()
+    phases: Sequence[PhasePast] = ()
+    notes: Sequence[str] = ()
+    ignored: Counter[str] = attrs.Factory(Counter)
+
+    @property
+    def outcome(self) -> str:
+        """succeeded, failed, stopped, unfinished or no journal."""
+        if self.journal is None:
+            return "no journal"
+        if not self.phases:
+            return UNFINISHED
+        last = self.phases[-1]
+        ended = {"failure": "failed", "signal": "stopped"}.get(last.outcome)
+        if ended or last.outcome != "success":
+            return ended or UNFINISHED
+        return "succeeded" if last.name != "init" else UNFINISHED
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of its last phase, where that has ended; None also between init and runtime."""
+        if not self.phases or self.outcome == UNFINISHED:
+            return None
+        return self.phases[-1].exit_code
+
+    @property
+    def seconds(self) -> float:
+        """All its phases together."""
+        return sum(p.seconds for p in self.phases)
+
+    @property
+    def state(self) -> str:
+        """How it ended, in words."""
+        if self.journal is None:
+            return "no journal: no phase has begun"
+        if not self.phases:
+            return "nothing recorded: no phase has begun"
+        last = self.phases[-1]
+        if self.outcome != UNFINISHED:
+            return f"{self.outcome}, exit code {last.exit_code}"
+        if last.outcome == "success":
+            return "init is done; the runtime phase has not begun"
+        return f"no end of the {last.title} is recorded: it still runs, or was killed"
+
+    def _likeness(self) -> tuple[object, ...]:
+        """What is the same in instances that went the same way."""
+        return (
+            self.outcome,
+            tuple(self.notes),
+            tuple(
+                (
+                    p.name,
+                    p.outcome,
+                    p.exit_code,
+                    p.command and p.command.exit_code,
+                    p.diagnosis and p.diagnosis["class"],
+                )
+                for p in self.phases
+            ),
+            tuple(
+                (t.id, t.outcome, t.details.get("kind"), len(t.attempts) > 1)
+                for p in self.phases
+                for t in p.tasks
+            ),
+        )
+
+
+def alike(instances: Sequence[InstancePast]) -> list[list[InstancePast]]:
+    """Groups of instances that went the same way: the failed first, in each the slowest first."""
+    groups: dict[tuple[object, ...], list[InstancePast]] = {}
+    for instance in instances:
+        groups.setdefault(instance._likeness(), []).append(instance)
+    for group in groups.values():
+        group.sort(key=lambda i: -i.seconds)
+    return sorted(groups.values(), key=lambda g: _WORST_FIRST.index(g[0].outcome))

@@ -1,0 +1,206 @@
+"""The report on a run as a person reads it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+from pairun.base.journal import Record
+from pairun.module import format_duration
+from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
+from pairun.report.journal.pastinstances import InstancePast, alike
+from pairun.report.journal.reading import describe
+from pairun.report.terminal import Style, fit
+
+MOST_TASKS = 200
+"""Of a phase with more tasks, those that went well in one attempt are only counted."""
+
+_MOST_LINES = 5
+_COLORS = {
+    "ok": "green", "changed": "yellow", "skipped": "dim", "ignored": "cyan", "failed": "red",
+    "interrupted": "red", "unfinished": "red", "success": "green", "failure": "red",
+    "signal": "red",
+}  # fmt: skip
+
+
+class JournalText:
+    """Prints what happened to instances.
+
+    Args:
+        stream: where to.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.style = Style(stream)
+
+    def line(self, text: str = "", *colors: str) -> None:
+        """Print one line; nothing in it comes from somebody else unseen."""
+        self._stream.write(self.style(text.rstrip(), *colors) + "\n")
+
+    def wrapped(self, text: str, indent: str, *colors: str) -> None:
+        """Print a text of somebody else's in as many lines as it needs."""
+        width = max(30, self.style.width - len(indent))
+        for part in textwrap.wrap(describe(text), width, subsequent_indent="  "):
+            self.line(indent + part, *colors)
+
+    def run(self, instances: Sequence[InstancePast]) -> None:
+        """Print all instances: those that went the same way once, the failed first."""
+        if len(instances) > 1:
+            counts = Counter(i.outcome for i in instances)
+            said = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
+            self.line(f"{len(instances)} instances: {said}", "bold")
+            self.line()
+        for n, group in enumerate(alike(instances)):
+            if n:
+                self.line()
+            self._group(group)
+
+    def _group(self, group: Sequence[InstancePast]) -> None:
+        first = group[0]
+        color = {"succeeded": "green", "failed": "red", "stopped": "red"}.get(first.outcome)
+        state = self.style(first.state, *filter(None, [color]))
+        self.line(f"{self.style(describe(first.label), 'bold')}: {state}")
+        if len(group) > 1:
+            others = sorted((i.label for i in group[1:]), key=lambda x: (len(x), x))
+            more = f" and {len(others) - 8} more" if len(others) > 8 else ""
+            self.wrapped(f"as it, and no slower: {', '.join(others[:8])}{more}", "  ", "dim")
+        self._instance(first)
+
+    def _instance(self, instance: InstancePast) -> None:
+        for note in instance.notes:
+            self.wrapped(f"note: {note}", "  ", "yellow")
+        for phase in instance.phases:
+            self._phase(phase)
+        places = [instance.journal] if instance.journal not in (None, "-") else []
+        if said := ", ".join(describe(p) for p in [*instance.logs, *places]):
+            self.line(f"  logs: {said}")
+
+    # --- one phase ---
+
+    def _phase(self, phase: PhasePast) -> None:
+        code = "" if phase.exit_code is None else f", exit code {phase.exit_code}"
+        outcome = self.style(describe(phase.outcome), *_color(phase.outcome))
+        time = duration(phase.seconds, measured=phase.measured)
+        self.line(f"  {self.style(phase.title, 'bold')}: {outcome}{code}, {time}")
+        if phase.message:
+            self.wrapped(phase.message, "    ")
+        tasks = [t for t in phase.tasks if not t.handler]
+        handlers = [t for t in phase.tasks if t.handler]
+        widths = _widths(phase.tasks)
+        self._tasks(tasks, widths)
+        if phase.command is not None:
+            self._command(phase)
+        if phase.diagnosis is not None:
+            self._diagnosis(phase.diagnosis)
+        if handlers:
+            self.line(f"    exit handlers for {describe(phase.event or 'this outcome')}:")
+            self._tasks(handlers, widths)
+        if not (tasks or handlers or phase.command):
+            self.line("    no task has begun", "dim")
+
+    def _command(self, phase: PhasePast) -> None:
+        command = phase.command
+        assert command is not None
+        code = command.exit_code
+        ended = "no end is recorded" if code is None else f"exit code {code}"
+        time = duration(command.seconds, measured=command.measured)
+        self.line(f"    the user's command: {ended}, {time}", *(("red",) if code else ()))
+
+    def _diagnosis(self, found: Record) -> None:
+        confidence = found.get("confidence")
+        sure = f", {confidence:.0%}" if isinstance(confidence, int | float) else ""
+        fault = f", fault: {describe(found['fault'])}" if found.get("fault") else ""
+        self.wrapped(f"why: {found['headline']} [{found['class']}{sure}{fault}]", "    ")
+        evidence = found.get("evidence")
+        first = evidence[0] if isinstance(evidence, list) and evidence else None
+        if isinstance(first, dict) and first.get("text"):
+            self.line(
+                f"        | {fit(describe(str(first['text'])), self.style.width - 10)}", "dim"
+            )
+        if found.get("advice"):
+            self.wrapped(f"help: {found['advice']}", " " * 8)
+
+    def _tasks(self, tasks: Sequence[TaskPast], widths: tuple[int, int, int]) -> None:
+        shown = tasks
+        if len(tasks) > MOST_TASKS:
+            shown = [t for t in tasks if _is_news(t)]
+        for task in shown[:MOST_TASKS]:
+            self._task(task, widths)
+        if len(tasks) > min(len(shown), MOST_TASKS):
+            left = Counter(t.outcome for t in tasks)
+            left.subtract(Counter(t.outcome for t in shown[:MOST_TASKS]))
+            said = ", ".join(f"{n} {describe(o)}" for o, n in left.most_common() if n)
+            self.line(f"    … and {left.total()} more: {said}", "dim")
+
+    def _task(self, task: TaskPast, widths: tuple[int, int, int]) -> None:
+        id_, tried, time = _cells(task)
+        head = (
+            f"{self.style(f'{describe(task.outcome):11}', *_color(task.outcome))} "
+            f"{id_:{widths[0]}}  {tried:>{widths[1]}}  {time:>{widths[2]}}"
+        )
+        room = self.style.width - 20 - sum(widths)
+        message = describe(task.message)
+        beside = "" if _is_news(task) and task.failed else fit(message, room) if room > 20 else ""
+        self.line(f"    {head}  {self.style(beside, 'dim')}" if beside else f"    {head}")
+        self._details(task)
+
+    def _details(self, task: TaskPast) -> None:
+        indent = " " * 8
+        for wait in task.waits[-_MOST_LINES:]:
+            time = format_duration(wait.seconds)
+            self.wrapped(f"waited {time}: {wait.because}", indent, "dim")
+        if len(task.waits) > _MOST_LINES:
+            total = format_duration(sum(w.seconds for w in task.waits))
+            self.line(f"{indent}waited {len(task.waits)} times, {total} altogether", "dim")
+        last = task.attempts[-1] if task.attempts else None
+        if task.failed or task.outcome == "ignored":
+            self._failure(task, last, indent)
+
+    def _failure(self, task: TaskPast, last: AttemptPast | None, indent: str) -> None:
+        details = {**(last.details if last else {}), **task.details}
+        if not task.measured:
+            number = f"attempt {last.number}" if last else "its first attempt"
+            self.wrapped(f"no end of it is recorded; last was {number}", indent)
+        kind = ", ".join(
+            f"{word}{details[k]}" for k, word in (("kind", ""), ("fault", "fault: "))
+            if details.get(k)
+        )  # fmt: skip
+        if details.get("message") or kind:
+            shown = f" [{kind}]" if kind else ""
+            self.wrapped(f"{details.get('message') or 'it failed'}{shown}", indent)
+        if details.get("hint"):
+            self.wrapped(f"help: {details['hint']}", indent)
+        lines = [x for x in (last.details.get("output") or () if last else ()) if x.strip()]
+        for line in lines[-_MOST_LINES:]:
+            self.line(f"{indent}| {fit(describe(line), self.style.width - 10)}", "dim")
+
+
+def duration(seconds: float, *, measured: bool) -> str:
+    """A duration; one that was not measured says so."""
+    return format_duration(seconds) if measured else f"about {format_duration(seconds)}"
+
+
+def _is_news(task: TaskPast) -> bool:
+    """Whether a task is shown however many there are."""
+    return task.outcome not in ("ok", "changed", "skipped") or len(task.attempts) > 1
+
+
+def _color(outcome: str) -> Iterator[str]:
+    if color := _COLORS.get(outcome):
+        yield color
+
+
+def _cells(task: TaskPast) -> tuple[str, str, str]:
+    """Id, attempts and duration."""
+    made = len(task.attempts)
+    tried = f"{made} of {task.of}" if task.of is not None and task.of > 1 and made else str(made)
+    return describe(task.id), tried, duration(task.seconds, measured=task.measured)
+
+
+def _widths(tasks: Iterable[TaskPast]) -> tuple[int, int, int]:
+    rows = [_cells(t) for t in tasks] or [("", "", "")]
+    id_, tried, time = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return min(id_, 40), tried, time

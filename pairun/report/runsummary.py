@@ -1,0 +1,199 @@
+"""The summary of a run on this machine."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+import attrs
+
+from pairun.base.journal import Record, read_journal
+from pairun.diagnose.brief import CONSEQUENCES
+from pairun.module import format_duration
+from pairun.report.terminal import Style, fit, visible
+
+WIDTH = 100
+SURE = 0.7
+"""Confidence below which a diagnosis is told as a guess."""
+
+
+@attrs.frozen(kw_only=True)
+class PhaseReport:
+    """A phase that has ended: its exit code and how long it took."""
+
+    code: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.code} in {format_duration(self.seconds)}"
+
+
+@attrs.frozen(kw_only=True)
+class InstanceReport:
+    """What the summary says of an instance.
+
+    Attributes:
+        label: role and number.
+        init: its init phase, or None when it never ended.
+        command: its runtime phase, or None when it never began.
+        stopped: whether it was told to end because the job was over.
+        journal: the file of its journal.
+    """
+
+    label: str
+    init: PhaseReport | None
+    command: PhaseReport | None
+    stopped: bool
+    journal: str
+
+
+@attrs.frozen(kw_only=True)
+class RunReport:
+    """What the summary says of a run.
+
+    Attributes:
+        namespaces: whether the instances had namespaces of their own.
+        because: why they had none.
+        images: the images that a cluster would have used.
+        instances: in the order of the job.
+        succeeded: the verdict.
+        exit_code: of the run.
+        verdict: the verdict's reason, in words.
+        workdir: where logs and everything else lies.
+    """
+
+    namespaces: bool
+    because: str
+    images: Sequence[str]
+    instances: Sequence[InstanceReport]
+    succeeded: bool
+    exit_code: int
+    verdict: str
+    workdir: str
+
+
+def render_run(report: RunReport, style: Style) -> str:
+    """The text of the summary, at most `WIDTH` columns wide."""
+    return "\n".join([*_wrap(_mode(report)), *_table(report, style), *_ending(report, style)])
+
+
+def _mode(report: RunReport) -> str:
+    how = (
+        "own namespaces"
+        if report.namespaces
+        else f"rewritten paths (no namespaces: {report.because})"
+    )
+    images = ", ".join(dict.fromkeys(report.images))
+    plural = "s were" if len(set(report.images)) > 1 else " was"
+    return f"{how}; the image{plural} not used, this machine's programs ran: {images}"
+
+
+def _table(report: RunReport, style: Style) -> list[str]:
+    rows = [("instance", "init", "command", "")]
+    rows += [
+        (i.label, str(i.init or "-"), str(i.command or "-"), "; ".join(_notes(i)))
+        for i in report.instances
+    ]
+    widths = [max(len(row[n]) for row in rows) for n in range(3)]
+    indent = sum(widths) + 6
+    out = []
+    for number, row in enumerate(rows):
+        head = "  ".join(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True))
+        # A name of a role may leave no room; then the notes begin a line of their own.
+        narrow = WIDTH - indent < 30
+        notes = textwrap.wrap(row[3], WIDTH - 4 if narrow else WIDTH - indent)
+        first = "" if narrow or not notes else notes.pop(0)
+        line = f"{head[:WIDTH]}  {first}".rstrip()
+        if number:
+            code = _worst(report.instances[number - 1])
+            out.append(style(line, *(("red",) if code else ())))
+        else:
+            out.append(style(line, "dim"))
+        out += [" " * (4 if narrow else indent) + note for note in notes]
+    return out
+
+
+def _worst(instance: InstanceReport) -> int:
+    phases = (instance.init, instance.command)
+    return 0 if instance.stopped else max((p.code for p in phases if p), default=0)
+
+
+def _notes(instance: InstanceReport) -> list[str]:
+    """What is worth saying: what was healed, which exit handlers ran, why it was stopped."""
+    records = read_journal(instance.journal)
+    notes = [
+        f"{r['task']} healed at attempt {r['attempts']}"
+        for r in _ends(records, handler=False)
+        if r["attempts"] > 1 and r["outcome"] in ("ok", "changed")
+    ]
+    notes += [
+        f"{r['task']} failed: {r['message']}{_last_words(records, r)}"
+        for r in _ends(records, handler=False)
+        if r["outcome"] == "failed"
+    ]
+    handlers = [f"{r['task']} {r['outcome']}" for r in _ends(records, handler=True)]
+    if handlers:
+        notes.append(f"exit handlers: {', '.join(handlers)}")
+    notes += [_why(r) for r in records if r["type"] == "diagnosis" and not instance.stopped]
+    if instance.stopped:
+        notes.append("told to end")
+    if instance.command is None:
+        notes.append(_without_command(instance))
+    return notes
+
+
+def _without_command(instance: InstanceReport) -> str:
+    if instance.init is None or instance.stopped:
+        return "the command was not started"
+    return "init failed: the command was not started"
+
+
+def _last_words(records: Sequence[Record], end: Record) -> str:
+    """The last line that a task printed, where its message is no more than an exit code."""
+    if not re.search(r"exit code \d+$", end["message"]):
+        return ""
+    attempts = [r for r in records if r["type"] == "attempt_end" and r["task"] == end["task"]]
+    lines = [
+        line for line in (attempts[-1].get("output") or () if attempts else ()) if line.strip()
+    ]
+    return f" ({fit(visible(lines[-1].strip()), WIDTH)})" if lines else ""
+
+
+def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:
+    ends = [r for r in records if r["type"] == "task_end"]
+    return [r for r in ends if bool(r.get("handler")) == handler]
+
+
+def _first_failure(instances: Sequence[InstanceReport]) -> list[str]:
+    """Which of several instances failed first, and why; causes before what follows from them."""
+    found = []
+    for instance in instances:
+        for record in read_journal(instance.journal):
+            if record["type"] == "diagnosis" and not instance.stopped:
+                follows = record.get("class") in CONSEQUENCES
+                found.append((follows, record.get("time", 0.0), instance.label, record))
+    if not found or len(instances) < 2:
+        return []
+    _, _, label, record = min(found, key=lambda f: f[:3])
+    return _wrap(f"first to fail: {label}: {_why(record)}")
+
+
+def _why(diagnosis: Record) -> str:
+    """What a diagnosis says, and whether it is a guess."""
+    guess = "perhaps " if diagnosis.get("confidence", 1.0) < SURE else ""
+    return f"{guess}{visible(str(diagnosis.get('headline', '')))} ({diagnosis.get('class')})"
+
+
+def _ending(report: RunReport, style: Style) -> list[str]:
+    word = style("succeeded", "green") if report.succeeded else style("failed", "red")
+    first, *more = _wrap(f"{'succeeded' if report.succeeded else 'failed'}: {report.verdict}")
+    first = first.replace("succeeded" if report.succeeded else "failed", word, 1)
+    code = [] if report.succeeded else [f"exit code {report.exit_code}"]
+    logs = f"logs: {report.workdir}/INSTANCE/output.log, more in {report.workdir}/INSTANCE/pai/logs"
+    why = _first_failure(report.instances)
+    return [first, *more, *why, *code, *_wrap(logs)]
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)

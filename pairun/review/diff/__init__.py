@@ -1,0 +1,1 @@
+"""What other content roots change for a job."""

@@ -1,0 +1,166 @@
+"""One side of ``pairun diff``: jobs planned with a stack of roots, taken down as plain data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import attrs
+
+from pairun.cli.dry_run import JobReview, review_loaded
+from pairun.errors import PairunError, Problem, Problems
+from pairun.formats.stored import load_input
+from pairun.job.jobfile import read_input
+from pairun.job.planning import RolePlan
+from pairun.module import Phase
+from pairun.plan import USER_COMMAND
+from pairun.playbook.content import Content, Root, built_in_root
+from pairun.playbook.effective import Layers
+from pairun.playbook.rootfiles import FOLDERS, PLAYBOOK_FILES
+from pairun.review.diff.compare import RoleSide, TaskSide
+from pairun.review.diff.values import Value, grace, task_values
+from pairun.review.taskreview import Reviewed
+from pairun.secrets.vault import Vault
+
+BUILT_IN = "built-in"
+
+
+@attrs.frozen(kw_only=True)
+class JobSide:
+    """A job with one side's roots, as plain data.
+
+    Attributes:
+        roles: name to what is planned, None where it cannot be.
+        problems: everything found.
+        vault: masks the job's secrets.
+        name: the job's name, None when it is not valid.
+    """
+
+    roles: Mapping[str, RoleSide | None]
+    problems: Problems
+    vault: Vault
+    name: str | None
+
+
+def stacked(side: str) -> Content:
+    """The stack of roots that an argument names.
+
+    A whole root, as a pairun brings it, stands in the place of this version's own. The
+    environment's roots are in neither side: both are what the command line says.
+
+    Args:
+        side: folders, with ``:`` between; `BUILT_IN` alone or first is this version's own.
+
+    Raises:
+        PairunError: a folder is not a content root, or a whole one stands above others.
+    """
+    roots = [built_in_root()]
+    for n, path in enumerate(side.split(":")):
+        if path == BUILT_IN and n == 0:
+            continue
+        if not any(os.path.isdir(os.path.join(path, f)) for f in FOLDERS):
+            hint = "it has none of the folders modules, playbooks, plugin_specs"
+            raise PairunError(Problem("PR601", f"{path!r} is not a content root", hint=hint))
+        if not is_whole(path):
+            roots.append(Root(path=path, layer="cluster"))
+        elif n:
+            message = f"{path} is the root of a whole pairun, which has no other below it"
+            raise PairunError(Problem("PR801", message, hint="name it first"))
+        else:
+            roots = [Root(path=path, layer="built-in")]
+    return Content(roots)
+
+
+def is_whole(path: str) -> bool:
+    """Whether a root is one that a pairun brings: nothing of another one is needed below it."""
+    own = Root(path=path, layer="built-in")
+    return USER_COMMAND in own.files("modules", ".py") and all(
+        name in own.files("playbooks", ".yaml") for name in PLAYBOOK_FILES
+    )
+
+
+def loaded(path: str) -> bytes | PairunError:
+    """The bytes of a job's file, or why there are none."""
+    try:
+        return load_input(path)
+    except PairunError as e:
+        return e
+
+
+def side_of(
+    content: Content, texts: Mapping[str, bytes | PairunError], user: str, only: list[str]
+) -> dict[str, JobSide]:
+    """Plan every job with one side's roots, which are read once.
+
+    Args:
+        content: the roots.
+        texts: file name to bytes, or why there are none.
+        user: who submits the jobs.
+        only: the roles to look at, all when empty.
+
+    Raises:
+        PairunError: the roots cannot be read.
+    """
+    layers = Layers(content)
+    return {path: _job(layers, path, text, user, only) for path, text in texts.items()}
+
+
+def _job(
+    layers: Layers, path: str, text: bytes | PairunError, user: str, only: list[str]
+) -> JobSide:
+    if isinstance(text, PairunError):
+        job, problems = None, Problems()
+        problems.extend(text.problems)
+    else:
+        job, problems = read_input(text, path, user=user)
+    review = review_loaded(path, job, problems, layers, only)
+    planned = {p.role.name: _role(p, review, layers.content) for p in review.plans}
+    wanted = [r for r in (job.roles if job else ()) if not only or {r.name, r.fc_name} & set(only)]
+    return JobSide(
+        roles={r.name: planned.get(r.name) for r in wanted},
+        problems=review.problems,
+        vault=review.vault,
+        name=job.name if job else None,
+    )
+
+
+def _role(plan: RolePlan, review: JobReview, content: Content) -> RoleSide:
+    drafts = plan.effective.drafts
+    used = sorted({n for p in plan.plans.values() for n in p.modules})
+    files = {n: content.module_file(n) for n in used}
+    return RoleSide(
+        tasks={
+            phase: [_task(t, plan, phase, content) for t in tasks]
+            for phase, tasks in review.tasks[plan.role.name].items()
+        },
+        grace={phase: grace(p, drafts[phase]) for phase, p in plan.plans.items()},
+        modules={
+            n: (f"{content.modules[n][1].layer} {file.path}", file.sha256)
+            for n, file in files.items()
+        },
+        plugins={
+            use.plugin: content.document(*content.specs[use.plugin]).plain()
+            for use in plan.uses
+            if use.plugin in content.specs
+        },
+    )
+
+
+def _task(reviewed: Reviewed, plan: RolePlan, phase: Phase, content: Content) -> TaskSide:
+    draft = plan.effective.drafts[phase]
+    own = draft.find(reviewed.id)
+    values = {}
+    if reviewed.task is not None and own is not None:
+        values = task_values(reviewed.task, own.node, own, draft.vars, content.module)
+        if reviewed.group:
+            where = f"{reviewed.layer} {reviewed.where}"
+            values[("parallel",)] = Value(value=reviewed.group, setter=where)
+    return TaskSide(
+        id=reviewed.id,
+        name=reviewed.name,
+        module=reviewed.module,
+        layer=reviewed.layer,
+        where=reviewed.where,
+        disabled=reviewed.disabled or (None if reviewed.task else "what is wrong with it"),
+        values=values,
+    )

@@ -1,0 +1,54 @@
+"""What a review knows besides content roots and jobs: a cluster's list of init plugins."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.errors import Problem, Problems
+from pairun.module import Phase
+from pairun.playbook.document.texts import decode, load_bytes
+from pairun.playbook.initplugins import InitPlugins
+from pairun.playbook.specs import PHASES
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What a review knows besides content roots and job.
+
+    Attributes:
+        init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
+        plain: the job is a plain Pod.
+        phases: those to show.
+        warnings: what will surprise in the settings themselves.
+    """
+
+    init_plugins: InitPlugins | None = None
+    plain: bool = False
+    phases: tuple[Phase, ...] = PHASES
+    warnings: tuple[Problem, ...] = ()
+
+
+NO_SETTINGS = Settings()
+
+
+def read_settings(path: str | None) -> Settings:
+    """What the cluster lists as init plugins: in a file, else where a Pod would find it.
+
+    Raises:
+        PairunError: it cannot be read, or is not valid.
+    """
+    from pairun.openpai.podconfig import PodConfig
+
+    problems = Problems()
+    config = PodConfig(env=os.environ, pai_dir=DEFAULT_PAI_DIR, problems=problems)
+    source = config.init() if path is None else decode(load_bytes(path), path, "cluster")
+    if source is None:
+        return NO_SETTINGS
+    from pairun.openpai.initconfig import read_init_config
+
+    listed = read_init_config(source, config.init_dir(), problems)
+    problems.raise_errors()
+    return Settings(init_plugins=listed, warnings=tuple(problems))

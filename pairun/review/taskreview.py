@@ -1,0 +1,292 @@
+"""A review as data: what will run, with which values, and who set each that is not a default's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from pairun.errors import Problem, masked
+from pairun.module import Context, Module, Secret, Verdict, format_duration
+from pairun.plan import Late, Plan, Task
+from pairun.review.verdict import judge
+from pairun.secrets.vault import Vault
+
+if TYPE_CHECKING:
+    # A finished plan is reviewed where no YAML can be read, too: in the user's container.
+    from pairun.playbook.content import Content
+    from pairun.playbook.document.reading import Node
+    from pairun.playbook.drafts import Draft, TaskDraft
+
+SCHEMA = 1
+
+
+@attrs.frozen(kw_only=True)
+class Override:
+    """A value that a higher layer set.
+
+    Attributes:
+        path: ``retries``, ``args.depth``.
+        value: as written there.
+        layer: who set it.
+        where: the place.
+        before: the value it took the place of, with its layer and place.
+    """
+
+    path: str
+    value: Any
+    layer: str
+    where: str
+    before: tuple[Any, str, str]
+
+
+@attrs.frozen(kw_only=True)
+class Reviewed:
+    """A task in a review.
+
+    Attributes:
+        task: as planned, or None when it was taken out.
+        id: its id.
+        name: its sentence.
+        module: its module.
+        layer: who brought it.
+        verdict: what it would do.
+        group: sentence of the parallel group it is in.
+        overrides: what higher layers set.
+        disabled: the place that took it out.
+    """
+
+    task: Task | None
+    id: str
+    name: str
+    module: str
+    layer: str
+    where: str
+    verdict: Verdict
+    group: str | None
+    overrides: tuple[Override, ...]
+    disabled: str | None = None
+
+
+def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -> list[Reviewed]:
+    """Every task of a phase with its verdict and its overrides, disabled ones included.
+
+    Args:
+        plan: the phase.
+        draft: the playbook it was made from, for the history of its values.
+        content: the content roots.
+        context: what verdicts are made in; never changed.
+    """
+    from pairun.playbook.drafts import GroupDraft
+
+    planned = {t.id: t for t in plan.tasks()}
+    groups = {t.id: s.name for s in draft.steps if isinstance(s, GroupDraft) for t in s.tasks}
+    out = []
+    for item in draft.tasks():
+        task = planned.get(item.id)
+        if item.disabled or task is None:
+            out.append(_disabled(item, groups.get(item.id)))
+            continue
+        out.append(
+            Reviewed(
+                task=task,
+                id=task.id,
+                name=task.name,
+                module=task.module,
+                layer=item.origin,
+                where=str(item.place),
+                verdict=_verdict(task, content.module, context, item.node.get("when"))
+                if task.args or all(node.value is None for _, node in item.args.items())
+                else Verdict("unknown", "something is wrong with its arguments"),
+                group=groups.get(task.id),
+                overrides=tuple(_overrides(item)),
+            )
+        )
+    return out
+
+
+def review_plan(
+    plan: Plan, load: Callable[[str], type[Module]], context: Context
+) -> list[Reviewed]:
+    """Every task of a plan that was made before, with its verdict; its history is gone."""
+    return [
+        Reviewed(
+            task=task, id=task.id, name=task.name, module=task.module, layer="", where=task.where,
+            verdict=_verdict(task, load, context), group=None, overrides=(),
+        )
+        for task in plan.tasks()
+    ]  # fmt: skip
+
+
+def _verdict(
+    task: Task,
+    load: Callable[[str], type[Module]],
+    context: Context,
+    when: Node | None = None,
+) -> Verdict:
+    if task.when is False:
+        condition = "its condition" if when is None or when.value is False else str(when.value)
+        return Verdict("no_change", f"skipped: {condition} is false")
+    cls = load(task.module)
+    if cls.not_yet:
+        return Verdict("check", f"not part of this version: {cls.not_yet}")
+    verdict = judge(task, cls, context)
+    if isinstance(task.when, Late):
+        return Verdict("unknown", f"whether it runs depends on {task.when.because}")
+    return verdict
+
+
+def _disabled(item: TaskDraft, group: str | None) -> Reviewed:
+    name = item.node.get("name")
+    return Reviewed(
+        task=None,
+        id=item.id,
+        name=str(name.value) if name else "",
+        module=item.module,
+        layer=item.origin,
+        where=str(item.place),
+        verdict=Verdict("no_change", "disabled"),
+        group=group,
+        overrides=(),
+        disabled=f"{item.disabled} ({item.disabled.source.layer})" if item.disabled else None,
+    )
+
+
+def _overrides(item: TaskDraft) -> Iterator[Override]:
+    from pairun.playbook.document.reading import Node
+
+    for keyword, node in item.node.items():
+        if node.overrides is None and node.place.source is not item.place.source:
+            # A keyword that the task did not have: it overrides a default.
+            unset = Node(None, item.place)
+            node = Node(node.value, node.place, node.key, unset)  # noqa: PLW2901
+        path = "args" if keyword == item.module else keyword
+        for leaf, where in _changed(node, path):
+            before = leaf.overrides
+            assert before is not None
+            yield Override(
+                path=where,
+                value=leaf.plain(),
+                layer=leaf.place.source.layer,
+                where=str(leaf.place),
+                before=(before.plain(), before.place.source.layer, str(before.place)),
+            )
+
+
+def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:
+    from pairun.playbook.document.reading import Node
+
+    if isinstance(node.value, dict) and (
+        node.overrides is None or isinstance(node.overrides.value, dict)
+    ):
+        low = node.overrides.value if node.overrides is not None else {}
+        for key, child in node.items():
+            if child.overrides is not None:
+                yield from _changed(child, f"{path}.{key}")
+            elif node.overrides is not None and key not in low:
+                # A key that the lower layer did not have: it overrides a default.
+                unset = Node(None, node.overrides.place)
+                yield Node(child.value, child.place, child.key, unset), f"{path}.{key}"
+    elif node.overrides is not None:
+        yield node, path
+
+
+# --- plain data ----------------------------------------------------------------------------------
+
+
+def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
+    """A reviewed task as plain data for JSON; secrets are masked."""
+    task = reviewed.task
+    out: dict[str, Any] = {
+        "id": reviewed.id,
+        "name": vault.text(reviewed.name),
+        "module": reviewed.module,
+        "layer": reviewed.layer,
+        "where": reviewed.where,
+        "verdict": reviewed.verdict.kind,
+        "because": vault.text(reviewed.verdict.because),
+    }
+    if reviewed.disabled:
+        out["disabled"] = reviewed.disabled
+    if reviewed.group:
+        out["parallel"] = vault.text(reviewed.group)
+    if task is not None:
+        out |= _task_data(task, vault)
+    if reviewed.overrides:
+        out["overrides"] = [
+            {
+                "path": o.path, "value": shown_data(o.value, vault),
+                "layer": o.layer, "where": o.where,
+                "was": {
+                    "value": shown_data(o.before[0], vault),
+                    "layer": o.before[1], "where": o.before[2],
+                },
+            }
+            for o in reviewed.overrides
+        ]  # fmt: skip
+    return out
+
+
+def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
+    out: dict[str, Any] = {"args": shown_data(task.args, vault)}
+    if task.when is not True:
+        out["when"] = shown_data(task.when, vault)
+    if task.environment:
+        out["environment"] = shown_data(task.environment, vault)
+    out["retries"] = task.retries
+    if task.retries:
+        out["delay"] = format_duration(task.delay_s)
+        out["retry_on"] = list(task.retry_on)
+    for name, seconds in (("timeout", task.timeout_s), ("deadline", task.deadline_s)):
+        if seconds is not None:
+            out[name] = format_duration(seconds)
+    out["failure_policy"] = task.failure_policy
+    if task.run_on != "all":
+        out["run_on"] = task.run_on
+    if task.exit_codes:
+        out["exit_codes"] = dict(task.exit_codes)
+    if task.on_exit:
+        out["on_exit"] = [
+            {
+                "id": h.id, "name": vault.text(h.name), "module": h.module,
+                "event": list(h.events), **_task_data(h, vault),
+            }
+            for h in task.on_exit
+        ]  # fmt: skip
+    return out
+
+
+def shown_data(value: Any, vault: Vault) -> Any:
+    """Values as a reader may see them: secrets masked, late ones as what they wait for."""
+    if isinstance(value, Secret):
+        # Only the secret itself is masked: the text around it is what a reviewer reads.
+        masked = vault.text(value.reveal())
+        return masked if masked != value.reveal() else repr(value)
+    if isinstance(value, Late):
+        return {"unknown": value.because, "template": vault.text(value.template)}
+    if isinstance(value, Mapping):
+        return {k: shown_data(v, vault) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown_data(v, vault) for v in value]
+    return vault.text(value) if isinstance(value, str) else value
+
+
+def problem_data(p: Problem, vault: Vault | None = None) -> dict[str, Any]:
+    """A problem as plain data for JSON."""
+    mask = vault.text if vault else str
+    p = masked(p)
+    return {
+        "id": p.id,
+        "severity": p.severity,
+        "message": mask(p.message),
+        "file": p.place.source.file if p.place else None,
+        "line": p.place.line if p.place else None,
+        "column": p.place.column if p.place else None,
+        "layer": p.place.source.layer if p.place else None,
+        "hint": mask(p.hint) if p.hint else None,
+        "also": [
+            {"what": what, "file": at.source.file, "line": at.line, "column": at.column}
+            for what, at in p.also
+        ],
+    }

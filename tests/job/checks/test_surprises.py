@@ -1,0 +1,154 @@
+"""What surprises is said before it happens."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from pairun.errors import Source, render
+from pairun.job.checks.surprises import job_warnings
+from pairun.job.jobfile import read_job
+from pairun.job.model import Job
+from pairun.playbook.document.reading import read_text
+
+Change = dict[str, Any]
+
+
+def document(role: Change, image: Change, name: str = "worker", **entries: Any) -> dict[str, Any]:
+    """A job with changes to its role, to its image, and further entries."""
+    return {
+        "protocolVersion": 2,
+        "name": "job",
+        "type": "job",
+        **entries,
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "ubuntu", **image}],
+        "taskRoles": {
+            name: {
+                "dockerImage": "image",
+                "resourcePerInstance": {"cpu": 1, "memoryMB": 1, "gpu": 0},
+                "commands": ["train"],
+                **role,
+            }
+        },
+    }
+
+
+def job_of(text: str) -> Job:
+    """A job that must be valid."""
+    job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"))
+    assert job is not None, list(map(render, problems))
+    return job
+
+
+def warnings_of(role: Change | None = None, image: Change | None = None, **rest: Any) -> list[str]:
+    """The ids of a job's warnings, each of which must have a place and text."""
+    found = job_warnings(job_of(yaml.safe_dump(document(role or {}, image or {}, **rest))))
+    assert all(p.severity == "warning" and p.place and p.message for p in found)
+    return [p.id for p in found]
+
+
+def test_a_plain_job_has_no_warnings() -> None:
+    """Nothing is said without a reason."""
+    assert warnings_of() == []
+
+
+@pytest.mark.parametrize("name", ["Worker", "task_role"])
+def test_a_role_whose_name_changes(name: str) -> None:
+    """Variables bear the other name."""
+    assert warnings_of(name=name) == ["PR901"]
+
+
+def test_a_task_retry_count_that_does_nothing() -> None:
+    """It counts only without gang allocation; zero is what nobody notices."""
+    assert warnings_of({"taskRetryCount": 3}) == ["PR902"]
+    assert warnings_of({"taskRetryCount": 0}) == []
+    assert warnings_of({"taskRetryCount": 3}, extras={"gangAllocation": False}) == []
+
+
+UNSET = [
+    "export PYTHONPATH=$PYTHONPATH:/code",
+    'echo "${LD_LIBRARY_PATH}"',
+    "PATH=/x LD_LIBRARY_PATH=/a:$LD_LIBRARY_PATH run",
+]
+SET = [
+    "export PYTHONPATH=${PYTHONPATH:-}:/code",
+    "export PYTHONPATH=/a\nexport PYTHONPATH=$PYTHONPATH:/b",
+    "set +u\necho $PYTHONPATH",
+    "set +o nounset; echo $PYTHONPATH",
+    "echo '$PYTHONPATH'",
+    "# uses $PYTHONPATH",
+    r"echo \$PYTHONPATH",
+    "echo $PYTHONPATH_EXTRA $PATH $HOME $MY_OWN",
+]
+
+
+@pytest.mark.parametrize("command", UNSET)
+def test_a_variable_that_is_often_unset(command: str) -> None:
+    """The command would end with 'unbound variable'."""
+    assert warnings_of({"commands": ["true", command]}) == ["PR903"]
+
+
+@pytest.mark.parametrize("command", SET)
+def test_a_variable_that_is_set_or_has_a_default(command: str) -> None:
+    """No false alarms: a default, an assignment before, quotes, comments, other names."""
+    assert warnings_of({"commands": ["true", command]}) == []
+
+
+def test_tags_that_reach_the_shell_are_shown_in_their_command() -> None:
+    """Each unresolved tag has the place of the command that holds it."""
+    commands = [
+        "true",
+        "a <% $parameters.x[0] %>",
+        "b <% $secrets.none %> <% $secrets.a %>",
+        "<% c %>",
+    ]
+    text = yaml.safe_dump(document({"commands": commands}, {}, secrets={"a": "long enough"}))
+    found = [p for p in job_warnings(job_of(text)) if p.id == "PR904"]
+    lines = [p.place.source.line(p.place.line) for p in found if p.place]
+    assert len(found) == 3
+    assert "parameters.x" in lines[0]
+    assert "secrets.none" in lines[1]
+    assert "<% c %>" in lines[2]
+
+
+REFUSED = ["repo:Tag", "repo@sha256:" + "0" * 64, " repo", "http://repo", "host:80/Repo/x:1.0_GPU"]
+TAKEN = ["repo", "host:5000/repo", "host:5000/repo:tag", "Host/repo:1"]
+
+
+@pytest.mark.parametrize("uri", REFUSED)
+def test_an_image_that_the_old_runtime_refused(uri: str) -> None:
+    """The job would end with 254 on a cluster with the old runtime."""
+    assert warnings_of(image={"uri": uri}) == ["PR906"]
+
+
+@pytest.mark.parametrize("uri", TAKEN)
+def test_an_image_that_the_old_runtime_took(uri: str) -> None:
+    """Upper case matters in the tag only."""
+    assert warnings_of(image={"uri": uri}) == []
+
+
+def test_a_login_without_registry() -> None:
+    """Legal, and the old runtime died of it."""
+    assert warnings_of(image={"auth": {"username": "u", "password": "p"}}) == ["PR906"]
+
+
+def test_short_secrets() -> None:
+    """Values under four bytes are not masked; the message names the key, not the value."""
+    text = yaml.safe_dump(document({}, {}, secrets={"a": "xyz", "b": ["öö"], "c": "", "d": 1}))
+    found = [p for p in job_warnings(job_of(text)) if p.id == "PR905"]
+    assert [p.message.split(" ")[0] for p in found] == ["$secrets.a", "$secrets.d"]
+    assert "xyz" not in "".join(map(render, found))
+
+
+def test_secrets_that_openpai_stores_readable() -> None:
+    """JSON, and YAML in a form that the mask does not know."""
+    entries = document({}, {}, secrets={"a": "long enough"})
+    text = yaml.safe_dump(entries)
+    assert [p.id for p in job_warnings(job_of(text))] == []
+    for unmasked in (json.dumps(entries), text.replace("secrets:", '"secrets":')):
+        (problem,) = job_warnings(job_of(unmasked))
+        assert problem.id == "PR909"
+        assert "long enough" not in render(problem)

@@ -1,0 +1,152 @@
+"""The summary of a run as text."""
+
+from __future__ import annotations
+
+import io
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from pairun.report.console import Console
+from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport, render_run
+from pairun.report.terminal import Style
+from pairun.secrets.vault import Vault
+
+
+def _instance(label: str, journal: str = "", **more: Any) -> InstanceReport:
+    phases = {"init": PhaseReport(code=0, seconds=1.2), "command": PhaseReport(code=0, seconds=61)}
+    return InstanceReport(
+        **{"label": label, "journal": journal, "stopped": False, **phases, **more}
+    )
+
+
+def _render(*instances: InstanceReport, **more: Any) -> list[str]:
+    report = RunReport(
+        **{
+            "namespaces": True,
+            "because": "",
+            "images": ["example.com/team/image:1"],
+            "instances": instances,
+            "succeeded": True,
+            "exit_code": 0,
+            "verdict": "all instances have ended",
+            "workdir": "pairun-run/x",
+            **more,
+        }
+    )
+    return render_run(report, Style(io.StringIO())).splitlines()
+
+
+def test_first_line() -> None:
+    """The first line says the mode, and that the image was not used."""
+    lines = _render(_instance("w-0"), images=["a", "b", "a"])
+    assert lines[0] == (
+        "own namespaces; the images were not used, this machine's programs ran: a, b"
+    )
+    lines = _render(_instance("w-0"), namespaces=False, because="not permitted")
+    assert lines[0].startswith("rewritten paths (no namespaces: not permitted); the image was")
+
+
+def test_columns() -> None:
+    """Instances stand below each other, with codes and times."""
+    lines = _render(
+        _instance("worker-0"),
+        _instance("ps-0", command=None, stopped=True),
+        succeeded=False,
+        exit_code=7,
+        verdict="worker-1 ended with 7",
+    )
+    assert lines[1:] == [
+        "instance  init       command",
+        "worker-0  0 in 1.2s  0 in 1m1s",
+        "ps-0      0 in 1.2s  -          told to end; the command was not started",
+        "failed: worker-1 ended with 7",
+        "exit code 7",
+        "logs: pairun-run/x/INSTANCE/output.log, more in pairun-run/x/INSTANCE/pai/logs",
+    ]
+
+
+def test_notes_and_width(tmp_path: pathlib.Path) -> None:
+    """What healed, failed and ran at exit is told, and no line is longer than 100 columns."""
+    records: list[dict[str, Any]] = [
+        {"type": "task_end", "task": "clone", "outcome": "changed", "attempts": 3},
+        {"type": "task_end", "task": "fine", "outcome": "ok", "attempts": 1},
+        {"type": "task_end", "task": "last", "outcome": "failed", "attempts": 2,
+         "message": "it did not work at all " * 10},
+        {"type": "task_end", "task": "tidy", "outcome": "ok", "attempts": 1, "handler": True},
+        {"type": "phase_end"},
+    ]  # fmt: skip
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("".join(json.dumps({"schema": 1, **r}) + "\n" for r in records) + '{"torn')
+    for label in ("w-0", "a_role_with_a_name_that_takes_most_of_the_room_there_is_on_a_line-12"):
+        lines = _render(_instance(label, str(journal)))
+        text = " ".join(" ".join(lines).split())
+        assert "clone healed at attempt 3; last failed: it did" in text
+        assert "exit handlers: tidy ok" in text
+        assert "fine" not in text
+        assert max(map(len, lines)) <= 100
+
+
+def test_a_guess_is_told_as_one(tmp_path: pathlib.Path) -> None:
+    """Of an exit code alone nobody knows what happened."""
+    journals = []
+    for n, confidence in enumerate((0.9, 0.66)):
+        record = {"schema": 1, "type": "diagnosis", "time": n, "class": "host_oom",
+                  "headline": "memory is full", "confidence": confidence}  # fmt: skip
+        journals.append(tmp_path / f"{n}.jsonl")
+        journals[-1].write_text(json.dumps(record) + "\n")
+    sure, unsure = (_instance(f"w-{n}", str(path)) for n, path in enumerate(journals))
+    lines = _render(sure, unsure)
+    assert any(line.endswith("  memory is full (host_oom)") for line in lines)
+    assert any(line.endswith("  perhaps memory is full (host_oom)") for line in lines)
+    assert "first to fail: w-0: memory is full (host_oom)" in lines
+
+
+def test_what_a_failed_task_said_last(tmp_path: pathlib.Path) -> None:
+    """Where a failure's message is only an exit code, the last line that the task printed tells."""
+    ends: list[dict[str, Any]] = [
+        {"type": "attempt_end", "task": "load", "outcome": "failed", "output": ["an old line"]},
+        {"type": "attempt_end", "task": "load", "outcome": "failed",
+         "output": ["begin", "no such\033 table", " "]},
+        {"type": "task_end", "task": "load", "outcome": "failed", "attempts": 2,
+         "message": "the script ended with exit code 7"},
+        {"type": "attempt_end", "task": "clone", "outcome": "failed", "output": ["noise"]},
+        {"type": "task_end", "task": "clone", "outcome": "failed", "attempts": 1,
+         "message": "the server refuses"},
+        {"type": "task_end", "task": "none", "outcome": "failed", "attempts": 0,
+         "message": "exit code 1"},
+    ]  # fmt: skip
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("".join(json.dumps({"schema": 1, **r}) + "\n" for r in ends))
+    text = " ".join(" ".join(_render(_instance("w-0", str(journal)))).split())
+    assert (
+        "load failed: the script ended with exit code 7 (no such\N{REPLACEMENT CHARACTER} table)"
+        in text
+    )
+    assert "clone failed: the server refuses;" in text
+    assert "none failed: exit code 1 " in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "attempts", "of", "says"),
+    [
+        ("transient", 1, 1, "transient: no retries"),
+        ("transient", 3, 3, "transient after 3 attempts"),
+        ("conflict", 1, 4, "conflict: not tried again"),
+        ("permanent", 1, 4, "permanent"),
+        ("permanent", 2, 4, "permanent after 2 attempts"),
+        ("transient", 0, 4, "transient"),
+    ],
+)
+def test_a_failure_says_whether_it_was_tried_again(
+    kind: str, attempts: int, of: int, says: str
+) -> None:
+    """The console tells the kind of a failure in a way that promises no retry that was not made."""
+    stream = io.StringIO()
+    Console(stream, Vault())(
+        {"type": "task_end", "task": "t", "name": "T", "outcome": "failed", "seconds": 1,
+         "message": "no", "kind": kind, "fault": "user", "attempts": attempts, "of": of}
+    )  # fmt: skip
+    assert f"no [{says}; fault: user]" in stream.getvalue()
