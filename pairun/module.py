@@ -30,7 +30,6 @@ Example::
 from __future__ import annotations
 
 import abc
-import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import (
@@ -46,6 +45,9 @@ from typing import (
 
 import attrs
 
+from pairun.base.durations import Duration as Duration  # noqa: PLC0414 - offered to modules
+from pairun.base.durations import format_duration as format_duration  # noqa: PLC0414 - likewise
+from pairun.base.durations import parse_duration as parse_duration  # noqa: PLC0414 - likewise
 from pairun.kube.ports import PORT_ANNOTATION as PORT_ANNOTATION  # noqa: PLC0414 - offered
 from pairun.kube.ports import hashed_port as hashed_port  # noqa: PLC0414 - to modules
 from pairun.kube.statuses import task_statuses as task_statuses  # noqa: PLC0414 - likewise
@@ -57,9 +59,6 @@ Fault = Literal["user", "platform", "unknown"]
 Phase = Literal["init", "runtime"]
 
 FAILURE_KINDS: tuple[FailureKind, ...] = typing.get_args(FailureKind)
-
-Duration = NewType("Duration", float)
-"""Seconds; written in YAML with a unit (``500ms``, ``10s``, ``1h30m``)."""
 
 Mode = NewType("Mode", int)
 """File permission bits; written in YAML as quoted octal text (``'0644'``)."""
@@ -886,32 +885,6 @@ def arg(
 def define(cls: type[_T]) -> type[_T]:
     """Make a class of annotated `arg` fields a frozen, keyword-only record."""
     return attrs.frozen(kw_only=True, slots=False)(cls)
-
-
-# --- durations --------------------------------------------------------------------------------------
-
-
-def parse_duration(text: str) -> Duration | None:
-    """Seconds of a duration with units (``500ms``, ``10s``, ``1h30m``, ``2d``), or None."""
-    units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
-    if not parts or "".join(n + u for n, u in parts) != text:
-        return None
-    return Duration(sum(float(n) * units[u] for n, u in parts))
-
-
-def format_duration(seconds: float) -> str:
-    """A duration as people write it: ``250ms``, ``2.5s``, ``1h30m``."""
-    short = float(f"{seconds:.3g}")
-    if short < 1:
-        return f"{short * 1000:.6g}ms" if short >= 1e-6 else "0s"
-    if short < 60:
-        return f"{short:g}s"
-    out, rest = "", round(seconds)
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, rest = divmod(rest, size)
-        out += f"{count}{unit}" if count else ""
-    return out
 
 
 def format_size(count: int) -> str:

@@ -6,7 +6,8 @@ import signal
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pairun.base.grace import parse_grace
+from pairun.base.durations import parse_duration
+from pairun.base.signals import GRACE_SIGNALS
 
 # A fault in our own process must end it, and the two that Python ignores would come back to us
 # from our own writes. A background process of a terminal is stopped by the last two: not us.
@@ -17,9 +18,6 @@ _OURS = {
 CATCHABLE = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 TAKEN = frozenset(CATCHABLE - _OURS)
 """The signals that wait for our loop; each but SIGCHLD goes on to the child."""
-
-STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
-"""Tell us to end; the grace time starts with the first."""
 
 LATEST_STEP = 0.8
 """The part of the command's time after which every step of a rewritten stop has been sent."""
@@ -60,7 +58,7 @@ class Forwarding(NamedTuple):
 
 # What our own processes know what to do with; the rest is for a command that is not there yet, or
 # no more, and would end them.
-_HEARD = STOP_SIGNALS | {signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT}
+_HEARD = GRACE_SIGNALS | {signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT}
 EVERYTHING = Forwarding()
 TO_TASKS = Forwarding(only=_HEARD)
 # A stop that comes now is news for the one who shares the time out, not for a handler.
@@ -106,8 +104,7 @@ def _steps(entries: object) -> Iterator[Step]:
 
 
 def _wait(entry: object) -> float | None:
-    # without a unit it is a slip
-    return parse_grace(entry) if isinstance(entry, str) and not entry[-1:].isdigit() else None
+    return parse_duration(entry) if isinstance(entry, str) else None
 
 
 def _number(name: object) -> int:

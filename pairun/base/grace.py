@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 VARIABLE = "PAIRUN_GRACE"
@@ -87,14 +86,3 @@ class Grace:
 
     def _left(self, kept: float) -> float | None:
         return None if self._end is None else max(0.0, self._end - kept - time.monotonic())
-
-
-def parse_grace(text: str) -> float | None:
-    """Seconds of ``30s``, ``1m30s``, ``500ms`` or a plain number of seconds; None if neither."""
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return float(text)
-    units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        return None
-    return sum(float(number) * units[unit] for number, unit in parts)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Self
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Tell us to end."""
+"""Tell a process of ours to end."""
+
+GRACE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
+"""Those of them that tell PID 1 to end: the grace time starts with the first. SIGHUP is the user's."""
 
 
 def block_stop_signals() -> None:
@@ -19,9 +23,23 @@ def block_stop_signals() -> None:
 
 
 class Signals:
-    """The process's stop signals and the ends of its children, while it is installed."""
+    """The process's stop signals and the ends of its children, while it is installed.
+
+    Args:
+        resend: when it is restored, send a stop signal that nobody has taken again.
+    """
 
     NUMBERS: tuple[signal.Signals, ...] = (signal.SIGCHLD, *STOP_SIGNALS)
+
+    def __init__(self, *, resend: bool = True) -> None:
+        self._resend = resend
+
+    def __enter__(self) -> Self:
+        self.install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restore()
 
     def install(self) -> None:
         """Take the signals over; those that were held back come now."""
@@ -33,9 +51,9 @@ class Signals:
         self._old_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, self.NUMBERS)
 
     def restore(self) -> None:
-        """Give them back as they were; a stop signal that nobody has looked at is sent again."""
+        """Give them back as they were."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
-        unseen = [n for n in self.take() if n in STOP_SIGNALS]
+        unseen = self.take_stops() if self._resend else []
         for number, handler in self._old.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._old_fd)
@@ -47,11 +65,15 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
     def take(self) -> list[int]:
-        """The numbers that came since the last look."""
+        """The numbers of the signals since the last call."""
         try:
             return list(os.read(self.fd, 4096))
         except BlockingIOError:
             return []
+
+    def take_stops(self) -> list[signal.Signals]:
+        """The stop signals since the last call."""
+        return [signal.Signals(n) for n in self.take() if n in STOP_SIGNALS]
 
 
 def _ignore(*_: object) -> None:

@@ -8,6 +8,7 @@ import signal
 import sys
 
 from pairun.base.paths import STATE_FILE, runtime_file
+from pairun.base.signals import STOP_SIGNALS
 from pairun.rendezvous.peers import read_key
 from pairun.rendezvous.place import read_place
 from pairun.rendezvous.server import Server
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM comes; what init's server knew is taken over."""
     stop, stopping = os.pipe()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in STOP_SIGNALS:
         signal.signal(number, lambda *_: os.write(stopping, b"."))
     place = read_place(args.pai_dir)
     if place is None or place.rank != 0:

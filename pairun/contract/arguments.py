@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Union
 
 import attrs
 
+from pairun.base.durations import DURATION_PATTERN
 from pairun.module import Duration, Mode, Module, Secret, parse_duration
 from pairun.secrets.shapes import is_secret_key
 
@@ -89,7 +90,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     """The JSON Schema of an argument's type. An expression is allowed in place of any value."""
     plain: dict[Any, dict[str, Any]] = {
         str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"},
-        bool: {"type": "boolean"}, Duration: {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|[dhms]))+$"},
+        bool: {"type": "boolean"}, Duration: {"type": "string", "pattern": f"^{DURATION_PATTERN}$"},
         Mode: {"type": "string", "pattern": "^0?[0-7]{3,4}$"}, Secret: {"type": "string"},
         type(None): {"type": "null"}, Any: {},
     }  # fmt: skip

@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from pairun.base.grace import VARIABLE, parse_grace
+from pairun.base.durations import parse_seconds
+from pairun.base.grace import VARIABLE
 from pairun.base.journal import Emit, Journal
 from pairun.base.signals import block_stop_signals
 from pairun.executor.output import OutputLines
@@ -21,7 +22,7 @@ from pairun.secrets.vault import Vault
 
 def with_grace(plan: Plan, env: Mapping[str, str]) -> Plan:
     """The plan with the grace time that the platform gives this Pod, where it tells."""
-    seconds = parse_grace(env.get(VARIABLE, ""))
+    seconds = parse_seconds(env.get(VARIABLE, ""))
     return plan if seconds is None else attrs.evolve(plan, grace_s=seconds)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 import attrs
 
 from pairun.base.journal import Emit
-from pairun.base.signals import STOP_SIGNALS, Signals
+from pairun.base.signals import Signals
 from pairun.contract.arguments import build
 from pairun.errors import PairunError, Problem
 from pairun.executor.attempt import TERM_WAIT_S, Attempt, Progress, Report, internal, trace_of
@@ -327,7 +327,7 @@ class Executor:
         self.lingering = [x for x in self.lingering if x.open]
 
     def _take_signals(self, busy: Sequence[_Run]) -> None:
-        numbers = [n for n in self._signals.take() if n in STOP_SIGNALS]
+        numbers = self._signals.take_stops()
         if not numbers or self.signal is not None:
             return
         self.signal = numbers[0]

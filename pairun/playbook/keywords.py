@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 import attrs
 
+from pairun.base.durations import DURATION_PATTERN
 from pairun.module import FAILURE_KINDS
 from pairun.plan import EVENTS, RUN_ON
 
 Where = Literal["playbook", "task", "handler", "group", "operation"]
 
-_DURATION: dict[str, Any] = {"type": "string", "pattern": r"^(\d+(\.\d+)?(ms|[dhms]))+$|\{\{"}
+_DURATION: dict[str, Any] = {"type": "string", "pattern": rf"^{DURATION_PATTERN}$|\{{\{{"}
 _TEXTS: dict[str, Any] = {
     "type": "object",
     "additionalProperties": {"type": ["string", "number", "boolean"]},

@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
+from pairun.base.signals import STOP_SIGNALS
 from pairun.rendezvous.leading import Leader
 from pairun.rendezvous.loop import Loop, close_quietly, max_peers
 from pairun.rendezvous.roster import Address, Gang, JobKey
@@ -176,7 +177,7 @@ class Child:
             try:
                 # It ends with this process, which may still have work for it when signals come.
                 signal.set_wakeup_fd(-1)
-                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                for number in STOP_SIGNALS:
                     signal.signal(number, signal.SIG_IGN)
                 os.close(self._stop)
                 server.serve_forever(stop)

@@ -8,12 +8,14 @@ import signal
 import time
 
 import pairun
+from pairun.base.durations import parse_seconds
 from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
-from pairun.base.grace import VARIABLE, Grace, parse_grace
+from pairun.base.grace import VARIABLE, Grace
 from pairun.base.journal import Journal
 from pairun.base.logfile import VARIABLE as LOG_VARIABLE
 from pairun.base.paths import PROGRAMS, journal_file, log_dir
 from pairun.base.processes import adopt_orphans
+from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
 from pairun.handover.reader import Inputs, read_inputs
 from pairun.runtime.ending import Ending
@@ -25,7 +27,6 @@ from pairun.runtime.supervisor import Supervisor, block_signals
 from pairun.secrets.vault import Vault
 
 UNUSABLE = 1
-HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """What our own children are started with: a stop must not end them before they listen."""
 
 OURS = 255
@@ -177,7 +178,9 @@ class RuntimePhase:
             return State.nothing_ran()
         answer = Letter()
         argv = own_command("tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd))
-        child = self._supervisor.start(argv, self.env, held=HELD, streams=self._logs.task_streams())
+        child = self._supervisor.start(
+            argv, self.env, held=STOP_SIGNALS, streams=self._logs.task_streams()
+        )
         status = self._supervisor.wait(child, self._grace.for_command_s, forwarding=TO_TASKS)
         self._logs.settle()
         content = answer.read()
@@ -272,7 +275,7 @@ class RuntimePhase:
         )  # fmt: skip
         try:
             streams = self._logs.task_streams()
-            child = self._supervisor.start(argv, self.env, held=HELD, streams=streams)
+            child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
         except OSError as e:
             self.say(f"the exit handlers could not be started: {e.strerror}")
             return True
@@ -291,7 +294,7 @@ class RuntimePhase:
         text = self.env.get(VARIABLE)
         if not text:
             return self._inputs.grace_s
-        seconds = parse_grace(text)
+        seconds = parse_seconds(text)
         if seconds is None:
             self.say(
                 f"{VARIABLE}={text!r} is not a duration like 30s; "

@@ -17,12 +17,12 @@ from pairun.base.forwarding import (
     CATCHABLE,
     EVERYTHING,
     LATEST_STEP,
-    STOP_SIGNALS,
     TAKEN,
     Forwarding,
 )
 from pairun.base.grace import Grace
 from pairun.base.processes import descendants, group_lives, group_stopped, session_groups
+from pairun.base.signals import GRACE_SIGNALS
 from pairun.runtime.senders import sender_of
 
 DRAIN_S = 3.0
@@ -218,7 +218,7 @@ class Supervisor:
         while self._later and self._later[0][0] <= time.monotonic():
             _, origin, number = self._later.pop(0)
             self._say(f"sending {_name(number)}, the next step of {_name(origin)}")
-            self._send(number, child, forwarding, wake=origin in STOP_SIGNALS)
+            self._send(number, child, forwarding, wake=origin in GRACE_SIGNALS)
 
     def _pass_on(self, info: signal.struct_siginfo, child: int, forwarding: Forwarding) -> None:
         origin = info.si_signo
@@ -231,7 +231,7 @@ class Supervisor:
         now = time.monotonic()
         for after_s, number in forwarding.steps(origin):
             if after_s == 0.0:
-                self._send(number, child, forwarding, wake=origin in STOP_SIGNALS)
+                self._send(number, child, forwarding, wake=origin in GRACE_SIGNALS)
             elif not again:
                 # A second one changes no deadline of the first.
                 self._later.append((now + min(after_s, longest), origin, number))
@@ -250,7 +250,7 @@ class Supervisor:
     def _heard(self, info: signal.struct_siginfo) -> Callable[[], None]:
         """Let the grace time begin with the first stop; returns what tells people of it."""
         number = info.si_signo
-        if number not in STOP_SIGNALS:
+        if number not in GRACE_SIGNALS:
             return lambda: None
         words, fields = sender_of(info)
         first = self.grace.signal is None

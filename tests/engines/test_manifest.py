@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.base.grace import parse_grace
+from pairun.base.durations import parse_seconds
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
 from pairun.engines.manifest.options import ENGINES, Engine, Object, Options
@@ -238,7 +238,7 @@ def test_the_grace_time_is_written_as_pid_1_reads_it(seconds: float, said: str) 
     pod = next(pods_in(made(ONE, "pod", grace_s={"main": seconds})))
     text = environment(pod, "app")["PAIRUN_GRACE"]
     assert text == said
-    assert parse_grace(text) == seconds
+    assert parse_seconds(text) == seconds
 
 
 def test_kubernetes_replaces_nothing_in_a_command() -> None:

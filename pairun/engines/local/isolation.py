@@ -11,6 +11,7 @@ from typing import Literal
 
 import attrs
 
+from pairun.base.signals import block_stop_signals
 from pairun.base.system import end_with_parent
 
 PROBE_S = 20.0
@@ -61,7 +62,7 @@ class Isolation:
                 os._exit(1)
             if self.namespaces:
                 # PID 1 does not get a signal it has no handler for; blocked, it waits for it.
-                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+                block_stop_signals()
 
         return prepare
 

@@ -14,12 +14,12 @@ import attrs
 
 from pairun.base.grace import VARIABLE as GRACE_VARIABLE
 from pairun.base.paths import KEY_FILE
+from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.freeports import PodUids
 from pairun.engines.local.instance import Instance, PhaseName
 from pairun.engines.local.instanceoutput import InstanceOutput, Screen
 from pairun.engines.local.isolation import Isolation, find_isolation
-from pairun.engines.local.wakeup import Wakeup
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
 from pairun.job.model import Job, Role
 from pairun.job.planning import secrets_of
@@ -148,12 +148,12 @@ class LocalRun:
     def run(self) -> RunOutcome:
         """Run the job to its end; every process of it has ended then."""
         try:
-            with Wakeup() as wakeup:
-                self._selector.register(wakeup.fd, selectors.EVENT_READ)
+            with Signals(resend=False) as signals:
+                self._selector.register(signals.fd, selectors.EVENT_READ)
                 for instance in self.instances:
                     self._start(instance, "init")
                 while self._going():
-                    self._turn(wakeup)
+                    self._turn(signals)
         finally:
             self._kill_all()
             self._selector.close()
@@ -237,11 +237,11 @@ class LocalRun:
     def _going(self) -> bool:
         return any(i.code is None for i in self.instances)
 
-    def _turn(self, wakeup: Wakeup) -> None:
+    def _turn(self, signals: Signals) -> None:
         for key, _ in self._selector.select(self._next_timer()):
             if isinstance(key.data, InstanceOutput) and key.data.read():
                 self._selector.unregister(key.data.fd)
-        for number in wakeup.take():
+        for number in signals.take_stops():
             self._on_stop(number)
         for instance in self.instances:
             self._look(instance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pairun.base.durations import DURATION_PATTERN
 from pairun.errors import Place, Problem, did_you_mean, nearest
 from pairun.module import Secret
 from pairun.playbook.document.reading import Node
@@ -141,7 +142,7 @@ def _wrong_kind(
 ) -> Problem:
     place: Place = node.place
     value = node.value
-    if "ms|[dhms]" in str(schema.get("pattern", "")):
+    if DURATION_PATTERN in str(schema.get("pattern", "")):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return Problem(
             "PR210",

@@ -1,0 +1,41 @@
+"""Durations: read with their units, written for people."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+Duration = NewType("Duration", float)
+"""Seconds; written in YAML with a unit (``500ms``, ``10s``, ``1h30m``)."""
+
+DURATION_PATTERN = r"(\d+(\.\d+)?(ms|[dhms]))+"
+"""What a duration with units looks like, as a regular expression without anchors."""
+
+_UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def parse_duration(text: str) -> Duration | None:
+    """Seconds of a duration with units (``500ms``, ``10s``, ``1h30m``, ``2d``), or None."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return Duration(sum(float(number) * _UNITS_S[unit] for number, unit in parts))
+
+
+def parse_seconds(text: str) -> float | None:
+    """Seconds of a duration with units, or of a plain number of seconds; None if neither."""
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_duration(text)
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as people write it: ``250ms``, ``2.5s``, ``1h30m``."""
+    short = float(f"{seconds:.3g}")
+    if short < 1:
+        return f"{short * 1000:.6g}ms" if short >= 1e-6 else "0s"
+    if short < 60:
+        return f"{short:g}s"
+    text, rest = "", round(seconds)
+    for unit in ("d", "h", "m", "s"):
+        count, rest = divmod(rest, int(_UNITS_S[unit]))
+        text += f"{count}{unit}" if count else ""
+    return text
