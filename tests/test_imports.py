@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,9 +56,14 @@ LIBRARIES = {
 HEAVY = ("jinja2", "jsonschema", "yaml", "requests", "kubernetes", "referencing", "rich")
 
 
-def imports(path: Path, *, top_only: bool = False) -> Iterator[str]:
+@functools.cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, in functions too; not what only type checkers read."""
-    for node in _runtime_nodes(ast.parse(path.read_text()), top_only=top_only):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in _runtime_nodes(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -67,14 +73,17 @@ def imports(path: Path, *, top_only: bool = False) -> Iterator[str]:
             yield from names if node.module == "pairun" else [node.module]
 
 
-def _runtime_nodes(tree: ast.AST, *, top_only: bool) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if top_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        yield node
-        yield from _runtime_nodes(node, top_only=top_only)
+def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """The statements, without expressions, which import nothing."""
+    waiting = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.expr):
+                continue
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                continue
+            yield node
+            waiting.append(node)
 
 
 def part_of(path: Path) -> str:
