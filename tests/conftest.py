@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import signal
 import subprocess
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import settings
 
 from tests.effort import EFFORT, cases
 from tests.podman import Podman
+from tests.surroundings import GIVEN, make_plain
 
 if TYPE_CHECKING:
     from tests.desk import Desk
@@ -31,14 +31,13 @@ settings.register_profile(
 )
 settings.load_profile("pairun")
 
-# What a shell starts in the background, or nohup, ignores some signals, and so would all children.
-for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
-    if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, signal.SIG_DFL)
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
 SHARED = Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[2] / "shared")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that runs tests gets plain surroundings; one that only hands them out keeps its own."""
+    if not config.getoption("numprocesses", None):
+        make_plain()
 
 
 def pytest_report_header() -> list[str]:
@@ -83,7 +82,9 @@ def lab() -> Callable[..., str]:
         pytest.skip("the laboratory of real servers needs root")
 
     def run(*argv: str) -> str:
-        done = subprocess.run([str(program), *argv], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [str(program), *argv], env=GIVEN, capture_output=True, text=True, check=False
+        )
         if done.returncode and "lab install" in done.stderr:
             pytest.skip(f"lab {shlex.join(argv)}: {done.stderr.strip()}")
         assert done.returncode == 0, f"lab {shlex.join(argv)}: {done.stderr}"

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import attrs
 
+from tests.surroundings import GIVEN
+
 ROOT = pathlib.Path(__file__).parents[1]
 AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 IMAGE = "localhost/pairun:containers"
@@ -55,7 +57,7 @@ class Podman:
         self._lab = lab
         self._folder = folder
         found = re.findall(r"^export ([A-Z0-9_]+)=(.*)$", lab("podman", "env"), re.MULTILINE)
-        self._env = {**os.environ, **{n: "".join(shlex.split(v)) for n, v in found}}
+        self._env = {**GIVEN, **{n: "".join(shlex.split(v)) for n, v in found}}
 
     def start(self, *argv: str | pathlib.Path) -> subprocess.Popen[str]:
         """Start a command of podman."""

@@ -21,6 +21,7 @@ from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
+from tests.surroundings import GIVEN
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -33,7 +34,7 @@ def build(output: pathlib.Path) -> None:
     """Build the bundle; what the cache has is taken from there."""
     done = subprocess.run(
         [str(ROOT / "bundle" / "build.sh"), "--output", str(output)],
-        capture_output=True, text=True, timeout=BUILD_S,
+        env=GIVEN, capture_output=True, text=True, timeout=BUILD_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

@@ -21,6 +21,8 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.surroundings import GIVEN
+
 ROOT = pathlib.Path(__file__).parents[2]
 INPUTS = ("bundle", "pairun", "modules", "requirements.lock")
 """What of a checkout goes into the bundle."""
@@ -119,7 +121,7 @@ def test_built_elsewhere(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
         source = checkout
         done = subprocess.run(
             [checkout / "bundle" / "build.sh"], capture_output=True, text=True,
-            env={**os.environ, "PAIRUN_BUNDLE_CACHE": cache, "PYTHONHASHSEED": seed},
+            env={**GIVEN, "PAIRUN_BUNDLE_CACHE": cache, "PYTHONHASHSEED": seed},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         output = checkout / "build" / "bundle" / "runtime"
