@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from benchmarks.measure import NotMeasured, Row, smallest_ms
 from pairun.contract.arguments import build
 from pairun.contract.loading import built_in_folder, load_module
+from pairun.handover.door import Door
 from pairun.handover.tools import copy_tools, find_tools
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, StateModule
@@ -68,7 +69,7 @@ def _volumes(root: pathlib.Path, tools: str) -> list[HostContext]:
         for n, port in enumerate(ports)
     ]
     roles = [{"name": "host", "fc_name": "host", "instances": listed}]
-    copy_tools(_NAMES, tools, str(root / "tools"))
+    copy_tools(_NAMES, tools, str(root / "tools"), Door(str(root)))
     contexts = []
     for n, port in enumerate(ports):
         volume = root / str(n)

@@ -7,6 +7,14 @@ from collections.abc import Mapping
 
 DEFAULT_PAI_DIR = "/usr/local/pai"
 
+MOUNTED = frozenset(
+    {"secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "rendezvous", "config"}
+)
+"""What the platform mounts into the volume; nothing else that stands there counts."""
+
+PLAIN_FILES = "PAIRUN_PLAIN_FILES"
+"""Set by an engine that has no mounts and puts what is `MOUNTED` onto a new volume itself."""
+
 JOURNAL = "journal.jsonl"
 """The journal, in the Pod's log directory."""
 

@@ -23,8 +23,8 @@ def _review(root: str) -> int:
     import os
     import sys
 
-    from pairun.cli.tasks import read_plan
     from pairun.contract.loading import plan_loader
+    from pairun.handover.plans import read_plan
     from pairun.host.worlds import ProbeContext
     from pairun.report.review_text import ReviewText, summary
     from pairun.review.taskreview import review_plan

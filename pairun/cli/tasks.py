@@ -12,15 +12,14 @@ from typing import Any
 
 import attrs
 
-from pairun.base.paths import journal_file, runtime_file
+from pairun.base.paths import journal_file
 from pairun.base.signals import block_stop_signals
 from pairun.contract.loading import plan_loader
-from pairun.errors import PairunError, Problem
 from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
-from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task, load_plan
+from pairun.handover.plans import read_plan
+from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
 from pairun.report.console import Console
-from pairun.secrets.vault import Vault
 
 ANSWER_S = 0.05
 """What is kept of the handlers' time for telling PID 1 how they ended."""
@@ -112,32 +111,6 @@ def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str])
     from pairun.playbook.expressions.template import resolve
 
     return resolve(late, {"results": results, "env": env})
-
-
-def read_plan(pai_dir: str) -> tuple[Plan, Vault]:
-    """The runtime plan that init left, and what no sink may show of it.
-
-    Raises:
-        PairunError: there is none, or it cannot be used.
-    """
-    path = runtime_file(pai_dir, "plan.json")
-    try:
-        with open(runtime_file(pai_dir, "secrets.json"), encoding="utf-8") as f:
-            secrets = json.load(f)
-        with open(path, encoding="utf-8") as f:
-            plan = load_plan(f.read(), secrets, path)
-        # The values are whole texts that hold secrets; what must not show is the secrets in them.
-        return plan, Vault(secrets["redact"])
-    except FileNotFoundError as e:
-        raise PairunError(
-            Problem(
-                "PR704",
-                f"{e.filename} is missing: the init phase has not run or did not end well",
-                hint="pairun init runs in the Pod's init container; on a laptop use pairun run",
-            )
-        ) from e
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        raise PairunError(Problem("PR702", f"{path} cannot be used: {e}")) from e
 
 
 def _is_command(step: object) -> bool:

@@ -1,7 +1,7 @@
-"""What PID 1 reads: the files that init left on the volume, with nothing but the standard library.
+"""The one reader of what init left on the volume, with nothing but the standard library.
 
-The executor reads the same plan in full; PID 1 needs to know the user's command, the grace time
-and whether there is anything to run before and after.
+PID 1 takes the user's command, the grace time and whether there is anything to run before and
+after; the executor decodes the same texts in full (`pairun.handover.plans`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pairun.base.forwarding import Forwarding, read_forwarding
 from pairun.base.paths import runtime_file
 from pairun.errors import PairunError, Problem
+from pairun.handover.door import Door
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1
@@ -24,6 +25,12 @@ USER_COMMAND = "user_command"
 """The module of a runtime plan's last step; PID 1 itself is what it does."""
 
 DEFAULT_GRACE_S = 30.0
+
+PLAN_FILE = "plan.json"
+SECRETS_FILE = "secrets.json"
+ENVIRONMENT_FILE = "runtime_env.sh"
+SCRIPT_FILE = "user.sh"
+"""In ``runtime.d``: the plan, the values of its secrets, the variables, the user's command."""
 
 
 class Inputs(NamedTuple):
@@ -63,17 +70,18 @@ def read_inputs(root: str) -> Inputs:
     Raises:
         PairunError: a file is missing, torn or of another version.
     """
-    secrets = _read_json(runtime_file(root, "secrets.json"), optional=True)
-    plan_file = runtime_file(root, "plan.json")
-    plan = _read_json(plan_file)
-    script = runtime_file(root, "user.sh")
+    door = Door(root)
+    secrets = read_secrets(door, optional=True)
+    plan_file = runtime_file(root, PLAN_FILE)
+    plan = _parsed(plan_file, read_plan_text(door))
+    script = runtime_file(root, SCRIPT_FILE)
     try:
         *before, command = plan["steps"]
         if command.get("module") != USER_COMMAND:
             raise _unusable(plan_file, "its last step is not the user's command")
         args = command.get("args", {})
         argv = _argv(args.get("argv"), plan_file)
-        if not argv and not os.path.isfile(script):
+        if not argv and not door.is_file(script):
             raise _missing(script)
         values = secrets.get("values", {})
         return Inputs(
@@ -84,7 +92,7 @@ def read_inputs(root: str) -> Inputs:
                 for name, value in command.get("environment", {}).items()
             },
             grace_s=float(plan.get("grace_s", DEFAULT_GRACE_S)),
-            environment=read_environment(runtime_file(root, "runtime_env.sh")),
+            environment=read_environment(door),
             script=script,
             argv=argv,
             shells=_shells(args.get("shell") or "auto", plan_file),
@@ -96,33 +104,72 @@ def read_inputs(root: str) -> Inputs:
         raise _unusable(plan_file, f"{type(e).__name__} {e}") from e
 
 
-def read_environment(path: str) -> dict[str, str]:
-    """The variables of a file of ``export NAME='value'`` lines, as a POSIX shell reads them.
+def read_environment(door: Door) -> dict[str, str]:
+    """The variables of ``runtime_env.sh``: lines of ``export NAME='value'``, as a POSIX shell reads them.
 
     Returns:
         Names and values; none when there is no such file.
+
+    Raises:
+        PairunError: it cannot be read.
     """
-    try:
-        with open(path, "rb") as f:
-            text = os.fsdecode(f.read())
-    except FileNotFoundError:
-        return {}
+    text = os.fsdecode(read_file(door, ENVIRONMENT_FILE) or b"")
     # Within single quotes nothing is special; a quote itself is written '\'' (close, quote, open).
     exports = re.findall(r"^export ([^\s=]+)='((?:[^']|'\\'')*)'$", text, re.MULTILINE)
     return {name: value.replace("'\\''", "'") for name, value in exports}
 
 
-def _read_json(path: str, *, optional: bool = False) -> dict[str, Any]:
+def read_secrets(door: Door, *, optional: bool = False) -> dict[str, Any]:
+    """The content of the secrets file.
+
+    Args:
+        door: to the shared volume.
+        optional: a missing file counts as one without secrets.
+
+    Raises:
+        PairunError: it is missing, cannot be read, or is of another version.
+    """
+    path, text = runtime_file(door.root, SECRETS_FILE), read_file(door, SECRETS_FILE)
+    if text is None and not optional:
+        raise _missing(path)
+    return {} if text is None else _parsed(path, text)
+
+
+def read_plan_text(door: Door) -> bytes:
+    """The text of the runtime plan.
+
+    Raises:
+        PairunError: it is missing, or cannot be read.
+    """
+    text = read_file(door, PLAN_FILE)
+    if text is None:
+        raise _missing(runtime_file(door.root, PLAN_FILE))
+    return text
+
+
+def read_file(door: Door, name: str) -> bytes | None:
+    """A file that init left for the runtime phase, or None where it left none.
+
+    Args:
+        door: to the shared volume.
+        name: the file's name in ``runtime.d``.
+
+    Raises:
+        PairunError: it cannot be read.
+    """
+    path = runtime_file(door.root, name)
     try:
-        with open(path, "rb") as f:
-            content = json.load(f)
-    except FileNotFoundError as e:
-        if optional:
-            return {}
-        raise _missing(path) from e
+        return door.read(path)
+    except FileNotFoundError:
+        return None
     except OSError as e:
         raise _unusable(path, e.strerror or str(e)) from e
-    except ValueError as e:
+
+
+def _parsed(path: str, text: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as e:
         raise _unusable(path, f"it is not whole JSON ({e})") from e
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema != SCHEMA:

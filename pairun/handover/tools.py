@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from pairun.host import files as hostfiles
+from pairun.handover.door import Door
 
 VARIABLE = "PAIRUN_TOOLS"
 """Names the tool folder; for tests, and for images that keep it elsewhere."""
@@ -24,19 +24,20 @@ def find_tools(env: Mapping[str, str]) -> str:
     return env.get(VARIABLE) or (IN_THE_IMAGE if os.path.isdir(IN_THE_IMAGE) else built)
 
 
-def copy_tools(names: Iterable[str], folder: str, target: str) -> None:
+def copy_tools(names: Iterable[str], folder: str, target: str, door: Door) -> None:
     """Copy programs; one that is missing is left out, and its module says so when it runs.
 
     Args:
         names: paths below the tool folder.
         folder: the tool folder.
-        target: where to.
+        target: where to, on the shared volume.
+        door: to the shared volume.
 
     Raises:
-        Failure: one cannot be copied.
+        OSError: one cannot be copied.
     """
     for name in sorted(set(names)):
         source, copy = os.path.join(folder, name), os.path.join(target, name)
         if os.path.isfile(source):
-            hostfiles.make_directory(os.path.dirname(copy), 0o755)
-            hostfiles.copy(source, copy, 0o755, durable=False)
+            door.make_folder(os.path.dirname(copy))
+            door.copy_in(source, copy, 0o755)

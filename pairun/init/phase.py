@@ -14,6 +14,7 @@ from pairun.errors import PairunError, Problems
 from pairun.executor.phase import PhaseEvents, with_grace
 from pairun.executor.run import Executor, PhaseOutcome
 from pairun.handover.volume import Volume
+from pairun.init.envfile import read_variables
 from pairun.init.meeting import Meeting
 from pairun.init.podinput import (
     PodInput,
@@ -34,7 +35,7 @@ from pairun.openpai.podconfig import EXIT_SPEC, with_config_dir
 from pairun.openpai.startlayers import merged
 from pairun.plan import Late, Plan
 from pairun.playbook.content import open_content
-from pairun.playbook.document.reading import read_file
+from pairun.playbook.document.reading import decode, read_file
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.template import resolve
 from pairun.playbook.expressions.views import Unknown
@@ -202,7 +203,7 @@ class InitPhase:
             cluster = self._known_cluster()
             if self._meeting is not None:
                 self._meeting.note(cluster)
-            variables = {n: self._secret(v) for n, v in volume.variables().items()}
+            variables = {n: self._secret(v) for n, v in _variables(volume).items()}
             plan = self.planned().plans["runtime"]
             # The cluster's secrets are not the job's: what its plan does not need stays here.
             ours = self.layers.content.concealed()
@@ -220,6 +221,19 @@ class InitPhase:
     def _secret(self, value: str) -> str | Secret:
         """A value that holds a secret of the job stands apart from the others."""
         return value if self._vault.text(value) == value else Secret(value)
+
+
+def _variables(volume: Volume) -> dict[str, str]:
+    """What the init tasks hand to the user's container.
+
+    Raises:
+        PairunError: the file is not valid.
+    """
+    path, text = volume.variables_file()
+    problems = Problems()
+    variables = read_variables(decode(text, path, "cluster"), problems)
+    problems.raise_errors()
+    return variables
 
 
 def _mentions(value: Any, name: str) -> bool:

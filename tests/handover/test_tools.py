@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pairun.handover.door import Door
 from pairun.handover.tools import copy_tools, find_tools
 from pairun.host.context import HostContext
 from pairun.host.worlds import ProbeContext, ReviewContext
@@ -30,7 +31,7 @@ def test_what_is_there_is_copied(tmp_path: Path) -> None:
     for name in ("sshd", "ssh/ssh"):
         (source / name).write_text(name)
         (source / name).chmod(0o600)
-    copy_tools(["sshd", "ssh/ssh", "sshd", "other"], str(source), str(target))
+    copy_tools(["sshd", "ssh/ssh", "sshd", "other"], str(source), str(target), Door(str(tmp_path)))
     found = {str(p.relative_to(target)): p for p in target.rglob("*") if p.is_file()}
     assert {name: path.read_text() for name, path in found.items()} == {
         "sshd": "sshd",
@@ -41,7 +42,7 @@ def test_what_is_there_is_copied(tmp_path: Path) -> None:
 
 def test_nothing_is_made_for_nothing(tmp_path: Path) -> None:
     """Without tools there is no folder."""
-    copy_tools([], str(tmp_path), str(tmp_path / "to"))
+    copy_tools([], str(tmp_path), str(tmp_path / "to"), Door(str(tmp_path)))
     assert not (tmp_path / "to").exists()
 
 

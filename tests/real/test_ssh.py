@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from pairun.handover.door import Door
 from pairun.handover.tools import copy_tools, find_tools
 
 TOOLS = Path(find_tools(os.environ))
@@ -64,7 +65,7 @@ class Hosts:
         for n, volume in enumerate(self.volumes):
             for part in ("run", "runtime.d", "rendezvous"):
                 (volume / part).mkdir(parents=True)
-            copy_tools(NAMES, str(TOOLS), str(volume / "tools"))
+            copy_tools(NAMES, str(TOOLS), str(volume / "tools"), Door(str(volume)))
             (volume / "rendezvous" / "key").write_bytes(secret)
             own = {"role": "workera", "index": n}
             text = json.dumps({"own": own, "roles": roles})

@@ -1,0 +1,27 @@
+"""Mount points, as the kernel lists them; for processes that import nothing but the standard library."""
+
+from __future__ import annotations
+
+import os
+import re
+
+TABLE = "/proc/self/mountinfo"
+
+
+def mount_points() -> frozenset[str]:
+    """Every mount point that this process sees (proc(5), ``/proc/self/mountinfo``, fifth field).
+
+    Returns:
+        Paths without symbolic links; none where the table cannot be read.
+    """
+    try:
+        with open(TABLE, "rb") as table:
+            fields = [line.split()[4] for line in table]
+    except (OSError, IndexError):
+        return frozenset()
+    return frozenset(os.fsdecode(unescaped(field)) for field in fields)
+
+
+def unescaped(field: bytes) -> bytes:
+    """A field of the table without the octal escapes for space, tab, newline and backslash."""
+    return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8) & 0xFF]), field)

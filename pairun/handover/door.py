@@ -1,0 +1,366 @@
+"""The door: the one way to a path on the shared volume and in the log directory.
+
+The user's command may write to the volume, as root too, and an init container runs again on what
+an earlier attempt left there. So no path is trusted: it is opened component by component, no
+symbolic link is followed, no open waits (for the other end of a FIFO), nothing but regular files
+and directories is opened, and every read is bounded.
+
+One kind of path is different. The platform mounts Secrets and ConfigMaps into the volume, as links
+to ``..data/``. Such a path counts only below a mount point; links in it are followed and must stay
+below that mount point. A laptop has no such mounts: an engine that puts these files onto a new
+volume itself says so with `PLAIN_FILES`, and they must then be regular files of the user who runs
+the phase.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from pairun.base.mounts import mount_points
+from pairun.base.paths import MOUNTED, PLAIN_FILES
+from pairun.base.removal import remove_entry
+from pairun.handover.opening import (
+    FOLDER,
+    LISTED,
+    SAFE,
+    follow,
+    mount_depth,
+    named,
+    open_folder,
+    open_regular,
+)
+
+MAX_BYTES = 256 * 1024 * 1024
+"""The largest file that is read, where the caller names no other bound."""
+
+_PIECE = 256 * 1024
+
+
+class NotMounted(FileNotFoundError):
+    """A file that must come from the platform lies on the volume itself, so it does not count."""
+
+
+class Door:
+    """The one way to a directory that others may write to.
+
+    Paths are given whole, as people see them, and lie below the root. All methods raise `OSError`
+    with a reason in words; `FileNotFoundError` where nothing stands at the path.
+
+    Args:
+        root: the shared volume; the path that leads to it is trusted, what is below is not.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._place = os.path.abspath(root)
+        self._plain_files = bool(os.environ.get(PLAIN_FILES))
+
+    def __contains__(self, path: str) -> bool:
+        """Whether a path leads below the root, by its names alone."""
+        return os.path.abspath(path).startswith(self._place.rstrip("/") + "/")
+
+    # --- reading ---
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a regular file to read.
+
+        Raises:
+            OSError: there is none, or it cannot be opened.
+        """
+        with self._source(path) as (folder, name):
+            fd = open_regular(name, os.O_RDONLY, folder=folder)
+        if self._must_be_ours(path) and os.fstat(fd).st_uid != os.geteuid():
+            os.close(fd)
+            raise NotMounted(errno.ENOENT, "it belongs to another user, and is not mounted", path)
+        return os.fdopen(fd, "rb")
+
+    def read(self, path: str, max_bytes: int = MAX_BYTES) -> bytes:
+        """Read a whole file.
+
+        Raises:
+            OSError: there is none, it cannot be read, or it is larger than ``max_bytes``.
+        """
+        with self.open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= max_bytes:
+                data = file.read(size + 1)
+                while len(data) <= max_bytes:
+                    if not (more := file.read(_PIECE)):
+                        return data
+                    data += more
+        raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes", path)
+
+    def read_end(self, path: str, size: int) -> bytes:
+        """Read the last ``size`` bytes of a file.
+
+        Raises:
+            OSError: there is none, or it cannot be read.
+        """
+        with self.open(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read(size)
+
+    def stat(self, path: str) -> os.stat_result | None:
+        """What stands at a path; None where nothing does, or where it does not count.
+
+        Raises:
+            OSError: the path cannot be followed.
+        """
+        try:
+            with self._source(path) as (folder, name):
+                return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def is_file(self, path: str) -> bool:
+        """Whether a regular file stands at a path that can be followed."""
+        return self._is(path, stat.S_IFREG)
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a directory stands at a path that can be followed."""
+        return self._is(path, stat.S_IFDIR)
+
+    def _is(self, path: str, kind: int) -> bool:
+        with contextlib.suppress(OSError):
+            found = self.stat(path)
+            return found is not None and stat.S_IFMT(found.st_mode) == kind
+        return False
+
+    def names(self, path: str) -> list[str]:
+        """The sorted names in a directory.
+
+        Raises:
+            OSError: there is none, or it cannot be listed.
+        """
+        with self._source(path) as (folder, name):
+            fd = os.open(name, LISTED, dir_fd=folder)
+        try:
+            return sorted(os.listdir(fd))
+        finally:
+            os.close(fd)
+
+    def root_names(self) -> list[str]:
+        """The sorted names in the root itself.
+
+        Raises:
+            OSError: it cannot be listed.
+        """
+        fd = open_folder(None, self._place, self._place, LISTED)
+        try:
+            return sorted(os.listdir(fd))
+        finally:
+            os.close(fd)
+
+    def is_mounted(self, path: str) -> bool:
+        """Whether a path lies on something that the platform mounted into the volume."""
+        parts = self._parts(path)
+        return mount_depth(os.path.realpath(self._place), parts, mount_points()) > 0
+
+    # --- writing ---
+
+    @contextlib.contextmanager
+    def replacing(
+        self, path: str, mode: int = 0o644, owner: int | None = None
+    ) -> Iterator[BinaryIO]:
+        """A new file that takes the place of whatever is not a directory at a path, at the end.
+
+        Args:
+            path: the file; its directory must exist.
+            mode: its permissions.
+            owner: its owner's number; the process's own by default.
+
+        Raises:
+            OSError: it cannot be written; then what stood there still does.
+        """
+        with self._parent(path) as (folder, name):
+            temporary = f".pairun-{os.urandom(8).hex()}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE
+            fd = os.open(temporary, flags, 0o600, dir_fd=folder)
+            try:
+                with os.fdopen(fd, "wb") as file:
+                    yield file
+                    file.flush()
+                    if owner is not None:
+                        os.fchown(fd, owner, -1)
+                    os.fchmod(fd, mode)
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise
+
+    def write(self, path: str, data: bytes, mode: int = 0o644, owner: int | None = None) -> None:
+        """Write a whole file at once or not at all; the arguments are those of `replacing`.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self.replacing(path, mode, owner) as file:
+            file.write(data)
+
+    def copy_in(self, source: str, path: str, mode: int = 0o644) -> None:
+        """Write a file with what a file outside the volume holds, a piece at a time.
+
+        Raises:
+            OSError: one cannot be read or written.
+        """
+        with open(source, "rb", buffering=0) as read, self.replacing(path, mode) as file:
+            piece = bytearray(_PIECE)
+            while size := read.readinto(piece):
+                file.write(memoryview(piece)[:size])
+
+    def open_append(self, path: str, mode: int = 0o644) -> int:
+        """Open a regular file to append to, and make it where it is missing.
+
+        Returns:
+            A file descriptor that can read, too.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        with self._parent(path) as (folder, name):
+            # O_RDWR: opening a FIFO to write alone fails without a reader, and says nothing of it.
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+            return open_regular(name, flags, mode, folder=folder)
+
+    def make_folder(self, path: str, mode: int = 0o755) -> None:
+        """Make a directory with exactly this mode, and its parents; one that exists stays as it is.
+
+        Raises:
+            OSError: one cannot be made.
+        """
+        parts = self._parts(path)
+        fd = self._open_root()
+        try:
+            for number, name in enumerate(parts, 1):
+                made = False
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=fd)
+                    made = True
+                inner = open_folder(fd, name, path, LISTED if made else FOLDER)
+                os.close(fd)
+                fd = inner
+                if made:
+                    # mkdir(2) subtracts the umask.
+                    os.fchmod(fd, mode if number == len(parts) else 0o755)
+        finally:
+            os.close(fd)
+
+    def make_root(self) -> None:
+        """Make the root itself where it is missing.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        os.makedirs(self._place, exist_ok=True)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Set the permissions of a regular file or a directory.
+
+        Raises:
+            OSError: it is something else, or not ours.
+        """
+        with self._parent(path) as (folder, name):
+            fd = os.open(name, os.O_RDONLY | SAFE, dir_fd=folder)
+            try:
+                found = os.fstat(fd).st_mode
+                if not (stat.S_ISREG(found) or stat.S_ISDIR(found)):
+                    raise OSError(errno.EINVAL, "it is neither a file nor a directory", path)
+                os.fchmod(fd, mode)
+            finally:
+                os.close(fd)
+
+    def rename(self, source: str, target: str) -> None:
+        """Move an entry, within one file system.
+
+        Raises:
+            OSError: it cannot be moved.
+        """
+        with self._parent(source) as (old, name), self._parent(target) as (new, new_name):
+            os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
+
+    def link(self, target: str, path: str) -> None:
+        """Make a symbolic link; ``target`` is text that nobody checks.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        with self._parent(path) as (folder, name):
+            os.symlink(target, name, dir_fd=folder)
+
+    def remove(self, path: str) -> None:
+        """Remove an entry and all below it, but no mount point; a missing one is no error.
+
+        Raises:
+            OSError: something cannot be removed.
+        """
+        parts = self._parts(path)
+        whole = os.path.join(os.path.realpath(self._place), *parts)
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            self._parent(path) as (folder, name),
+        ):
+            remove_entry(folder, name, whole, mount_points())
+
+    # --- the way there ---
+
+    def _parts(self, path: str) -> list[str]:
+        """The names from the root to a path.
+
+        Raises:
+            OSError: the path does not lie below the root, by its names.
+        """
+        for start in (self.root, self._place):
+            if path.startswith(start.rstrip("/") + "/"):
+                parts = [p for p in path[len(start.rstrip("/")) :].split("/") if p not in ("", ".")]
+                if parts and ".." not in parts and "\0" not in path:
+                    return parts
+        raise OSError(errno.EINVAL, f"it does not lie below {self.root}", path)
+
+    def _open_root(self) -> int:
+        return open_folder(None, self._place, self._place)
+
+    @contextlib.contextmanager
+    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
+        """The open directory that holds a path's last name, and that name; no link is followed."""
+        *above, last = self._parts(path)
+        fd = self._open_root()
+        try:
+            for name in above:
+                inner = open_folder(fd, name, path)
+                os.close(fd)
+                fd = inner
+            with named(path):
+                yield fd, last
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def _source(self, path: str) -> Iterator[tuple[int, str]]:
+        """As `_parent`; of what the platform mounts, with the links followed that it makes.
+
+        Raises:
+            NotMounted: it must come from the platform, and does not.
+        """
+        parts = self._parts(path)
+        if parts[0] not in MOUNTED or self._plain_files:
+            with self._parent(path) as place:
+                yield place
+            return
+        # A path that the volume does not have is missing, mounted or not.
+        root = os.path.realpath(self._place)
+        mounts = mount_points()
+        if mount_depth(root, parts, mounts) == 0:
+            with self._parent(path) as (folder, name):
+                os.stat(name, dir_fd=folder, follow_symlinks=False)
+            raise NotMounted(errno.ENOENT, "the platform did not mount it", path)
+        with contextlib.ExitStack() as stack, named(path):
+            yield follow(self._open_root(), root, parts, mounts, stack)
+
+    def _must_be_ours(self, path: str) -> bool:
+        return self._plain_files and self._parts(path)[0] in MOUNTED

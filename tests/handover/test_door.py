@@ -1,0 +1,368 @@
+"""The door to the shared volume: whatever stands there, it stays inside and never waits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairun.base import mounts
+from pairun.base.paths import PLAIN_FILES
+from pairun.handover import door as door_module
+from pairun.handover.door import Door, NotMounted
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty volume."""
+    folder = tmp_path / "pai"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def door(root: Path) -> Door:
+    """The door to it."""
+    return Door(str(root))
+
+
+def mounted(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    """Let these be mount points."""
+    monkeypatch.setattr(door_module, "mount_points", lambda: frozenset(map(str, paths)))
+
+
+# --- what is written and read --------------------------------------------------------------------
+
+
+def test_a_file_is_written_and_read(root: Path, door: Door) -> None:
+    """A file has its content and exactly its mode, whatever the umask says."""
+    old = os.umask(0o077)
+    try:
+        door.make_folder(f"{root}/a/b", 0o1777)
+        door.write(f"{root}/a/b/file", b"data", 0o664)
+    finally:
+        os.umask(old)
+    assert door.read(f"{root}/a/b/file") == b"data"
+    modes = [stat.S_IMODE((root / p).stat().st_mode) for p in ("a", "a/b", "a/b/file")]
+    assert modes == [0o755, 0o1777, 0o664]
+    assert door.names(f"{root}/a/b") == ["file"]
+
+
+def test_a_folder_that_exists_stays_as_it_is(root: Path, door: Door) -> None:
+    """Making a folder again changes nothing."""
+    (root / "a").mkdir(0o700)
+    door.make_folder(f"{root}/a", 0o777)
+    assert stat.S_IMODE((root / "a").stat().st_mode) == 0o700
+
+
+def test_the_bound(root: Path, door: Door) -> None:
+    """A file of exactly the bound is read, a longer one is refused."""
+    (root / "file").write_bytes(b"x" * 10)
+    assert door.read(f"{root}/file", 10) == b"x" * 10
+    assert door.read_end(f"{root}/file", 3) == b"xxx"
+    with pytest.raises(OSError, match="larger than 9 bytes"):
+        door.read(f"{root}/file", 9)
+
+
+def test_a_write_that_fails_leaves_what_was_there(root: Path, door: Door) -> None:
+    """The old file stays whole, and no temporary one is left."""
+    door.write(f"{root}/file", b"old")
+    with pytest.raises(ZeroDivisionError), door.replacing(f"{root}/file") as file:
+        file.write(b"new")
+        raise ZeroDivisionError
+    assert {p.name: p.read_bytes() for p in root.iterdir()} == {"file": b"old"}
+
+
+def test_appending(root: Path, door: Door) -> None:
+    """A file that is appended to is made where it is missing."""
+    for _ in range(2):
+        fd = door.open_append(f"{root}/log", 0o600)
+        os.write(fd, b"line\n")
+        os.close(fd)
+    assert (root / "log").read_bytes() == b"line\nline\n"
+
+
+def test_a_file_is_copied_in(root: Path, door: Door, tmp_path: Path) -> None:
+    """What a file outside holds comes in, with the mode that is asked for."""
+    (tmp_path / "program").write_bytes(b"p" * 1_000_000)
+    door.copy_in(str(tmp_path / "program"), f"{root}/runtime", 0o755)
+    assert (root / "runtime").read_bytes() == b"p" * 1_000_000
+    assert stat.S_IMODE((root / "runtime").stat().st_mode) == 0o755
+
+
+def test_moving_and_removing(root: Path, door: Door, tmp_path: Path) -> None:
+    """Links are moved and removed themselves; what they point to stays."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    door.make_folder(f"{root}/a/b")
+    door.link(str(outside), f"{root}/a/link")
+    door.rename(f"{root}/a/link", f"{root}/a/b/link")
+    door.remove(f"{root}/a")
+    door.remove(f"{root}/a")
+    door.remove(f"{root}/b/c")
+    assert list(root.iterdir()) == []
+    assert (outside / "file").exists()
+
+
+def test_errors_name_the_whole_path(root: Path, door: Door) -> None:
+    """An error names the path that people know, and what stands in the way."""
+    os.mkfifo(root / "fifo")
+    (root / "link").symlink_to("fifo")
+    with pytest.raises(OSError, match="it is not a regular file") as e:
+        door.read(f"{root}/fifo")
+    assert e.value.filename == f"{root}/fifo"
+    with pytest.raises(OSError, match="'link' is a symbolic link, which is not followed") as e:
+        door.write(f"{root}/link/file", b"")
+    assert e.value.filename == f"{root}/link/file"
+    with pytest.raises(FileNotFoundError) as missing:
+        door.read(f"{root}/a/b")
+    assert missing.value.filename == f"{root}/a/b"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "{}/../x", "{}", "{}/", "{}x/y", "{}/a/../../x"])
+def test_a_path_that_is_not_below_the_root(root: Path, door: Door, path: str) -> None:
+    """Only names below the root are opened, however they are written."""
+    with pytest.raises(OSError, match="does not lie below"):
+        door.read(path.format(root))
+
+
+def test_a_root_that_is_a_link(root: Path, tmp_path: Path) -> None:
+    """The root itself is not followed either."""
+    (tmp_path / "link").symlink_to(root)
+    with pytest.raises(OSError, match="symbolic link"):
+        Door(str(tmp_path / "link")).write(f"{tmp_path}/link/file", b"")
+    assert list(root.iterdir()) == []
+
+
+def test_a_device(door: Door, root: Path) -> None:
+    """A device is refused without being opened."""
+    if os.geteuid() != 0:
+        pytest.skip("only root makes devices")
+    try:
+        os.mknod(root / "device", stat.S_IFCHR | 0o666, os.makedev(5, 0))
+    except PermissionError:
+        pytest.skip("this container makes no devices")
+    with pytest.raises(OSError, match="not a regular file"):
+        door.read(f"{root}/device")
+
+
+# --- what the platform mounts --------------------------------------------------------------------
+
+
+def configmap(folder: Path, name: str, text: str) -> None:
+    """What kubelet makes of a Secret or ConfigMap."""
+    (folder / "..2024").mkdir(parents=True)
+    (folder / "..2024" / name).write_text(text)
+    (folder / "..data").symlink_to("..2024")
+    (folder / name).symlink_to(f"..data/{name}")
+
+
+def test_a_mounted_secret(root: Path, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links that kubelet makes are followed where the platform mounted them, and only there."""
+    configmap(root / "secrets", "secrets.yaml", "a: b")
+    path = f"{root}/secrets/secrets.yaml"
+    mounted(monkeypatch)
+    with pytest.raises(NotMounted):
+        door.read(path)
+    assert door.stat(path) is None
+    assert not door.is_mounted(path)
+    mounted(monkeypatch, root / "secrets")
+    assert door.read(path) == b"a: b"
+    assert door.is_file(path)
+    assert door.is_mounted(path)
+    assert "..data" in door.names(f"{root}/secrets")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "../plain",
+        "..data/../../plain",
+        "/etc/passwd",
+        "loop",
+        "../secrets/../plain",
+        "a/../../plain",
+    ],
+)
+def test_a_link_that_leaves_the_mount(
+    root: Path, door: Door, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """Below a mount point no link leads out of it, nor round and round."""
+    configmap(root / "secrets", "secrets.yaml", "a: b")
+    (root / "secrets/a").mkdir()
+    (root / "plain").write_text("precious")
+    (root / "secrets" / "loop").symlink_to(target)
+    mounted(monkeypatch, root / "secrets")
+    with pytest.raises(OSError, match=r"not followed|too many") as e:
+        door.read(f"{root}/secrets/loop")
+    assert e.value.filename == f"{root}/secrets/loop"
+
+
+def test_links_are_not_followed_elsewhere(
+    root: Path, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log directory is a mount, too, but the user's command writes there."""
+    (root / "logs").mkdir()
+    (root / "logs/file").write_text("x")
+    (root / "logs/link").symlink_to("file")
+    mounted(monkeypatch, root / "logs")
+    with pytest.raises(OSError, match="symbolic link"):
+        door.read(f"{root}/logs/link")
+
+
+def test_plain_files_of_an_engine(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the engine says so, regular files of our own count without a mount; links never."""
+    mounted(monkeypatch)
+    monkeypatch.setenv(PLAIN_FILES, "1")
+    door = Door(str(root))
+    (root / "secrets").mkdir()
+    path = root / "secrets/secrets.yaml"
+    path.write_text("a: b")
+    assert door.read(str(path)) == b"a: b"
+    path.rename(root / "elsewhere")
+    path.symlink_to("../elsewhere")
+    with pytest.raises(OSError, match="symbolic link"):
+        door.read(str(path))
+    if os.geteuid() == 0:
+        path.unlink()
+        path.write_text("planted")
+        os.chown(path, 65534, -1)
+        with pytest.raises(NotMounted):
+            door.read(str(path))
+
+
+def test_a_mount_is_not_removed(root: Path, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mount point stays, and so does what leads to it."""
+    (root / "a/b").mkdir(parents=True)
+    (root / "a/b/kept").touch()
+    (root / "a/gone").touch()
+    mounted(monkeypatch, root / "a/b")
+    door.remove(f"{root}/a")
+    assert [str(p.relative_to(root)) for p in sorted(root.rglob("*"))] == ["a", "a/b", "a/b/kept"]
+
+
+MOUNTS = """
+import os, sys
+from pairun.handover.door import Door
+root = sys.argv[1]
+door = Door(root)
+print(door.is_mounted(f"{root}/secrets/secrets.yaml"), door.read(f"{root}/secrets/secrets.yaml"))
+door.remove(f"{root}/secrets")
+print(sorted(os.listdir(f"{root}/secrets")))
+"""
+
+
+def test_a_real_mount(root: Path, tmp_path: Path) -> None:
+    """With real mounts, as the kernel lists them, the same holds."""
+    configmap(tmp_path / "secret volume", "secrets.yaml", "a: b")
+    (root / "secrets").mkdir()
+    code = 'mount --bind "$1" "$2/secrets" && exec "$0" -c "$3" "$2"'
+    argv = ["unshare", "--mount", "--map-root-user", "sh", "-c", code]
+    volume = str(tmp_path / "secret volume")
+    if subprocess.run([*argv[:3], "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this kernel lets us make no mounts")
+    done = subprocess.run(
+        [*argv, sys.executable, volume, str(root), MOUNTS], capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [
+        "True b'a: b'",
+        "['..2024', '..data', 'secrets.yaml']",
+    ], done.stderr
+
+
+def test_the_mount_table_of_strange_names() -> None:
+    """Octal escapes of the table are undone."""
+    assert mounts.unescaped(rb"/a\040b\134c") == b"/a b\\c"
+
+
+# --- whatever stands there -----------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "secrets", "logs"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+TARGETS = st.sampled_from(
+    ["..", "../..", "../../outside", "a", "b/a", "../a", ".", "/", "{outside}", "{outside}/file"]
+)
+ENTRIES = st.lists(
+    st.tuples(PATHS, st.sampled_from(["folder", "file", "link", "fifo", "socket"]), TARGETS),
+    max_size=8,
+)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "write", "append", "folder", "names", "remove", "mode", "rename"]),
+        PATHS,
+        PATHS,
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def _plant(root: Path, outside: Path, entries: list[tuple[str, str, str]]) -> None:
+    for path, kind, target in entries:
+        place = root / path
+        with contextlib.suppress(OSError):
+            if place.parent.resolve().is_relative_to(root):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if kind == "folder":
+                    place.mkdir()
+                elif kind == "file":
+                    place.write_bytes(b"inside")
+                elif kind == "link":
+                    place.symlink_to(target.format(outside=outside))
+                else:
+                    node = {"fifo": stat.S_IFIFO, "socket": stat.S_IFSOCK}[kind]
+                    os.mknod(place, node | 0o600)
+
+
+def _do(door: Door, step: tuple[str, str, str]) -> None:
+    verb, path, other = step[0], f"{door.root}/{step[1]}", f"{door.root}/{step[2]}"
+    with contextlib.suppress(OSError):
+        if verb == "read":
+            assert door.read(path) in (b"inside", b"")
+        elif verb == "write":
+            door.write(path, b"inside")
+        elif verb == "append":
+            os.close(door.open_append(path))
+        elif verb == "folder":
+            door.make_folder(path)
+        elif verb == "names":
+            assert "file" not in door.names(path)
+        elif verb == "remove":
+            door.remove(path)
+        elif verb == "mode":
+            door.set_mode(path, 0o777)
+        else:
+            door.rename(path, other)
+
+
+@given(entries=ENTRIES, steps=STEPS, mount=st.none() | PATHS)
+def test_it_never_leaves_the_volume(
+    tmp_path_factory: pytest.TempPathFactory,
+    entries: list[tuple[str, str, str]],
+    steps: list[tuple[str, str, str]],
+    mount: str | None,
+) -> None:
+    """In any tree of links, FIFOs and sockets no step reads, changes or waits outside of it."""
+    base = tmp_path_factory.mktemp("tree")
+    root, outside = base / "pai", base / "outside"
+    root.mkdir()
+    outside.mkdir(0o700)
+    (outside / "file").write_bytes(b"precious")
+    _plant(root, outside, entries)
+    door = Door(str(root))
+    with pytest.MonkeyPatch.context() as patch:
+        mounted(patch, *([root / mount] if mount else []))
+        for step in steps:
+            _do(door, step)
+    assert [p.name for p in outside.iterdir()] == ["file"]
+    assert (outside / "file").read_bytes() == b"precious"
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o700
+    assert sorted(p.name for p in base.iterdir()) == ["outside", "pai"]
