@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from pairun.cli.dry_run import JobReview, review_loaded
 from pairun.errors import PairunError, Place, Problem, Source, render
 from pairun.job.jobfile import read_job
 from pairun.module import Phase
@@ -15,6 +14,7 @@ from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.drafts import TaskDraft
 from pairun.playbook.effective import Layers
+from pairun.review.jobreview import JobReview, review_loaded
 
 JOB = """\
 protocolVersion: 2

@@ -11,10 +11,9 @@ import attrs
 
 from pairun.errors import PairunError, Problem
 from pairun.report.diff_text import DiffText, document
-from pairun.report.problems import print_problems
+from pairun.report.problems import print_problems, problem_data
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
 from pairun.review.diff.sides import BUILT_IN, JobSide, loaded, side_of, stacked
-from pairun.review.taskreview import problem_data
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1

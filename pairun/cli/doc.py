@@ -14,8 +14,8 @@ from pairun.errors import CATALOGUE, PairunError, Problem, did_you_mean
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.keywords import KEYWORDS
 from pairun.report.pages import page_data, page_lines, summary_of
+from pairun.report.problems import problem_data
 from pairun.report.terminal import Style
-from pairun.review.taskreview import problem_data
 
 KINDS = ("module", "plugin", "keyword", "error", "failure")
 SCHEMA = 1

@@ -36,11 +36,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         phase = InitPhase(args.root, {**os.environ, **saved}, placed=bool(saved))
         if args.dry_run:
-            from pairun.cli.dry_run import review_here
-
-            return review_here(
-                phase.planned(), "init", phase.layers.content, phase.env, phase.pai_dir
-            )
+            phase.review()
+            return 0
         return phase.run()
     except PairunError as e:
         print_problems(e.problems)

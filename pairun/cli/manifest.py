@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import attrs
 
 import pairun
-from pairun.cli.dry_run import review_job
 from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import is_image, make_objects
 from pairun.engines.manifest.options import (
@@ -31,6 +30,7 @@ from pairun.job.writing import as_yaml
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.report.problems import print_problems
+from pairun.review.jobreview import review_job
 from pairun.secrets.vault import Vault
 
 IMAGE = "PAIRUN_IMAGE"

@@ -25,13 +25,12 @@ from pairun.engines.local.jobrun import (
 from pairun.errors import PairunError, Problem, Problems, did_you_mean
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
-from pairun.job.planning import plan_role, secrets_of
+from pairun.job.planning import RUNTIME_ENV_UNKNOWN, plan_role, secrets_of
 from pairun.module import parse_duration
 from pairun.openpai.platform import platform_environment
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
-from pairun.playbook.expressions.views import Unknown
 from pairun.report.problems import print_problems
 from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport, render_run
 from pairun.report.terminal import Style
@@ -110,7 +109,7 @@ def check(job: Job, options: Options) -> None:
             role,
             env={
                 "init": {**base_environment(), **init, **engine},
-                "runtime": Unknown("known when the user's container starts", optional=True),
+                "runtime": RUNTIME_ENV_UNKNOWN,
             },
             engine=read_file(LAYER, "engine"),
             problems=problems,

@@ -23,16 +23,10 @@ def _review(root: str) -> int:
     import os
     import sys
 
-    from pairun.contract.loading import plan_loader
     from pairun.handover.plans import read_plan
-    from pairun.host.worlds import ProbeContext
-    from pairun.report.review_text import ReviewText, summary
-    from pairun.review.taskreview import review_plan
+    from pairun.report.review_text import print_phase
+    from pairun.review.phasereview import probe_plan
 
     plan, vault = read_plan(root)
-    context = ProbeContext(env=dict(os.environ), pai_dir=root)
-    tasks = review_plan(plan, plan_loader(plan.modules), context)
-    text = ReviewText(sys.stdout, vault)
-    text.phase("runtime", tasks)
-    text.line(summary({"runtime": tasks}))
+    print_phase("runtime", probe_plan(plan, dict(os.environ), root), vault, sys.stdout)
     return 0

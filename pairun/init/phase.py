@@ -24,6 +24,7 @@ from pairun.init.podinput import (
 )
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
+    RUNTIME_ENV_UNKNOWN,
     RolePlan,
     plan_role,
     secrets_of,
@@ -38,7 +39,6 @@ from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import decode, read_file
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.template import resolve
-from pairun.playbook.expressions.views import Unknown
 from pairun.report.console import Console
 from pairun.report.problems import print_problems
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE
@@ -46,8 +46,6 @@ from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers
-
-RUNTIME_ENV = Unknown("the environment of the user's container", optional=True)
 
 EXIT_CODES = dict.fromkeys(("PR770", "PR771", "PR772", "PR774"), 252)
 """What the cluster's API server will not heal ends as the barrier would end; all else is 1."""
@@ -69,19 +67,19 @@ class InitPhase:
     """
 
     def __init__(self, roots: list[str], env: dict[str, str], *, placed: bool = False) -> None:
-        self.env = env
-        self.pai_dir = pai_dir()
-        self.layers = Layers(open_content(roots, with_config_dir(env)))
-        self._pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
+        self._env = env
+        self._pai_dir = pai_dir()
+        self._layers = Layers(open_content(roots, with_config_dir(env)))
+        self._pod: PodInput = read_pod_input(self._pai_dir, env, placed=placed)
         self._redact = secrets_of(self._pod.job)
         self._conceal()
         self._cluster: Cluster | None = self._pod.cluster
         self._meeting: Meeting | None = None
         if self._cluster is None:
             self._meeting = Meeting(
-                self._pod.job, self._pod.role, self._pod.index, env, self.pai_dir
+                self._pod.job, self._pod.role, self._pod.index, env, self._pai_dir
             )
-            self.env |= self._meeting.variables()
+            self._env |= self._meeting.variables()
         self._warned = False
         # Told also where something else is an error later.
         found = [p for p in self._pod.problems if p.id in _TOLD]
@@ -95,19 +93,19 @@ class InitPhase:
         """
         problems = Problems()
         problems.extend(p for p in self._pod.problems if p.id not in _TOLD)
-        layer = self.env.get("PAIRUN_ENGINE_LAYER")
-        moved = self.pai_dir != DEFAULT_PAI_DIR
+        layer = self._env.get("PAIRUN_ENGINE_LAYER")
+        moved = self._pai_dir != DEFAULT_PAI_DIR
         planned = plan_role(
-            self.layers,
+            self._layers,
             self._pod.job,
             self._pod.role,
-            env={"init": self.env, "runtime": RUNTIME_ENV},
+            env={"init": self._env, "runtime": RUNTIME_ENV_UNKNOWN},
             cluster=cluster_facts(self._cluster) if self._cluster else CLUSTER_UNKNOWN,
             init_plugins=self._pod.init_plugins,
             engine=merged(read_file(layer, "engine") if layer else None, self._pod.engine),
             user_extension=self._pod.user_extension,
             command=self._pod.command,
-            rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
+            rewrite=(DEFAULT_PAI_DIR, self._pai_dir) if moved else None,
             problems=problems,
         )
         if problems.errors:
@@ -123,18 +121,31 @@ class InitPhase:
         """Keep what was read until now out of all that is shown."""
         listed = self._pod.init_plugins
         settings = listed.place.source.concealed if listed else ()
-        ours = self.layers.content.concealed()
+        ours = self._layers.content.concealed()
         self._vault = Vault([*self._redact, *settings, *ours])
+
+    def review(self) -> None:
+        """Print what the tasks would do here; their probes are real, and nothing changes."""
+        # Only `pairun init --dry-run` needs them.
+        from pairun.report.review_text import print_phase
+        from pairun.review.phasereview import probe_phase
+
+        planned = self.planned()
+        draft = planned.effective.drafts["init"]
+        tasks = probe_phase(
+            planned.plans["init"], draft, self._layers.content, self._env, self._pai_dir
+        )
+        print_phase("init", tasks, self._vault, sys.stdout)
 
     def run(self) -> int:
         """Check everything, run the tasks, hand over, run the exit handlers."""
-        plan = with_grace(self.planned().plans["init"], self.env)
-        volume = Volume(self.pai_dir, self.env)
+        plan = with_grace(self.planned().plans["init"], self._env)
+        volume = Volume(self._pai_dir, self._env)
         volume.prepare()
         self._add_exit_spec(volume)
         volume.add_program()
         console = Console(sys.stdout, self._vault)
-        journal = journal_file(self.pai_dir, self.env)
+        journal = journal_file(self._pai_dir, self._env)
         events = PhaseEvents(plan, journal, console, self._vault, console.say)
         events.begin()
         if self._meeting is not None:
@@ -162,7 +173,7 @@ class InitPhase:
         from pairun.playbook.readyrules import ready_rules
 
         problems = Problems()
-        volume.add(DIAGNOSIS_FILE, ready_rules(self.layers.content, self.env, problems))
+        volume.add(DIAGNOSIS_FILE, ready_rules(self._layers.content, self._env, problems))
         print_problems(problems, vault=self._vault)
 
     def _executor(self, plan: Plan, events: PhaseEvents) -> Executor:
@@ -172,14 +183,14 @@ class InitPhase:
             resolve=self._resolve,
             emit=events.emit,
             vault=self._vault,
-            env=self.env,
-            pai_dir=self.pai_dir,
+            env=self._env,
+            pai_dir=self._pai_dir,
             peers=self._peers,
         )
 
     def _peers(self) -> JobPeers | None:
         """The other instances, once the barrier has left their addresses."""
-        if self._meeting is None or not has_cluster(self.pai_dir):
+        if self._meeting is None or not has_cluster(self._pai_dir):
             return None
         with contextlib.suppress(PairunError, OSError):
             self._meeting.note(self._known_cluster())
@@ -193,7 +204,7 @@ class InitPhase:
 
     def _known_cluster(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = read_cluster(self.pai_dir, self.env, self._pod.job)
+            self._cluster = read_cluster(self._pai_dir, self._env, self._pod.job)
         return self._cluster
 
     def _hand_over(self, volume: Volume, outcome: PhaseOutcome) -> PhaseOutcome:
@@ -206,7 +217,7 @@ class InitPhase:
             variables = {n: self._secret(v) for n, v in _variables(volume).items()}
             plan = self.planned().plans["runtime"]
             # The cluster's secrets are not the job's: what its plan does not need stays here.
-            ours = self.layers.content.concealed()
+            ours = self._layers.content.concealed()
             volume.hand_over(plan, self._redact, variables, redact_used=ours)
         except PairunError as e:
             print_problems(e.problems, vault=self._vault)

@@ -26,6 +26,10 @@ from pairun.secrets.vault import Vault
 _FACTS = frozenset({"environment", "summary", "own", "roles"})
 CLUSTER_UNKNOWN = Unknown("the addresses of the peers", _FACTS)
 POD_UNKNOWN = Unknown("the address of the Pod", _FACTS)
+RUNTIME_ENV_UNKNOWN = Unknown("the environment of the user's container", optional=True)
+USER_EXTENSION_UNKNOWN = Unknown(
+    "the user's extension, which is mounted into the Pod", optional=True
+)
 
 
 @attrs.frozen(kw_only=True)

@@ -32,7 +32,7 @@ from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task
 from pairun.playbook.effective import RESERVED, Effective
 from pairun.playbook.expressions.template import Scope, condition, is_template, render
 from pairun.playbook.expressions.views import Unknown
-from pairun.playbook.keywords import KEYWORDS, keywords_of
+from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.policy import Policy
 from pairun.secrets.forms import MASK
 from pairun.secrets.shapes import with_secrets
@@ -529,20 +529,3 @@ def _events(node: Node | None) -> tuple[Any, ...]:
 
 def _same_text(one: Node, other: Node | None) -> bool:
     return other is None or one.place.source is other.place.source
-
-
-def place_of(draft: TaskDraft, path: str) -> Node | None:
-    """The node of ``retries`` or ``args.depth`` of a task, for ``--why``."""
-    first, *rest = path.split(".")
-    node = draft.args if first == "args" else draft.node.get(first)
-    if first not in keywords_of("task") and first != "args":
-        return None
-    return node.at(tuple(int(p) if p.isdigit() else p for p in rest)) if node else None
-
-
-def history(node: Node) -> Iterator[tuple[Node, Place]]:
-    """The chain of who set a value: the one in force first."""
-    current: Node | None = node
-    while current is not None:
-        yield current, current.place
-        current = current.overrides

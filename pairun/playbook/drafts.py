@@ -54,6 +54,14 @@ class TaskDraft:
         assert node is not None  # a draft has its module
         return node
 
+    def value_at(self, path: str) -> Node | None:
+        """The value of ``retries`` or ``args.depth``; None when no layer sets it."""
+        first, *rest = path.split(".")
+        if first not in keywords_of("task") and first != "args":
+            return None
+        node = self.args if first == "args" else self.node.get(first)
+        return node.at(tuple(int(p) if p.isdigit() else p for p in rest)) if node else None
+
 
 @attrs.define(kw_only=True, eq=False)
 class GroupDraft:
@@ -143,6 +151,14 @@ def draft_task(
     fixed = Node({**node.value, module: args}, node.place, node.key)
     id_ = str(given.value) if given and given.value else module
     return TaskDraft(id=id_, module=module, node=fixed, origin=origin, **more)
+
+
+def history(node: Node) -> Iterator[Node]:
+    """The values that the layers gave, the one in force first."""
+    current: Node | None = node
+    while current is not None:
+        yield current
+        current = current.overrides
 
 
 def merged(low: Node | None, high: Node) -> Node:

@@ -9,11 +9,12 @@ from typing import IO, Any
 
 from pairun.errors import Problem, render
 from pairun.plan import Late
+from pairun.report.problems import problem_data
 from pairun.report.review_text import ReviewText
+from pairun.report.shown import shown_data
 from pairun.report.terminal import Style, visible
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, TaskChange, TaskSide
 from pairun.review.diff.values import DEFAULT, Value, ValueChange
-from pairun.review.taskreview import problem_data, shown_data
 from pairun.secrets.vault import Vault
 
 _MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}

@@ -9,8 +9,9 @@ from typing import IO, Any
 
 from pairun.module import format_duration
 from pairun.plan import EVENTS, Late, Task
+from pairun.report.shown import shown_data
 from pairun.report.terminal import Style, fit, visible
-from pairun.review.taskreview import Override, Reviewed, shown_data
+from pairun.review.taskreview import Override, Reviewed
 from pairun.secrets.vault import Vault
 
 _MARKS = {
@@ -171,6 +172,20 @@ def _compact(value: Any) -> str:
 
 def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent="", break_on_hyphens=False) or [""]
+
+
+def print_phase(phase: str, tasks: list[Reviewed], vault: Vault, stream: IO[str]) -> None:
+    """Print the review of one phase.
+
+    Args:
+        phase: its name.
+        tasks: as reviewed.
+        vault: what no line may hold.
+        stream: where to.
+    """
+    text = ReviewText(stream, vault)
+    text.phase(phase, tasks)
+    text.line(summary({phase: tasks}))
 
 
 def summary(roles: dict[str, list[Reviewed]]) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from pairun.errors import Problem, masked
-from pairun.module import Context, Module, Secret, Verdict, format_duration
+from pairun.module import Context, Module, Verdict
 from pairun.plan import Late, Plan, Task
 from pairun.review.verdict import judge
-from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     # A finished plan is reviewed where no YAML can be read, too: in the user's container.
@@ -190,103 +188,3 @@ def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:
                 yield Node(child.value, child.place, child.key, unset), f"{path}.{key}"
     elif node.overrides is not None:
         yield node, path
-
-
-# --- plain data ----------------------------------------------------------------------------------
-
-
-def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
-    """A reviewed task as plain data for JSON; secrets are masked."""
-    task = reviewed.task
-    out: dict[str, Any] = {
-        "id": reviewed.id,
-        "name": vault.text(reviewed.name),
-        "module": reviewed.module,
-        "layer": reviewed.layer,
-        "where": reviewed.where,
-        "verdict": reviewed.verdict.kind,
-        "because": vault.text(reviewed.verdict.because),
-    }
-    if reviewed.disabled:
-        out["disabled"] = reviewed.disabled
-    if reviewed.group:
-        out["parallel"] = vault.text(reviewed.group)
-    if task is not None:
-        out |= _task_data(task, vault)
-    if reviewed.overrides:
-        out["overrides"] = [
-            {
-                "path": o.path, "value": shown_data(o.value, vault),
-                "layer": o.layer, "where": o.where,
-                "was": {
-                    "value": shown_data(o.before[0], vault),
-                    "layer": o.before[1], "where": o.before[2],
-                },
-            }
-            for o in reviewed.overrides
-        ]  # fmt: skip
-    return out
-
-
-def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
-    out: dict[str, Any] = {"args": shown_data(task.args, vault)}
-    if task.when is not True:
-        out["when"] = shown_data(task.when, vault)
-    if task.environment:
-        out["environment"] = shown_data(task.environment, vault)
-    out["retries"] = task.retries
-    if task.retries:
-        out["delay"] = format_duration(task.delay_s)
-        out["retry_on"] = list(task.retry_on)
-    for name, seconds in (("timeout", task.timeout_s), ("deadline", task.deadline_s)):
-        if seconds is not None:
-            out[name] = format_duration(seconds)
-    out["failure_policy"] = task.failure_policy
-    if task.run_on != "all":
-        out["run_on"] = task.run_on
-    if task.exit_codes:
-        out["exit_codes"] = dict(task.exit_codes)
-    if task.on_exit:
-        out["on_exit"] = [
-            {
-                "id": h.id, "name": vault.text(h.name), "module": h.module,
-                "event": list(h.events), **_task_data(h, vault),
-            }
-            for h in task.on_exit
-        ]  # fmt: skip
-    return out
-
-
-def shown_data(value: Any, vault: Vault) -> Any:
-    """Values as a reader may see them: secrets masked, late ones as what they wait for."""
-    if isinstance(value, Secret):
-        # Only the secret itself is masked: the text around it is what a reviewer reads.
-        masked = vault.text(value.reveal())
-        return masked if masked != value.reveal() else repr(value)
-    if isinstance(value, Late):
-        return {"unknown": value.because, "template": vault.text(value.template)}
-    if isinstance(value, Mapping):
-        return {k: shown_data(v, vault) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown_data(v, vault) for v in value]
-    return vault.text(value) if isinstance(value, str) else value
-
-
-def problem_data(p: Problem, vault: Vault | None = None) -> dict[str, Any]:
-    """A problem as plain data for JSON."""
-    mask = vault.text if vault else str
-    p = masked(p)
-    return {
-        "id": p.id,
-        "severity": p.severity,
-        "message": mask(p.message),
-        "file": p.place.source.file if p.place else None,
-        "line": p.place.line if p.place else None,
-        "column": p.place.column if p.place else None,
-        "layer": p.place.source.layer if p.place else None,
-        "hint": mask(p.hint) if p.hint else None,
-        "also": [
-            {"what": what, "file": at.source.file, "line": at.line, "column": at.column}
-            for what, at in p.also
-        ],
-    }

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairun.cli.dry_run import review_loaded
 from pairun.errors import PairunError, Source, render
 from pairun.job.jobfile import read_job
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.effective import Layers
-from pairun.review.taskreview import as_data, problem_data
+from pairun.report.problems import problem_data
+from pairun.report.review_data import as_data
+from pairun.review.jobreview import review_loaded
 from tests.effort import cases
 
 if TYPE_CHECKING:

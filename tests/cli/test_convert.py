@@ -36,7 +36,7 @@ def test_an_old_job_becomes_a_file_to_go_on_with(shell: Shell) -> None:
     assert '      - |-\n        echo "$STEPS"\n        seq "$STEPS"\n' in said.out
     new = shell.file("new.yaml", said.out)
     again = shell.process("lint", new)
-    assert (again.code, again.out, again.err) == (0, "1 file: nothing to complain about\n", "")
+    assert (again.code, again.out, again.err) == (0, "1 file: no problems\n", "")
 
 
 def test_the_new_file_is_reviewed_as_the_old_one(shell: Shell) -> None:

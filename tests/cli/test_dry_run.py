@@ -119,7 +119,7 @@ def test_the_first_line_names_the_roots_and_their_digests(shell: Shell) -> None:
     first = shell("--dry-run", shell.job()).out.splitlines()[0]
     assert first.startswith("pairun ")
     assert "content roots: built-in " in first
-    assert "no cluster layer is among them" in first
+    assert "using built-in defaults only" in first
     digest = shell("--version").out.split("built-in playbooks ")[1][:12]
     assert digest in first
     root = shell.root({"playbooks/policy.yaml": shell.all_open}, "c")
@@ -303,7 +303,7 @@ tasks:
         ("barrir.retries", "did you mean 'barrier'?"),
         ("barrier.retries", "it has its default"),
         ("barrier", "a path begins with an id and a keyword"),
-        ("", "nobody sets ''"),
+        ("", "no such setting: "),
     ],
 )
 def test_why_says_when_nobody_set_a_value(shell: Shell, path: str, hint: str) -> None:
@@ -585,7 +585,7 @@ def test_a_path_that_nobody_sets(shell: Shell, path: str, hint: str) -> None:
     """What leads to nothing gets the nearest path; what is only not set has its default."""
     job = shell.file("job.yaml", git_job('repo_uri: "https://git.invalid/x"'))
     said = shell("--dry-run", "--why", path, job)
-    assert f"nobody sets '{path}'" in said.err
+    assert f"no such setting: {path}" in said.err
     assert f"help: {hint}" in said.err
 
 

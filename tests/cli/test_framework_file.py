@@ -67,7 +67,7 @@ def test_every_command_takes_the_job_out_of_it(shell: Shell, name: str, listed: 
     assert (review.code, review.err) == (0, "")
     assert "job mnist of alice" in review.out
     lint = shell.process("lint", file)
-    assert (lint.code, lint.out) == (0, "1 file: nothing to complain about\n")
+    assert (lint.code, lint.out) == (0, "1 file: no problems\n")
     job_file = shell.process("convert", file)
     assert (job_file.code, job_file.out, job_file.err) == (0, shell.job_text, "")
 

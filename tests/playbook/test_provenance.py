@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from pairun.errors import Place, Problems, Source, render
 from pairun.module import Phase
-from pairun.playbook.compiling import history, place_of
 from pairun.playbook.document.reading import Node, read_text
-from pairun.playbook.drafts import Draft, TaskDraft
+from pairun.playbook.drafts import Draft, TaskDraft, history
 from pairun.playbook.patches import Patcher
 from tests.effort import cases
 
@@ -69,7 +68,7 @@ def stacked(texts: list[str]) -> TaskDraft:
 
 def in_force(task: TaskDraft, path: str) -> Node | None:
     """The node that decides a value."""
-    return place_of(task, path)
+    return task.value_at(path)
 
 
 def changed(texts: list[str], place: Place) -> list[str]:
@@ -95,8 +94,9 @@ def test_the_value_in_force_comes_from_the_reported_place(
         return
     assert node.plain() == stack[setters[-1]][path]
     chain = list(history(node))
-    assert [int(p.source.file[5:]) for _, p in chain] == setters[::-1]
-    for n, (link, place) in enumerate(chain):
+    assert [int(link.place.source.file[5:]) for link in chain] == setters[::-1]
+    for n, link in enumerate(chain):
+        place = link.place
         shown = place.source.line(place.line)[place.column - 1 :]
         assert json.loads(shown) == link.plain()
         after = in_force(stacked(changed(texts, place)), path)
@@ -141,11 +141,11 @@ def test_the_chain_of_a_whole_job_goes_through_all_layers(
     roots.append(desk.root({"playbooks/policy.yaml": desk.all_open}, "policy"))
     desk._layers.clear()
     review = desk.valid(desk.job(f"{phase}: [{{patch: one, retries: {values[-1]}}}]"), *roots)
-    node = place_of(desk.draft(review, "one"), "retries")
+    node = desk.draft(review, "one").value_at("retries")
     assert node is not None
     chain = list(history(node))
-    assert [n.plain() for n, _ in chain] == values[::-1]
-    assert [p.source.layer for _, p in chain] == ["job", *["cluster"] * (len(values) - 1)]
+    assert [n.plain() for n in chain] == values[::-1]
+    assert [n.place.source.layer for n in chain] == ["job", *["cluster"] * (len(values) - 1)]
     assert desk.task(review, "one").retries == values[-1]
 
 
@@ -177,7 +177,7 @@ def test_a_path_leads_to_a_value(desk: Desk, path: str, value: Any) -> None:
         on_exit: [{name: Bye, event: always, cmd: {argv: [bye]}}]
         """
     )
-    node = place_of(TaskDraft(id="one", module="cmd", node=task, origin="file"), path)
+    node = TaskDraft(id="one", module="cmd", node=task, origin="file").value_at(path)
     assert (node.plain() if node else None) == value
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import attrs
 
-from pairun.cli.dry_run import JobReview, review_loaded
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.stored import load_input
 from pairun.job.jobfile import read_input
@@ -19,6 +18,7 @@ from pairun.playbook.effective import Layers
 from pairun.playbook.rootfiles import FOLDERS, PLAYBOOK_FILES
 from pairun.review.diff.compare import RoleSide, TaskSide
 from pairun.review.diff.values import Value, grace, task_values
+from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.taskreview import Reviewed
 from pairun.secrets.vault import Vault
 

@@ -1,0 +1,111 @@
+"""What is wrong with one file of a content root: a playbook, a plugin spec, a policy, a module."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pairun.contract.imports import foreign_imports
+from pairun.contract.loading import load_module
+from pairun.errors import PairunError, Place, Problems
+from pairun.module import Phase
+from pairun.playbook.content import Content
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node, decode, load_bytes
+from pairun.playbook.drafts import Draft
+from pairun.playbook.effective import Layers
+from pairun.playbook.expressions.filecheck import check_expressions
+from pairun.playbook.keywords import KEYWORDS
+from pairun.playbook.patches import Patcher
+from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
+from pairun.playbook.policy_names import unknown_names
+from pairun.playbook.specs import PHASES, check_spec
+from pairun.playbook.taskchecks import check_task, check_tasks
+
+
+def lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> None:
+    """Check a playbook, alone and on top of the layers below it.
+
+    Args:
+        path: the file, whose name may say the phase.
+        node: the file, read.
+        layers: the content roots, the file's own included.
+        problems: takes everything that is wrong.
+    """
+    named = os.path.splitext(os.path.basename(path))[0]
+    layers.check(node, problems, named if named in PHASES else None)
+    check_expressions(node, problems)
+    declared = node.get("phase")
+    phase = next((p for p in PHASES if p == (declared.value if declared else named)), None)
+    if phase is None:
+        return
+    problems.extend(check_tasks(node.get("tasks"), phase, layers.content))
+    # Stacked: a task that a patch names must exist, and the patched task must be valid.
+    stacked = Problems()
+    drafts = layers.effective([], problems=stacked).drafts
+    patches = node.get("patches")
+    if patches is not None and not problems.errors and layers.content.own(path) is None:
+        _lint_lone_patches(drafts, phase, patches, layers, stacked)
+    for task in drafts[phase].tasks():
+        check_task(task, phase, layers.content, stacked)
+    problems.extend(p for p in stacked if p.place and p.place.source is node.place.source)
+
+
+def _lint_lone_patches(
+    drafts: Mapping[Phase, Draft], phase: Phase, patches: Node, layers: Layers, problems: Problems
+) -> None:
+    """Apply the patches of a file that lies in no root to the stacked playbooks."""
+    patched = Problems()
+    elsewhere = {t.id: p for p in PHASES if p != phase for t in drafts[p].tasks()}
+    modules = layers.content.modules
+    Patcher(drafts[phase], modules, "cluster", None, patched, elsewhere).apply(patches)
+    known = any(r.layer != "built-in" for r in layers.content.roots)
+    for p in patched:
+        if p.id == "PR401" and not known:
+            message = f"{p.message} of the built-in playbooks; other layers are unknown"
+            hint = "; ".join(
+                filter(None, (p.hint, "name the file's content roots with --root DIR"))
+            )
+            p = p._replace(severity="warning", message=message, hint=hint)  # noqa: PLW2901
+        problems.extend([p])
+
+
+def lint_spec(node: Node, content: Content, problems: Problems) -> None:
+    """Check a plugin spec; the arguments are those of `lint_playbook`."""
+    check_spec(node, content, problems)
+    check_expressions(node, problems)
+    for phase in PHASES:
+        problems.extend(check_tasks(node.get(phase), phase, content))
+
+
+def lint_policy(node: Node, layers: Layers, problems: Problems) -> None:
+    """Check a policy; the arguments are those of `lint_playbook`."""
+    problems.extend(violations(node, POLICY_SCHEMA, Ids("PR406", "PR406", "PR406")))
+    # The built-in policy also names tasks of later versions.
+    if node.place.source.layer != "built-in":
+        drafts = layers.effective([], problems=Problems()).drafts.values()
+        tasks = {t.id: t.module for d in drafts for t in d.tasks()}
+        problems.extend(unknown_names(node, layers.content, tasks))
+
+
+def lint_module(path: str) -> Problems:
+    """The problems of a module's file."""
+    problems = Problems()
+    name = os.path.basename(path).removesuffix(".py")
+    if name in KEYWORDS:
+        problems.error("PR213", f"{path}: '{name}' is a keyword, so no module may have that name")
+    try:
+        source = decode(load_bytes(path), path, "file")
+        phases = load_module(name, path).phases
+    except PairunError as e:
+        problems.extend(e.problems)
+        return problems
+    for each in foreign_imports(source.text) if "runtime" in phases else ():
+        problems.warning(
+            "PR603",
+            f"the module {name} may run in runtime and imports {each.name}, "
+            "which the user's image may not have",
+            Place(source, each.line, each.column),
+            "import the standard library and pairun.module only; or set phases = ('init',)",
+        )
+    return problems

@@ -1,0 +1,153 @@
+"""The review of a whole job as a person reads it, and who set a value."""
+
+from __future__ import annotations
+
+import json
+from typing import IO
+
+import pairun
+from pairun.job.model import Role
+from pairun.playbook.content import Content
+from pairun.report.review_data import as_data
+from pairun.report.review_text import ReviewText, summary
+from pairun.report.shown import shown_data
+from pairun.review.jobreview import JobReview
+from pairun.review.why import Setting, no_such_setting, settings_of
+from pairun.secrets.shapes import with_secrets
+from pairun.secrets.vault import Vault
+
+
+def print_review(review: JobReview, content: Content, stream: IO[str]) -> None:
+    """Print the review of a job or of a plain Pod.
+
+    Args:
+        review: the review.
+        content: the content roots it was made with, which the first line names.
+        stream: where to.
+    """
+    text = ReviewText(stream, review.vault)
+    _print_roots(text, content)
+    if review.job is None:
+        text.wrapped(f"{review.path} is not valid")
+        return
+    if (listed := review.settings.init_plugins) is not None:
+        text.wrapped(f"init plugins: {listed.place.source.file}", hang="  ")
+    if review.settings.plain:
+        _print_pod(text, review)
+    else:
+        _print_job(text, review)
+
+
+def _print_roots(text: ReviewText, content: Content) -> None:
+    roots = ", ".join(
+        " ".join([r.layer, *([r.path] if r.layer != "built-in" else []), r.digest()])
+        for r in content.roots
+    )
+    built_in = all(r.layer == "built-in" for r in content.roots)
+    only = " · using built-in defaults only" if built_in else ""
+    text.wrapped(f"pairun {pairun.__version__} · content roots: {roots}{only}", hang="  ")
+    if built_in:
+        text.line("add your cluster's defaults with --root DIR")
+
+
+def _print_job(text: ReviewText, review: JobReview) -> None:
+    job = review.job
+    assert job is not None
+    count = sum(r.instances for r in job.roles)
+    text.wrapped(
+        f"job {job.name} of {job.user} · {_counted(len(job.roles), 'role')}, "
+        f"{_counted(count, 'instance')} · {review.path}",
+        hang="  ",
+    )
+    printed: dict[tuple[str, str], str] = {}
+    for plan in review.plans:
+        _print_role(text, plan.role)
+        for phase, tasks in review.tasks[plan.role.name].items():
+            shown = json.dumps([{**as_data(t, review.vault), "where": ""} for t in tasks])
+            first = printed.setdefault((phase, shown), plan.role.name)
+            if first != plan.role.name:
+                text.phase(f"{phase}: as in role {first}", [])
+            else:
+                text.phase(phase, tasks)
+    text.line()
+    text.line(
+        summary({f"{n}/{p}": t for n, phases in review.tasks.items() for p, t in phases.items()})
+    )
+
+
+def _print_role(text: ReviewText, role: Role) -> None:
+    """Print what the platform reads of a role; no task shows it."""
+    text.line()
+    image = role.image.node.get("uri")
+    text.wrapped(
+        f"role {role.name} · {_counted(role.instances, 'instance')} · "
+        f"image {image.value if image else '?'}",
+        hang="  ",
+    )
+    asked = role.resources
+    ports = ", ".join(f"{label} {count}" for label, count in asked.ports.items())
+    text.wrapped(
+        f"  cpu {asked.cpu}, memory {asked.memory_mb} MB, gpu {asked.gpu}"
+        + (f", ports: {ports}" if ports else ""),
+        hang="    ",
+    )
+    text.wrapped(f"  the job completes when {_completion(role)}", hang="    ")
+
+
+def _completion(role: Role) -> str:
+    conditions = []
+    if role.min_failed > 0:
+        conditions.append(_counted(role.min_failed, "instance") + _verb(role.min_failed, "fail"))
+    if role.min_succeeded > 0:
+        count = str(role.min_succeeded) if conditions else _counted(role.min_succeeded, "instance")
+        conditions.append(count + _verb(role.min_succeeded, "succeed"))
+    return " or ".join(conditions) or "every instance has ended"
+
+
+def _verb(count: int, verb: str) -> str:
+    return f" {verb}{'s' if count == 1 else ''}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count > 1 else ''}"
+
+
+def _print_pod(text: ReviewText, review: JobReview) -> None:
+    text.wrapped(f"a plain Pod, no job of OpenPAI: one instance · {review.path}", hang="  ")
+    for role, phases in review.tasks.items():
+        for phase, tasks in phases.items():
+            text.line()
+            text.phase(phase, tasks)
+        text.line()
+        text.line(summary({f"{role}/{p}": t for p, t in phases.items()}))
+
+
+def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[str]) -> None:
+    """Print who set each of some values; a path that nothing sets is a problem of the review.
+
+    Args:
+        review: of a job.
+        paths: ids with keys: ``git.args.depth``.
+        content: the content roots.
+        stream: where to.
+    """
+    text = ReviewText(stream, review.vault)
+    for path in paths:
+        printed = set()
+        for plan in review.plans:
+            chain = tuple(_line(path, each) for each in settings_of(plan, path))
+            if not chain or chain in printed:
+                continue
+            printed.add(chain)
+            text.wrapped(f"{path} (role {plan.role.name})")
+            for n, line in enumerate(chain):
+                text.wrapped(("└ " if n else "") + line, "  " + "  " * n, hang="  ")
+        if not printed:
+            review.problems.extend([no_such_setting(review, path, content)])
+
+
+def _line(path: str, setting: Setting) -> str:
+    # A secret by its key is masked whole, also where it is too short for a vault.
+    value = with_secrets(setting.value, path.rpartition(".")[2])
+    shown = json.dumps(shown_data(value, Vault()), ensure_ascii=False)
+    return f"{shown}  ← {setting.place.source.layer} {setting.place}"

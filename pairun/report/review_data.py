@@ -1,0 +1,106 @@
+"""A review as plain data for JSON, with its secrets masked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pairun.errors import Problem
+from pairun.job.templates import user_command
+from pairun.module import format_duration
+from pairun.plan import Task
+from pairun.report.problems import problem_data
+from pairun.report.shown import shown_data
+from pairun.review.jobreview import JobReview
+from pairun.review.taskreview import Reviewed
+from pairun.secrets.shapes import logins
+from pairun.secrets.vault import Vault
+
+SCHEMA = 1
+
+
+def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
+    """The document of one review, or of several by their files."""
+    documents = {r.path: _review_data(r) for r in reviews}
+    if len(documents) == 1:
+        return {"schema": SCHEMA, **next(iter(documents.values()))}
+    return {"schema": SCHEMA, "jobs": documents}
+
+
+def refused_data(problems: Sequence[Problem]) -> dict[str, Any]:
+    """The document of a review that could not begin."""
+    return {"schema": SCHEMA, "roles": {}, "problems": [problem_data(p) for p in problems]}
+
+
+def _review_data(review: JobReview) -> dict[str, Any]:
+    roles: dict[str, dict[str, Any]] = {}
+    for plan in review.plans:
+        assert review.job is not None
+        command = user_command(review.job, plan.role)
+        role = roles[plan.role.name] = {"user_command": Vault(logins(command)).text(command)}
+        for phase, tasks in review.tasks[plan.role.name].items():
+            role[phase] = [as_data(t, review.vault) for t in tasks]
+    problems = [problem_data(p, review.vault) for p in review.problems]
+    return {"roles": roles, "problems": problems}
+
+
+def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
+    """A reviewed task as plain data for JSON; secrets are masked."""
+    task = reviewed.task
+    out: dict[str, Any] = {
+        "id": reviewed.id,
+        "name": vault.text(reviewed.name),
+        "module": reviewed.module,
+        "layer": reviewed.layer,
+        "where": reviewed.where,
+        "verdict": reviewed.verdict.kind,
+        "because": vault.text(reviewed.verdict.because),
+    }
+    if reviewed.disabled:
+        out["disabled"] = reviewed.disabled
+    if reviewed.group:
+        out["parallel"] = vault.text(reviewed.group)
+    if task is not None:
+        out |= _task_data(task, vault)
+    if reviewed.overrides:
+        out["overrides"] = [
+            {
+                "path": o.path, "value": shown_data(o.value, vault),
+                "layer": o.layer, "where": o.where,
+                "was": {
+                    "value": shown_data(o.before[0], vault),
+                    "layer": o.before[1], "where": o.before[2],
+                },
+            }
+            for o in reviewed.overrides
+        ]  # fmt: skip
+    return out
+
+
+def _task_data(task: Task, vault: Vault) -> dict[str, Any]:
+    out: dict[str, Any] = {"args": shown_data(task.args, vault)}
+    if task.when is not True:
+        out["when"] = shown_data(task.when, vault)
+    if task.environment:
+        out["environment"] = shown_data(task.environment, vault)
+    out["retries"] = task.retries
+    if task.retries:
+        out["delay"] = format_duration(task.delay_s)
+        out["retry_on"] = list(task.retry_on)
+    for name, seconds in (("timeout", task.timeout_s), ("deadline", task.deadline_s)):
+        if seconds is not None:
+            out[name] = format_duration(seconds)
+    out["failure_policy"] = task.failure_policy
+    if task.run_on != "all":
+        out["run_on"] = task.run_on
+    if task.exit_codes:
+        out["exit_codes"] = dict(task.exit_codes)
+    if task.on_exit:
+        out["on_exit"] = [
+            {
+                "id": h.id, "name": vault.text(h.name), "module": h.module,
+                "event": list(h.events), **_task_data(h, vault),
+            }
+            for h in task.on_exit
+        ]  # fmt: skip
+    return out

@@ -1,0 +1,25 @@
+"""Values as a reader may see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.module import Secret
+from pairun.plan import Late
+from pairun.secrets.vault import Vault
+
+
+def shown_data(value: Any, vault: Vault) -> Any:
+    """Values as a reader may see them: secrets masked, late ones as what they wait for."""
+    if isinstance(value, Secret):
+        # Only the secret itself is masked: the text around it is what a reviewer reads.
+        masked = vault.text(value.reveal())
+        return masked if masked != value.reveal() else repr(value)
+    if isinstance(value, Late):
+        return {"unknown": value.because, "template": vault.text(value.template)}
+    if isinstance(value, Mapping):
+        return {k: shown_data(v, vault) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown_data(v, vault) for v in value]
+    return vault.text(value) if isinstance(value, str) else value

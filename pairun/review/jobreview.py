@@ -1,0 +1,207 @@
+"""The review of a job: its text becomes plans, and every task of them gets a verdict.
+
+Nothing of this machine is read: the job is reviewed against an empty Pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.errors import PairunError, Problems, Source, did_you_mean
+from pairun.host.worlds import ReviewContext
+from pairun.job.checks.gracetime import grace_warnings
+from pairun.job.checks.surprises import job_warnings
+from pairun.job.jobfile import load_job
+from pairun.job.model import Job, Role
+from pairun.job.planning import (
+    CLUSTER_UNKNOWN,
+    POD_UNKNOWN,
+    RUNTIME_ENV_UNKNOWN,
+    USER_EXTENSION_UNKNOWN,
+    RolePlan,
+    plan_role,
+    secrets_of,
+)
+from pairun.module import Phase
+from pairun.openpai.platform import platform_environment
+from pairun.openpai.startlayers import start_layer
+from pairun.plan import USER_COMMAND
+from pairun.playbook.content import Content
+from pairun.playbook.document.reading import Node
+from pairun.playbook.effective import Layers
+from pairun.playbook.expressions.views import Partial
+from pairun.review.settings import NO_SETTINGS, Settings
+from pairun.review.taskreview import Reviewed, review_phase
+from pairun.secrets.vault import Vault
+
+
+@attrs.frozen(kw_only=True)
+class JobReview:
+    """The review of one job file.
+
+    Attributes:
+        path: the file.
+        job: the job, or None when it is not valid.
+        plans: a plan per role.
+        tasks: role to phase to reviewed tasks.
+        problems: everything found.
+        vault: masks the job's secrets.
+        settings: what the cluster sets, and what kind of Pod it is.
+    """
+
+    path: str
+    job: Job | None
+    plans: tuple[RolePlan, ...]
+    tasks: Mapping[str, Mapping[Phase, list[Reviewed]]]
+    problems: Problems
+    vault: Vault
+    settings: Settings = NO_SETTINGS
+
+    @property
+    def changes(self) -> bool:
+        """Whether a task other than the user's command would change something, or may."""
+        return any(
+            t.verdict.kind in ("will_change", "unknown") and t.module != USER_COMMAND
+            for role in self.tasks.values() for tasks in role.values() for t in tasks
+        )  # fmt: skip
+
+
+def review_job(
+    path: str, layers: Layers, user: str, only: list[str], settings: Settings = NO_SETTINGS
+) -> JobReview:
+    """Read a job file and review it; the arguments are those of `review_loaded`."""
+    return review_loaded(path, *load_job(path, user=user), layers, only, settings)
+
+
+def review_loaded(
+    path: str,
+    job: Job | None,
+    problems: Problems,
+    layers: Layers,
+    only: list[str],
+    settings: Settings = NO_SETTINGS,
+) -> JobReview:
+    """Review a job that was read already.
+
+    Args:
+        path: where it comes from.
+        job: the job, or None when it is not valid.
+        problems: what was found while it was read; takes what the review finds.
+        layers: the content roots, read.
+        only: the roles to review, all when empty.
+        settings: what the cluster sets, and what kind of Pod it is.
+    """
+    problems.extend(settings.warnings)
+    plans: list[RolePlan] = []
+    tasks: dict[str, dict[Phase, list[Reviewed]]] = {}
+    if job is not None:
+        problems.extend(job_warnings(job))
+        for role in _chosen_roles(path, job, only, problems):
+            try:
+                plan = _plan_role(layers, job, role, settings, problems)
+                _warn_of_unfinished_modules(plan, layers.content, problems)
+                problems.extend(grace_warnings(plan))
+                tasks[role.name] = _verdicts(plan, layers.content, settings)
+                plans.append(plan)
+            except PairunError as e:
+                problems.extend(e.problems)
+    vault = Vault(_secrets_read(layers.content, job, problems, settings))
+    if job is not None:
+        _hide_lines(job.node.place.source, vault)
+    return JobReview(
+        path=path,
+        job=job,
+        plans=tuple(plans),
+        tasks=tasks,
+        problems=problems,
+        vault=vault,
+        settings=settings,
+    )
+
+
+def _chosen_roles(path: str, job: Job, only: list[str], problems: Problems) -> list[Role]:
+    """The roles of these names; a name that no role has is a problem."""
+    names = {name for role in job.roles for name in (role.name, role.fc_name)}
+    for name in only:
+        if name not in names:
+            hint = did_you_mean(name, [r.name for r in job.roles])
+            problems.error("PR509", f"{path} has no role '{name}'", None, hint)
+    return [r for r in job.roles if not only or {r.name, r.fc_name} & set(only)]
+
+
+def _plan_role(
+    layers: Layers, job: Job, role: Role, settings: Settings, problems: Problems
+) -> RolePlan:
+    """The plans of a role, with the environment that every Pod of it has."""
+    init_env: dict[str, str] = {}
+    engine: Node | None = None
+    if settings.plain:
+        engine = start_layer("plain_pod.yaml", "a plain Pod")
+    else:
+        platform, _ = platform_environment(job, role, 0, pod_uid="")
+        init_env = {k: v for k, v in platform.items() if k not in _PER_INSTANCE and v}
+    return plan_role(
+        layers,
+        job,
+        role,
+        env={
+            "init": Partial(init_env, "the environment of the Pod"),
+            "runtime": RUNTIME_ENV_UNKNOWN,
+        },
+        cluster=POD_UNKNOWN if settings.plain else CLUSTER_UNKNOWN,
+        init_plugins=settings.init_plugins,
+        engine=engine,
+        user_extension=USER_EXTENSION_UNKNOWN,
+        problems=problems,
+    )
+
+
+def _warn_of_unfinished_modules(plan: RolePlan, content: Content, problems: Problems) -> None:
+    used_at = {use.base_id: use.place for use in plan.uses}
+    for draft in plan.effective.drafts.values():
+        planned = {t.id: t for t in plan.plans[draft.phase].tasks()}
+        for draft_task in draft.tasks():
+            task = planned.get(draft_task.id)
+            if task is None or task.when is False:
+                continue
+            if not_yet := content.module(task.module).not_yet:
+                message = f"{task.id}: not part of this version: {not_yet}"
+                problems.warning("PR908", message, used_at.get(task.id, draft_task.place))
+
+
+def _verdicts(plan: RolePlan, content: Content, settings: Settings) -> dict[Phase, list[Reviewed]]:
+    context = ReviewContext(env={}, pai_dir=DEFAULT_PAI_DIR)
+    return {
+        phase: review_phase(plan.plans[phase], plan.effective.drafts[phase], content, context)
+        for phase in settings.phases
+    }
+
+
+def _secrets_read(
+    content: Content, job: Job | None, problems: Problems, settings: Settings
+) -> Iterator[str]:
+    """The secrets in whatever was read."""
+    yield from content.concealed()
+    yield from secrets_of(job) if job else ()
+    yield from settings.init_plugins.place.source.concealed if settings.init_plugins else ()
+    for p in problems:
+        yield from p.place.source.concealed if p.place else ()
+
+
+def _hide_lines(source: Source, vault: Vault) -> None:
+    """Keep lines with a secret out of excerpts, which may cut it in two."""
+    for number, line in enumerate(source.text.split("\n"), 1):
+        if vault.text(line) != line:
+            source.hide(number, number)
+
+
+_PER_INSTANCE = frozenset(
+    {"PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "FC_TASK_INDEX", "FC_TASK_ATTEMPT_ID", "FC_POD_NAME",
+     "FC_POD_UID", "FC_TASK_UID", "FC_TASKROLE_UID", "FC_TASK_ATTEMPT_INSTANCE_UID", "FC_CONFIGMAP_NAME",
+     "FC_CONFIGMAP_UID", "FC_FRAMEWORK_UID", "FC_FRAMEWORK_ATTEMPT_ID",
+     "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID"}
+)  # fmt: skip
+"""Variables that differ between the Pods of a role; a review is of the role."""

@@ -1,0 +1,160 @@
+"""All problems of files: each file is checked as the kind of file that it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from pairun.errors import PairunError, Problem, Problems
+from pairun.formats.stored import framework_in, load_input
+from pairun.job.jobfile import read_input
+from pairun.playbook.content import open_content
+from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
+from pairun.playbook.effective import Layers
+from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
+from pairun.playbook.rootfiles import root_around
+from pairun.playbook.rules import check_rules
+from pairun.review.jobreview import JobReview, review_loaded
+from pairun.review.podreview import review_pod
+from pairun.review.settings import NO_SETTINGS, read_settings
+from pairun.secrets.vault import Vault
+
+Linted = tuple[Problems, Vault]
+"""The problems of a file, and the vault that masks its secrets."""
+
+
+def lint(paths: Sequence[str], roots: list[str]) -> list[tuple[Problem, Vault]]:
+    """The problems of files and of the content roots, each once.
+
+    Args:
+        paths: the files; ``-`` is standard input.
+        roots: further content roots that the files are checked against.
+    """
+    try:
+        linter = _Linter(roots)
+        linted = [(linter.root_problems, Vault()), *(linter.lint(path) for path in paths)]
+    except PairunError as e:
+        # The content roots themselves cannot be used.
+        linted = [_refused(e)]
+    return list(_each_once(linted))
+
+
+def _each_once(linted: Sequence[Linted]) -> Iterator[tuple[Problem, Vault]]:
+    """Every problem once: those of a root come with each of its files."""
+    seen = set()
+    for problems, vault in linted:
+        for p in problems:
+            if (key := (p.id, p.message, str(p.place))) not in seen:
+                seen.add(key)
+                yield p, vault
+
+
+class _Linter:
+    """Checks files against stacks of content roots.
+
+    Args:
+        roots: folders above the built-in root.
+
+    Attributes:
+        root_problems: what is wrong with these.
+    """
+
+    def __init__(self, roots: list[str]) -> None:
+        self._roots = roots
+        self.root_problems = Problems()
+        self._layers = Layers(open_content(roots, os.environ), self.root_problems)
+        self._around: dict[str, Layers] = {}
+
+    def lint(self, path: str) -> Linted:
+        """Check one file."""
+        if path.endswith(".py"):
+            return lint_module(path), Vault()
+        try:
+            layers = self._layers_for(path)
+            own = layers.content.own(path)
+            data = load_bytes(own[0]) if own else load_input(path)
+            if not own and framework_in(data, path) is not None:
+                return _lint_job(path, data, layers)
+            node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
+        except PairunError as e:
+            return _refused(e)
+        kind = _kind(path, node)
+        if kind in ("pod", "job") and not self.root_problems.errors:
+            return _lint_pod(path, node, layers) if kind == "pod" else _lint_job(path, data, layers)
+        problems = Problems()
+        problems.extend(layers.warnings)
+        if kind == "playbook":
+            lint_playbook(path, node, layers, problems)
+        elif kind == "spec":
+            lint_spec(node, layers.content, problems)
+        elif kind == "policy":
+            lint_policy(node, layers, problems)
+        elif kind == "diagnosis":
+            check_rules(node, problems)
+        return problems, Vault()
+
+    def _layers_for(self, path: str) -> Layers:
+        """The stack with the content root that the file lies in."""
+        root = root_around(path)
+        if root is None or self._layers.content.own(path):
+            return self._layers
+        if root not in self._around:
+            # The problems of the root's other files come up when these are linted.
+            self._around[root] = Layers(open_content([*self._roots, root], os.environ), Problems())
+        return self._around[root]
+
+
+def _refused(error: PairunError) -> Linted:
+    problems = Problems()
+    problems.extend(error.problems)
+    return problems, Vault()
+
+
+_KEYS = {"phase": "playbook", "summary": "spec", "job_may": "policy", "rules": "diagnosis"}
+_JOB_KEYS = ("protocolVersion", "taskRoles", "jobName")
+_POD_KEYS = ("initPlugins", "runtimePlugin", "commands")
+
+
+def _kind(path: str, node: Node) -> str:
+    """The kind of a file: by its keys, else by its folder, else by a key that is nearly one."""
+    keys = [k for k, _ in node.items()]
+    for key, kind in _KEYS.items():
+        if key in keys:
+            return kind
+    name, folder = os.path.basename(path), os.path.basename(os.path.dirname(os.path.abspath(path)))
+    if folder == "plugin_specs":
+        return "spec"
+    if folder == "diagnosis":
+        return "diagnosis"
+    if folder == "playbooks":
+        return "policy" if name.startswith("policy.") else "playbook"
+    if any(k in keys for k in _JOB_KEYS):
+        return "job"
+    if any(k in keys for k in _POD_KEYS):
+        return "pod"
+    for key, kind in _KEYS.items():
+        if get_close_matches(key, keys, n=1, cutoff=0.75):
+            return kind
+    return "playbook" if "tasks" in keys or "patches" in keys else "job"
+
+
+def _lint_pod(path: str, node: Node, layers: Layers) -> Linted:
+    """Review a setting of a plain Pod."""
+    if path == "-":
+        message = "a setting of a plain Pod is not read from standard input"
+        return _refused(PairunError(Problem("PR801", message, hint="lint a file")))
+    try:
+        if node.get("initPlugins") is not None:
+            return _of(review_pod(None, layers, "user", read_settings(path)))
+        return _of(review_pod(path, layers, "user", NO_SETTINGS))
+    except PairunError as e:
+        return _refused(e)
+
+
+def _lint_job(path: str, data: bytes, layers: Layers) -> Linted:
+    return _of(review_loaded(path, *read_input(data, path), layers, []))
+
+
+def _of(review: JobReview) -> Linted:
+    return review.problems, review.vault

@@ -1,0 +1,30 @@
+"""The review of a phase in its own container: real probes, no change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pairun.contract.loading import plan_loader
+from pairun.host.worlds import ProbeContext
+from pairun.plan import Plan
+from pairun.review.taskreview import Reviewed, review_phase, review_plan
+
+if TYPE_CHECKING:
+    # The user's container reviews a finished plan, and has no YAML.
+    from pairun.playbook.content import Content
+    from pairun.playbook.drafts import Draft
+
+
+def probe_phase(
+    plan: Plan, draft: Draft, content: Content, env: Mapping[str, str], pai_dir: str
+) -> list[Reviewed]:
+    """Review a phase together with the playbook that its plan was made from."""
+    context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
+    return review_phase(plan, draft, content, context)
+
+
+def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str) -> list[Reviewed]:
+    """Review the plan that init left; the history of its values is gone."""
+    context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
+    return review_plan(plan, plan_loader(plan.modules), context)

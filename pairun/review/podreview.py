@@ -1,0 +1,34 @@
+"""The review of a plain Pod: its settings are read as a job of one role, and reviewed as one."""
+
+from __future__ import annotations
+
+import attrs
+
+from pairun.errors import Problems
+from pairun.openpai.plainpod import no_commands, read_plain_job, without_server_warnings
+from pairun.playbook.document.reading import decode, load_bytes
+from pairun.playbook.effective import Layers
+from pairun.playbook.specs import PHASES
+from pairun.review.jobreview import JobReview, review_loaded
+from pairun.review.settings import Settings
+
+
+def review_pod(path: str | None, layers: Layers, user: str, settings: Settings) -> JobReview:
+    """Review a plain Pod.
+
+    Args:
+        path: its commands and plugins, or None for its init phase alone.
+        layers: the content roots, read.
+        user: whose Pod it is.
+        settings: what the cluster sets.
+
+    Raises:
+        PairunError: the file cannot be read.
+    """
+    source = no_commands() if path is None else decode(load_bytes(path), path, "job")
+    job, problems = read_plain_job(source, user=user)
+    plain = attrs.evolve(settings, plain=True, phases=PHASES if path else ("init",))
+    review = review_loaded(source.file, job, problems, layers, [], plain)
+    kept = Problems()
+    kept.extend(without_server_warnings(list(review.problems)))
+    return attrs.evolve(review, problems=kept)
