@@ -6,9 +6,7 @@ not hold up ten thousand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pairun.contract.results import BadResult, Report, checked_report
 from pairun.module import CheckModule, Context, Result, Transient
 from pairun.plan import Peers, PeerVerdict
 from pairun.secrets.vault import Vault
@@ -37,6 +35,10 @@ class Awaiting(CheckModule):
         verdict = self._peers.take(self._topic, self._limit_s)
         if verdict.get("outcome") not in ("ok", "changed", "skipped", "ignored", "failed"):
             raise Transient("the instance that runs it gave up")
+        try:
+            adopted(verdict)
+        except BadResult as e:
+            raise Transient(f"its verdict cannot be used: {e}") from e
         return Result(values=verdict)
 
 
@@ -57,35 +59,22 @@ class Telling(CheckModule):
         self._peers.give(self._topic, self._verdict, TELL_S)
 
 
-def verdict_of(outcome: str, report: Mapping[str, Any], by: str, vault: Vault) -> PeerVerdict:
+def verdict_of(outcome: str, report: Report, by: str, vault: Vault) -> PeerVerdict:
     """What others may know of a task's end: no secret, no exported variable."""
-    kept = ("kind", "fault", "message", "hint", "values")
-    said = {name: _masked(report[name], vault) for name in kept if report.get(name) is not None}
-    return {"outcome": outcome, "by": by, **said}
+    names = ["message", "values", *(("kind", "fault", "hint") if report.failed else ())]
+    fields = {name: vault.value(getattr(report, name)) for name in names}
+    return {"outcome": outcome, "by": by, **{k: v for k, v in fields.items() if v is not None}}
 
 
-def adopted(verdict: PeerVerdict) -> dict[str, Any]:
-    """The report of a task that another instance ran."""
+def adopted(verdict: PeerVerdict) -> Report:
+    """The report of a task that another instance ran.
+
+    Raises:
+        BadResult: the verdict has a field that it may not have.
+    """
     did = verdict["outcome"]
-    failed = did in ("failed", "ignored")
-    outcome = "failed" if failed else "skipped" if did == "skipped" else "ok"
+    fields = {k: verdict[k] for k in ("kind", "fault", "hint", "values") if k in verdict}
     words = verdict.get("message") or {"changed": "done", "ok": "nothing to do"}.get(did, did)
-    report: dict[str, Any] = {
-        "outcome": outcome,
-        "message": f"{verdict.get('by', 'another instance')}: {words}",
-    }
-    if failed:
-        report |= {
-            "kind": verdict.get("kind", "internal"),
-            "fault": verdict.get("fault", "unknown"),
-        }
-        report["hint"] = verdict.get("hint")
-    return {**report, "values": verdict.get("values", {})}
-
-
-def _masked(value: Any, vault: Vault) -> Any:
-    if isinstance(value, str):
-        return vault.text(value)
-    if isinstance(value, Mapping):
-        return {k: _masked(v, vault) for k, v in value.items()}
-    return [_masked(v, vault) for v in value] if isinstance(value, list | tuple) else value
+    outcome = {"changed": "ok", "ignored": "failed"}.get(did, did)
+    message = f"{verdict.get('by', 'another instance')}: {words}"
+    return checked_report({"outcome": outcome, "message": message, **fields})

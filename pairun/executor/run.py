@@ -20,8 +20,10 @@ import attrs
 from pairun.base.journal import Emit
 from pairun.base.signals import Signals
 from pairun.contract.arguments import build
+from pairun.contract.results import BadResult, Progress, Report, checked_variable, failure
 from pairun.errors import PairunError, Problem
-from pairun.executor.attempt import TERM_WAIT_S, Attempt, Progress, Report, internal, trace_of
+from pairun.executor.attempt import TERM_WAIT_S, Attempt
+from pairun.executor.child import described, trace_of
 from pairun.executor.output import OutputLines
 from pairun.executor.peers import (
     TELL_S,
@@ -119,7 +121,7 @@ class _Run:
     told: tuple[Outcome, Report] | None = None
     ended: float = 0.0
     outcome: Outcome | None = None
-    report: Report = attrs.Factory(dict)
+    report: Report = attrs.Factory(lambda: Report(outcome="ok"))
 
     @property
     def of(self) -> int:
@@ -210,7 +212,7 @@ class Executor:
                     event="failure",
                     exit_code=self._exit_code(failed),
                     failed=failed.task.id,
-                    message=f"{failed.task.id}: {failed.report['message']}",
+                    message=f"{failed.task.id}: {failed.report.message}",
                 )
         return self.stopped() or PhaseOutcome(event="success", exit_code=0)
 
@@ -241,7 +243,7 @@ class Executor:
                     event="failure",
                     exit_code=self._exit_code(run),
                     failed=handler.id,
-                    message=f"exit handler {handler.id}: {run.report['message']}",
+                    message=f"exit handler {handler.id}: {run.report.message}",
                 )
         return (outcome.event == "success" and self.stopped()) or outcome
 
@@ -265,7 +267,7 @@ class Executor:
         )
 
     def _exit_code(self, run: _Run) -> int:
-        return run.task.exit_codes.get(run.report["kind"], DEFAULT_EXIT_CODE[self.plan.phase])
+        return run.task.exit_codes.get(run.report.kind, DEFAULT_EXIT_CODE[self.plan.phase])
 
     # --- the loop ---
 
@@ -346,9 +348,9 @@ class Executor:
             # Of the grace time, what is stopped has a quarter; the rest is the handlers'.
             run.attempt.stop(why, min(TERM_WAIT_S, self.plan.grace_s / 4))
         elif run.outcome is None:
-            if last := run.report.get("message"):
+            if last := run.report.message:
                 why += f", before a further attempt; attempt {run.attempts} of {run.of}: {last}"
-            self._end(run, "failed", {"kind": "transient", "fault": "unknown", "message": why})
+            self._end(run, "failed", failure(why, "transient"))
 
     def _hurry(self, run: _Run) -> None:
         """Give a handler that runs no more than its share of the grace time."""
@@ -375,7 +377,7 @@ class Executor:
             return
         report = self._prepare(run)
         if report is not None:
-            self._conclude(run, report["outcome"], report)
+            self._conclude(run, report.outcome, report)
         elif not self._await(run):
             self._attempt_first(run)
 
@@ -389,7 +391,7 @@ class Executor:
         task = run.task
         try:
             if not self._resolved(task.when):
-                return {"outcome": "skipped", "message": "its condition is false"}
+                return Report(outcome="skipped", message="its condition is false")
             added = self._resolved(task.environment)
             run.module, problems = build(self._load(task.module), self._resolved(task.args))
             run.env = {**self.env, **{k: _text(k, v) for k, v in added.items() if v is not None}}
@@ -398,11 +400,11 @@ class Executor:
             # What only the run could tell does not fit: bad input, found late.
             return _late_problem(e)
         except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
-            return internal(f"{type(e).__name__}: {e}", trace=trace_of(e))
+            return failure(described(e), trace=trace_of(e))
         if run.module is not None:
             return None
         message = "; ".join(p.message for p in problems)
-        return {"outcome": "failed", "kind": "permanent", "fault": "user", "message": message}
+        return failure(message, "permanent", "user")
 
     def _resolved(self, value: Any) -> Any:
         if isinstance(value, Late):
@@ -428,8 +430,7 @@ class Executor:
             self._start(run, run.module, run.limit(time.monotonic()))
         except OSError as e:
             message = f"no process could be started for it: {e.strerror}"
-            report = {"outcome": "failed", "kind": "transient", "fault": "platform"}
-            self._settle(run, {**report, "message": message}, 0.0, [])
+            self._settle(run, failure(message, "transient", "platform"), 0.0, [])
 
     def _start(self, run: _Run, module: Module, limit: float | None) -> None:
         run.attempt = Attempt(module, run.env, self._pai_dir, limit)
@@ -438,7 +439,7 @@ class Executor:
 
     def _progress(self, run: _Run, progress: Progress) -> None:
         record = {"type": "progress", "task": run.task.id, "attempt": run.attempts}
-        self._emit({**record, **progress})
+        self._emit({**record, **attrs.asdict(progress)})
 
     def _attempt_ended(self, run: _Run, attempt: Attempt, report: Report) -> None:
         assert run.lines is not None
@@ -456,32 +457,34 @@ class Executor:
 
     def _settle(self, run: _Run, report: Report, seconds: float, output: list[str]) -> None:
         """Record the end of an attempt, and go on from there."""
+        run.report = report
         record = {
             "type": "attempt_end", "task": run.task.id, "attempt": run.attempts, "of": run.of,
-            "seconds": round(seconds, 4), "outcome": report["outcome"],
+            "seconds": round(seconds, 4), "outcome": report.outcome,
         }  # fmt: skip
-        if report["outcome"] == "failed":
-            record |= {k: report.get(k) for k in ("kind", "fault", "message", "hint", "trace")}
+        if report.failed:
+            record |= {k: getattr(report, k) for k in ("kind", "fault", "message", "hint", "trace")}
             record["output"] = output
         self._emit(record)
-        if report["outcome"] != "failed" or not self._try_again(run, report):
-            self._conclude(run, report["outcome"], report)
+        if not (report.failed and self._try_again(run, report)):
+            self._conclude(run, report.outcome, run.report if report.failed else report)
 
     def _try_again(self, run: _Run, report: Report) -> bool:
-        kind: FailureKind = report["kind"]
+        kind = report.kind
         if run.attempts >= run.of or kind not in run.task.retry_on or run.cancelled:
             return False
         now = time.monotonic()
-        asked: float | None = report.get("retry_after_s")
+        asked = report.retry_after_s
         left = None if run.deadline is None else run.deadline - now
         delay = retry_delay(run.task, run.attempts, asked, left)
         resume_at = now + delay
         request = "" if asked is None else _request(asked)
         if run.deadline is not None and resume_at >= run.deadline:
             limit = format_duration(max(0.0, run.deadline - run.started))
-            report["message"] += (
-                f" (no further attempt: {request and request + ', and '}the next would begin "
-                f"after the task's deadline of {limit})"
+            run.report = attrs.evolve(
+                report,
+                message=f"{report.message} (no further attempt: {request and request + ', and '}"
+                f"the next would begin after the task's deadline of {limit})",
             )
             return False
         run.resume_at = resume_at
@@ -490,7 +493,7 @@ class Executor:
             {
                 "type": "wait", "task": run.task.id, "seconds": round(delay, 3),
                 "because": f"attempt {run.attempts} of {run.of} failed ({kind}): "
-                f"{report['message']}{request and f' ({request})'}",
+                f"{report.message}{request and f' ({request})'}",
             }
         )  # fmt: skip
         return True
@@ -519,11 +522,11 @@ class Executor:
         run.awaiting = None
         if run.cancelled:
             self._end(run, "failed", report)
-        elif report["outcome"] != "failed":
-            taken = adopted(report["values"])
-            self._end(run, taken["outcome"], taken)
+        elif not report.failed:
+            taken = adopted(report.values)
+            self._end(run, taken.outcome, taken)
         else:
-            self._say(run, f"no word from {who} ({report['message']}): it runs here, too")
+            self._say(run, f"no word from {who} ({report.message}): it runs here, too")
             if run.task.deadline_s is not None:
                 run.deadline = time.monotonic() + run.task.deadline_s
             self._attempt_first(run)
@@ -548,7 +551,7 @@ class Executor:
 
     def _end(self, run: _Run, outcome: Outcome, report: Report) -> None:
         task = run.task
-        harmless = task.failure_policy == "ignore" or report.get("kind") in run.harmless
+        harmless = task.failure_policy == "ignore" or report.kind in run.harmless
         if outcome == "failed" and harmless and not run.cancelled:
             outcome = "ignored"
         run.outcome = outcome
@@ -557,10 +560,10 @@ class Executor:
         self.results[task.id] = {
             "outcome": outcome,
             "changed": outcome == "changed",
-            "message": report.get("message", ""),
-            "values": report.get("values", {}),
+            "message": report.message,
+            "values": dict(report.values),
         }
-        for name, value in report.get("environment", {}).items():
+        for name, value in report.environment.items():
             self.exports[name] = value
             if value is None:
                 self.env.pop(name, None)
@@ -570,12 +573,12 @@ class Executor:
             "type": "task_end", "task": task.id, "name": task.name, "outcome": outcome,
             "attempts": run.attempts, "of": run.of,
             "seconds": round(run.ended - run.started, 4),
-            "message": report.get("message", ""), "handler": run.handler,
+            "message": report.message, "handler": run.handler,
         }  # fmt: skip
         if outcome in ("failed", "ignored"):
-            record |= {k: report.get(k) for k in ("kind", "fault", "hint")}
-            if run.attempts == 0 and "trace" in report:
-                record["trace"] = report["trace"]
+            record |= {k: getattr(report, k) for k in ("kind", "fault", "hint")}
+            if run.attempts == 0 and report.trace is not None:
+                record["trace"] = report.trace
         self._emit(record)
 
 
@@ -603,20 +606,23 @@ def _request(seconds: float) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    if isinstance(value, Secret):
-        return value.reveal()
+    value = value.reveal() if isinstance(value, Secret) else value
     if isinstance(value, list | Mapping):
         raise PairunError(Problem("PR605", f"the variable {name} must be a text"))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        checked_variable(name, text)
+    except BadResult as e:
+        raise PairunError(Problem("PR605", str(e))) from e
+    return text
 
 
 def _late_problem(error: PairunError) -> Report:
     first = error.problems[0]
     ours = first.id in ("PR602", "PR603", "PR703")
-    return {
-        "outcome": "failed",
-        "kind": "internal" if ours else "permanent",
-        "fault": "platform" if ours else "user",
-        "message": f"[{first.id}] {first.message}",
-        "hint": first.hint,
-    }
+    return failure(
+        f"[{first.id}] {first.message}",
+        "internal" if ours else "permanent",
+        "platform" if ours else "user",
+        hint=first.hint,
+    )

@@ -395,6 +395,83 @@ def test_a_task_that_fails(init: Init) -> None:
     assert not (init.volume / "runtime.d" / "plan.json").exists()
 
 
+STRANGER = '''
+from pairun.module import CheckModule, Context, Result, arg, define
+
+@define
+class Stranger(CheckModule):
+    """Hand over what no module may."""
+
+    example = "stranger: {how: environment}"
+    how: str = arg("What to hand over.")
+
+    def check(self, ctx: Context) -> Result | None:
+        if self.how == "progress":
+            ctx.progress("half way")
+            return None
+        if self.how == "nul":
+            return Result(environment={"A": "x\\0y"})
+        return Result(environment={"A": 3})
+'''
+
+
+def strangers(init: Init, phase: str) -> str:
+    """Tasks of a phase that hand over what no module may, and an exit handler, as a layer."""
+    root = init.folder / "root" / "modules"
+    root.mkdir(parents=True)
+    (root / "stranger.py").write_text(STRANGER)
+    init.roots.append(str(root.parent))
+    where = "after: job_environment" if phase == "init" else "before: user_command"
+    tasks = "".join(
+        f"  - {where}\n"
+        f"    id: bad_{how}\n"
+        f"    name: Hand over a bad {how}\n"
+        f"    stranger: {{how: {how}}}\n"
+        "    failure_policy: ignore\n"
+        "    on_exit:\n"
+        f"      - {{name: Undo {how}, event: always, cmd: {{script: 'echo undone {how}'}}}}\n"
+        for how in ("progress", "nul", "environment")
+    )
+    return tasks if phase == "init" else f"runtime:\n{tasks}"
+
+
+def check_strangers(text: str, journal: list[dict[str, Any]]) -> None:
+    """Each has failed as internal, named its file and line, and its exit handler has run."""
+    ends = {r["task"]: r for r in journal if r["type"] == "task_end"}
+    for how in ("progress", "nul", "environment"):
+        assert (ends[f"bad_{how}"]["outcome"], ends[f"bad_{how}"]["kind"]) == (
+            "ignored",
+            "internal",
+        )
+        assert "root/modules/stranger.py, line " in ends[f"bad_{how}"]["message"].replace(
+            "runtime.d/modules", "root/modules"
+        )
+        assert f"undone {how}" in text
+
+
+def test_modules_that_hand_over_nonsense(init: Init) -> None:
+    """The phase goes on under their policy, hands over, and runs their exit handlers."""
+    init.placed(strangers(init, "init"))
+    code, text = init.run()
+    assert code == 0, text
+    check_strangers(text, read_journal(str(init.volume / f"logs/{UID}/journal.jsonl")))
+    assert (init.volume / "runtime.d/plan.json").exists()
+
+
+def test_modules_that_hand_over_nonsense_to_pid_1(init: Init) -> None:
+    """The user's command runs, the exit handlers run, and the exit code is the command's."""
+    init.placed(strangers(init, "runtime"))
+    assert init.run()[0] == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "pairun", "runtime"], check=False, capture_output=True, text=True,
+        cwd=ROOT, env={"PATH": os.environ["PATH"], **init.env}, timeout=WAIT_S,
+    )  # fmt: skip
+    text = done.stdout + done.stderr
+    assert done.returncode == 1, text  # that of `login`
+    assert "{{ 7*7 }}" in text
+    check_strangers(text, read_journal(str(init.volume / f"logs/{UID}/journal.jsonl")))
+
+
 def test_peers_without_an_address(init: Init) -> None:
     """Without the barrier's file nothing is written, and the message says what is missing."""
     init.layer("init: [{disable: barrier}, {disable: image_check}, {disable: port_check}]\n")

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
+from pairun.contract.results import Report, checked_report, failure
 from pairun.errors import PairunError, Problem
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.module import CheckModule, FailureKind, Module, define
@@ -69,18 +70,18 @@ class PlayedAttempt:
         if self.what == "hangs" and self.deadline is not None:
             self.stop("timeout", kill_after_s)
 
-    def ended(self) -> dict[str, Any] | None:
+    def ended(self) -> Report | None:
         """The end that the script tells."""
         if self.reporting or (self.what == "hangs" and self.stopping is None):
             return None
         os.close(self.result_fd)
         PlayedAttempt.alive -= 1
         if self.stopping is not None:
-            kind = "timeout" if self.stopping == "timeout" else "transient"
-            return {"outcome": "failed", "kind": kind, "fault": "unknown", "message": "stopped"}
+            return failure("stopped", "timeout" if self.stopping == "timeout" else "transient")
         if self.what in KINDS:
-            return {"outcome": "failed", "kind": self.what, "fault": "user", "message": "x"}
-        return {"outcome": self.what, "message": "x", "values": {}, "environment": {}}
+            kind: Any = self.what
+            return failure("x", kind, "user")
+        return checked_report({"outcome": self.what, "message": "x"})
 
 
 # --- plans ------------------------------------------------------------------------------------------

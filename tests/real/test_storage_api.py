@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
-from pairun.executor.attempt import perform
+from pairun.executor.child import perform
 from pairun.host.context import HostContext
 from tests.node.api import Api
 
@@ -57,7 +58,7 @@ class Pod:
         module, problems = build(MODULE, args)
         assert module is not None, problems
         context = HostContext(self._env, str(self.pai))
-        report = perform(module, context)
+        report = attrs.asdict(perform(module, context))
         # An attempt's process ends with its connection; this one goes on.
         assert context._api is not None
         context._api.close()

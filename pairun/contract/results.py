@@ -1,0 +1,317 @@
+"""What comes back from a module's process is data of a stranger: every field is checked here."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+from collections.abc import Mapping
+from types import CodeType
+from typing import Any, Literal, get_args
+
+import attrs
+
+from pairun.module import FAILURE_KINDS, CheckModule, FailureKind, Fault, Module
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""The longest line that a module's process may send."""
+
+MAX_TEXT = 65_536
+"""The longest message, hint or trace in characters; the rest is cut off."""
+
+MAX_DEPTH = 64
+"""How deep the values of a result may be nested."""
+
+MAX_COUNT = 2**63
+"""More bytes than any file holds."""
+
+AttemptOutcome = Literal["ok", "changed", "skipped", "failed"]
+
+
+class BadResult(Exception):
+    """A field that a module may not hand over; the message names it, never its value.
+
+    Args:
+        message: one sentence.
+        method: the method that returned it, where it is neither ``check`` nor ``apply``.
+    """
+
+    def __init__(self, message: str, method: str = "") -> None:
+        super().__init__(message)
+        self.method = method
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """How an attempt ended.
+
+    Attributes:
+        outcome: ok, changed, skipped or failed.
+        message: one sentence for people.
+        values: what later tasks find in ``results.<id>.values``.
+        environment: variables for later tasks and the user's command; None removes one.
+        kind: of a failure.
+        fault: of a failure: whose it is.
+        hint: of a failure: what to do.
+        retry_after_s: of a failure: seconds that a server asked us to wait.
+        trace: of an internal failure: the end of the Python traceback.
+    """
+
+    outcome: AttemptOutcome
+    message: str = ""
+    values: Mapping[str, Any] = attrs.Factory(dict)
+    environment: Mapping[str, str | None] = attrs.Factory(dict)
+    kind: FailureKind = "internal"
+    fault: Fault = "unknown"
+    hint: str | None = None
+    retry_after_s: float | None = None
+    trace: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the attempt failed."""
+        return self.outcome == "failed"
+
+
+@attrs.frozen
+class Progress:
+    """How far an attempt is.
+
+    Attributes:
+        bytes: done so far.
+        total: bytes in all, or None.
+        file: what they are bytes of.
+    """
+
+    bytes: int
+    total: int | None
+    file: str
+
+
+def failure(
+    message: str,
+    kind: FailureKind = "internal",
+    fault: Fault = "unknown",
+    hint: str | None = None,
+    trace: str | None = None,
+) -> Report:
+    """The report of a failed attempt; an internal one by default."""
+    return Report(outcome="failed", message=message, kind=kind, fault=fault, hint=hint, trace=trace)
+
+
+def bad_result(module: Module, error: BadResult) -> Report:
+    """The report of an attempt whose module handed over something that it may not."""
+    place = place_in(module, error) or place_of(module, error.method)
+    return failure(
+        f"{type(module).__name__} handed over a bad result: {error}{place and f' ({place})'}",
+        hint="this is an error of the module",
+    )
+
+
+def place_in(module: Module, error: BaseException | None) -> str:
+    """File and line of a module where an error came from, or nothing when it came from elsewhere."""
+    # A module that is a folder has several files, all below one name.
+    root = ".".join(type(module).__module__.split(".")[:2])
+    while error is not None:
+        place, trace = "", error.__traceback__
+        while trace is not None:
+            name = str(trace.tb_frame.f_globals.get("__name__"))
+            if name == root or name.startswith(root + "."):
+                place = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+            trace = trace.tb_next
+        if place:
+            return place
+        error = error.__context__
+    return ""
+
+
+def place_of(module: Module, method: str = "") -> str:
+    """File and line where a method of a module begins; its ``check`` or ``apply`` by default."""
+    usual = "check" if isinstance(module, CheckModule) else "apply"
+    code = getattr(getattr(type(module), method or usual, None), "__code__", None)
+    return f"{code.co_filename}, line {code.co_firstlineno}" if isinstance(code, CodeType) else ""
+
+
+def dump_line(record: Report | Progress) -> bytes:
+    """One line of JSON, as `read_line` takes it.
+
+    Raises:
+        BadResult: the values are not plain data, or too much of it.
+    """
+    fields = {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
+    try:
+        data = json.dumps({type(record).__name__: fields}, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as e:
+        raise BadResult(f"values must be plain JSON data: {e}") from e
+    if len(data) > MAX_LINE_BYTES:
+        raise BadResult(f"the result must be at most {MAX_LINE_BYTES >> 20} MiB of JSON")
+    return data
+
+
+def read_line(line: bytes) -> Report | Progress:
+    """Check one line of a module's process.
+
+    Raises:
+        BadResult: it is not a report or progress, or one of its fields is not what it must be.
+    """
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as e:
+        raise BadResult("a line is not JSON") from e
+    if isinstance(data, dict) and len(data) == 1:
+        ((kind, fields),) = data.items()
+        if kind == "Report" and isinstance(fields, dict):
+            return checked_report(fields)
+        if kind == "Progress" and isinstance(fields, dict):
+            return checked_progress(fields)
+    raise BadResult("a line is neither a report nor progress")
+
+
+def checked_report(fields: Mapping[str, Any]) -> Report:
+    """The report that these fields make.
+
+    Raises:
+        BadResult: a field is missing, unknown, of a wrong type or out of bounds.
+    """
+    _check_names(fields, Report)
+    values = _mapping("values", fields.get("values", {}))
+    _check_plain("values", values, 0)
+    return Report(
+        outcome=_one_of("outcome", fields.get("outcome"), get_args(AttemptOutcome)),
+        message=_text("message", fields.get("message", "")),
+        values=values,
+        environment={
+            name: checked_variable(name, value)
+            for name, value in _mapping("environment", fields.get("environment", {})).items()
+        },
+        kind=_one_of("kind", fields.get("kind", "internal"), FAILURE_KINDS),
+        fault=_one_of("fault", fields.get("fault", "unknown"), get_args(Fault)),
+        hint=_optional_text("hint", fields.get("hint")),
+        retry_after_s=_optional_seconds("retry_after_s", fields.get("retry_after_s")),
+        trace=_optional_text("trace", fields.get("trace")),
+    )
+
+
+def checked_progress(fields: Mapping[str, Any]) -> Progress:
+    """The progress that these fields make.
+
+    Raises:
+        BadResult: a field is missing, unknown, of a wrong type or out of bounds.
+    """
+    _check_names(fields, Progress)
+    total = fields.get("total")
+    return Progress(
+        bytes=_count("the bytes of progress", fields.get("bytes")),
+        total=None if total is None else _count("the total of progress", total),
+        file=_text("the file of progress", fields.get("file", "")),
+    )
+
+
+def checked_variable(name: object, value: object) -> str | None:
+    """A variable that the kernel accepts in an environment (execve(2)); None removes it.
+
+    Raises:
+        BadResult: the name or the value cannot be used.
+    """
+    if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+        raise BadResult(f"environment has the name {name!r}; a name is text without '=' and NUL")
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise BadResult(f"environment.{name} must be text or None, it is {_type(value)}")
+    if "\0" in value:
+        raise BadResult(f"environment.{name} must not hold a NUL character")
+    try:
+        size = len(os.fsencode(f"{name}={value}"))
+    except UnicodeEncodeError as e:
+        raise BadResult(f"environment.{name} must be text that UTF-8 can encode") from e
+    if size >= _longest_variable():
+        raise BadResult(
+            f"environment.{name} must be shorter than {_longest_variable() >> 10} KiB, "
+            "the most that Linux hands to a program"
+        )
+    return value
+
+
+@functools.cache
+def _longest_variable() -> int:
+    """MAX_ARG_STRLEN of execve(2): 32 pages, with the NUL at the end."""
+    return 32 * os.sysconf("SC_PAGE_SIZE")
+
+
+def _check_names(fields: Mapping[str, Any], record: type[Report | Progress]) -> None:
+    known = {f.name for f in attrs.fields(record)}
+    if unknown := [name for name in fields if name not in known]:
+        raise BadResult(f"there is no field {unknown[0]!r}")
+
+
+def _check_plain(where: str, value: object, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise BadResult(f"values must be nested at most {MAX_DEPTH} deep")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise BadResult(f"{where} must have texts as keys, one is {_type(key)}")
+            _check_plain(where if depth else f"{where}.{key}", inner, depth + 1)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_plain(where, inner, depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise BadResult(f"{where} must hold finite numbers")
+    elif value is not None and not isinstance(value, str | int | float):
+        raise BadResult(f"{where} must be plain JSON data, it holds {_type(value)}")
+
+
+def _mapping(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadResult(f"{name} must be a mapping, it is {_type(value)}")
+    return dict(value)
+
+
+def _one_of(name: str, value: object, allowed: tuple[Any, ...]) -> Any:
+    if not isinstance(value, str) or value not in allowed:
+        raise BadResult(f"{name} must be one of {', '.join(allowed)}")
+    return value
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadResult(f"{name} must be text, it is {_type(value)}")
+    return value if len(value) <= MAX_TEXT else value[:MAX_TEXT] + "…"
+
+
+def _optional_text(name: str, value: object) -> str | None:
+    return None if value is None else _text(name, value)
+
+
+def _optional_seconds(name: str, value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadResult(f"{name} must be a number of seconds, it is {_type(value)}")
+    if not -MAX_COUNT < value < MAX_COUNT:
+        raise BadResult(f"{name} must be a finite number of seconds")
+    return float(value)
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadResult(f"{name} must be a whole number, it is {_type(value)}")
+    if not 0 <= value < MAX_COUNT:
+        raise BadResult(f"{name} must be a number of bytes")
+    return value
+
+
+def _type(value: object) -> str:
+    """A value's type, as people say it."""
+    for types, words in _WORDS.items():
+        if isinstance(value, types):
+            return words
+    return f"a {type(value).__name__}"
+
+
+_WORDS: dict[type | tuple[type, ...], str] = {
+    type(None): "null", bool: "true or false", (int, float): "a number", str: "text",
+    (list, tuple): "a list", dict: "a mapping",
+}  # fmt: skip

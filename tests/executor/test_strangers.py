@@ -1,0 +1,125 @@
+"""Modules that hand over what they may not: their task fails, and everything else goes on."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+LOOK = str(HERE / "modules" / "look.py")
+
+BAD = [
+    (
+        "ctx.progress('half way'); ctx.last_progress()",
+        "the bytes of progress must be a whole number",
+    ),
+    ("ctx.progress('half way')", "the bytes of progress must be a whole number"),
+    ("ctx.progress(1, total='2')", "the total of progress must be a whole number"),
+    ("ctx.progress(1, file=3)", "the file of progress must be text"),
+    ("ctx.progress(-1)", "the bytes of progress must be a number of bytes"),
+    ("result = Result(environment={'A': 3})", "environment.A must be text or None"),
+    ("result = Result(environment={'A': 'x\\0y'})", "environment.A must not hold a NUL"),
+    ("result = Result(environment={'A=B': 'x'})", "environment has the name 'A=B'"),
+    ("result = Result(environment={3: 'x'})", "environment has the name 3"),
+    ("result = Result(environment={'A': '\\ud800'})", "text that UTF-8 can encode"),
+    ("result = Result(environment=3)", "environment must be a mapping"),
+    ("result = Result(values=3)", "values must be a mapping"),
+    ("result = Result(values={'x': Secret('abc')})", "values.x must be plain JSON data"),
+    ("result = Result(values={'x': float('inf')})", "values.x must hold finite numbers"),
+    ("x = []; x.append(x); result = Result(values={'x': x})", "nested at most"),
+    ("result = Result(values={'x': 'x' * (17 << 20)})", "at most 16 MiB"),
+    ("result = Result(message=3)", "message must be text"),
+    ("result = 'done'", "check() must return a Result or None, it returned a str"),
+    ("result = False", "check() must return a Result or None, it returned a bool"),
+    ("raise Permanent(3)", "message must be text"),
+    ("raise Permanent('x', fault='mine')", "fault must be one of"),
+    ("raise Permanent('x', hint=3)", "hint must be text"),
+    ("raise Transient('x', retry_after_s='5')", "retry_after_s must be a number of seconds"),
+    ("raise Transient('x', retry_after_s=float('nan'))", "retry_after_s must be a finite number"),
+    ("e = Permanent('x'); e.kind = 'oops'; raise e", "kind must be one of"),
+    ("raise Skip(3)", "message must be text"),
+]
+
+
+@pytest.mark.parametrize(("code", "words"), BAD)
+def test_a_bad_field(here: Any, code: str, words: str) -> None:
+    """It is an internal failure that names the field, the module's file and the line."""
+    handler = here.task("undo", "print('undone')", events=("success",))
+    task = here.task(code=code, failure_policy="ignore", on_exit=(handler,))
+    assert here.run(task, here.task("b")).event == "success"
+    end = here.end()
+    assert (end["outcome"], end["kind"]) == ("ignored", "internal")
+    assert "Look handed over a bad result: " in end["message"]
+    assert words in end["message"]
+    assert f"({LOOK}, line " in end["message"]
+    assert here.lines("undo") == ["undone"]
+    assert [r["outcome"] for r in here.journal if r["type"] == "task_end"] == [
+        "ignored",
+        "ok",
+        "ok",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        ("None", "plan() must return a Verdict, it returned None"),
+        ("'no_change'", "plan() must return a Verdict, it returned a str"),
+        ("no_change(3)", "the reason of a Verdict must be text"),
+        ("will_change(None)", "the reason of a Verdict must be text"),
+    ],
+)
+def test_a_bad_verdict(here: Any, verdict: str, words: str) -> None:
+    """A `plan` that returns no verdict is named with its line."""
+    here.run(here.task(module="judge", args={"verdict": verdict}))
+    assert here.end()["kind"] == "internal"
+    assert words in here.end()["message"]
+    assert "judge.py, line 25)" in here.end()["message"]
+
+
+def write(data: str) -> str:
+    """Code that writes past our own functions into the pipe of the report."""
+    return (
+        f"import os\ndata = {data}\n"
+        "(cell,) = ctx._emit_progress.__closure__\n"
+        "while data: data = data[os.write(cell.cell_contents, data):]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        r"b'hello\n'",
+        r"b'[' * 100_000 + b'\n'",
+        r"""b'{"Report": {"outcome": "great"}}\n'""",
+        r"""b'{"Progress": {"bytes": "x", "total": null, "file": ""}}\n'""",
+        "b'x' * (18 << 20)",
+    ],
+)
+def test_what_is_written_past_us(here: Any, data: str) -> None:
+    """A process that writes garbage into our pipe fails its task and nothing else."""
+    assert here.run(here.task(code=write(data)), phase="init").event == "failure"
+    assert here.end()["kind"] == "internal"
+    assert "Look handed over a bad result: " in here.end()["message"]
+    assert f"({LOOK}, line " in here.end()["message"]
+
+
+def test_a_report_that_is_cut_off(here: Any) -> None:
+    """Half a report of a process that vanished is none."""
+    code = write("""b'{"Report": {"outcome": "ok"'""") + "os._exit(0)"
+    here.run(here.task(code=code))
+    assert here.end()["message"] == "the attempt ended with 0 and left no result"
+
+
+def test_an_exception_without_a_message(here: Any) -> None:
+    """An error whose text cannot be made is told by its type."""
+    code = (
+        "class Odd(Exception):\n"
+        "    def __str__(self): raise ValueError\n"
+        "raise Odd"
+    )  # fmt: skip
+    here.run(here.task(code=code))
+    assert here.end()["kind"] == "internal"
+    assert "Look raised Odd (" in here.end()["message"]
