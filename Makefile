@@ -13,7 +13,7 @@ run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
 
 test: $(STAMP) ## all that needs only Python and this kernel, on every core
-	$(VENV)/bin/python -m pytest -n auto $(BEYOND:%=--ignore=%)
+	$(VENV)/bin/python -m pytest -n auto --dist worksteal $(BEYOND:%=--ignore=%)
 
 test-beyond: $(STAMP) ## the others: the bundle, containers, a node, real servers (root on Debian 12)
 	$(VENV)/bin/python -m pytest $(BEYOND)
