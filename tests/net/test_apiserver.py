@@ -370,7 +370,7 @@ def test_a_module_asks_through_its_context(server: Server, token: Path, tmp_path
     assert ctx._api is not None
     ctx._api.close()
     review = ReviewContext(env, str(tmp_path))
-    with pytest.raises(UnknownUntilRun, match="answer of the cluster.s API server"):
+    with pytest.raises(UnknownUntilRun, match="cluster's API server"):
         review.ask_api(POD)
     with pytest.raises(UnknownUntilRun, match="port 80"):
         review.connects("x", 80)
