@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.measure import NotMeasured, Row, smallest_ms
 from pairun.contract.arguments import build
-from pairun.contract.loading import built_in_folder, load_module
+from pairun.contract.loading import load_module
+from pairun.contract.sources import built_in_modules
 from pairun.handover.door import Door
 from pairun.handover.tools import copy_tools, find_tools
 from pairun.host.context import HostContext
@@ -103,7 +104,7 @@ def _login(root: pathlib.Path) -> None:
 
 def _action(name: str, **args: object) -> Callable[[HostContext], None]:
     """What a module does, loaded once for all hosts: each has a machine of its own elsewhere."""
-    made, problems = build(load_module(name, f"{built_in_folder()}/modules/{name}.py"), args)
+    made, problems = build(load_module(name, built_in_modules()[name]), args)
     assert made is not None, problems
 
     def act(context: HostContext) -> None:

@@ -86,10 +86,9 @@ def main() -> None:
     sources["pairun_bundle"] = Source("pairun_bundle", entry, "<bundle/entry.py>", False, 0)
     codes = {name: source.code() for name, source in sources.items()}
     codes["pairun_bundle_inside"] = compile(inside(args.inside, args.packages), "<inside>", "exec")
-    codes["pairun_modules"] = compile("", "<modules>", "exec")
     configuration = sysconfig._get_sysconfigdata_name()  # type: ignore[attr-defined]
     codes[configuration] = compile(CONFIGURATION, "<configuration>", "exec")
-    packages = {name for name, source in sources.items() if source.package} | {"pairun_modules"}
+    packages = {name for name, source in sources.items() if source.package}
     write(args.output, codes, packages)
 
 
@@ -177,8 +176,22 @@ def runtime_modules(root: str, packages: str) -> Iterator[Source]:
     """Built-in modules that may run in the runtime phase; pairun loads them by these names."""
     content = os.path.join(root, "modules")
     for name in names_of_runtime_modules(root, packages):
-        path = os.path.join(content, f"{name}.py")
-        yield Source(f"pairun_modules.{name}", path, f"<modules/{name}.py>", False, 0)
+        path = os.path.join(content, name)
+        if not os.path.isdir(path):
+            yield module_source(root, f"{path}.py")
+            continue
+        for where, folders, files in os.walk(path):
+            folders[:] = sorted(set(folders) - {"__pycache__"})
+            for file in sorted(files):
+                if not file.endswith(".py"):
+                    sys.exit(f"freeze: {where}/{file}: built-in modules have no data in the bundle")
+                yield module_source(root, os.path.join(where, file))
+
+
+def module_source(root: str, path: str) -> Source:
+    """A file of a built-in module, under the name by which pairun loads it."""
+    name = os.path.splitext(os.path.relpath(path, root))[0].replace(os.sep, ".")
+    return source_of(f"pairun_{name}", path, root, 0)
 
 
 def names_of_runtime_modules(root: str, packages: str) -> list[str]:
@@ -191,10 +204,10 @@ def names_of_runtime_modules(root: str, packages: str) -> list[str]:
     if os.fork() == 0:
         sys.path[:0] = [root, packages]
         from pairun.contract.loading import load_module
+        from pairun.contract.sources import module_paths
 
-        content = os.path.join(root, "modules")
-        found = {f[:-3]: os.path.join(content, f) for f in os.listdir(content) if f.endswith(".py")}
-        names = [n for n in sorted(found) if "runtime" in load_module(n, found[n]).phases]
+        paths = module_paths(os.path.join(root, "modules"))
+        names = [n for n, path in paths.items() if "runtime" in load_module(n, path).phases]
         os.write(writing, " ".join(names).encode())
         os._exit(0)
     os.close(writing)

@@ -1,6 +1,6 @@
 """All that a module's author imports.
 
-A module is one file with one class: a frozen attrs class of typed, documented arguments. A *state*
+A module is a file or a folder with one class: a frozen attrs class of typed, documented arguments. A *state*
 module has ``probe`` (reads the world), ``plan`` (a pure comparison) and ``apply`` (changes the
 world); a *check* module has only ``check``. Every effect goes through the `Context`, which is where
 deadlines, redaction, the journal and test fakes live.

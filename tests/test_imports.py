@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import pairun
+from pairun.contract.imports import foreign_imports
+from pairun.contract.sources import built_in_modules, read_source
 
 PACKAGE = Path(pairun.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
@@ -136,14 +138,13 @@ def test_nobody_but_the_loader_imports_a_modules_file() -> None:
         assert not [n for n in imports(path) if n.startswith("modules")], path
 
 
-MODULES = sorted((PACKAGE.parent / "modules").glob("*.py"))
+MODULES = built_in_modules()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=[p.stem for p in MODULES])
-def test_a_module_imports_the_standard_library_and_its_contract(path: Path) -> None:
-    """A module's file stands on pairun.module alone, so it runs in any image."""
-    for name in imports(path):
-        assert name == "pairun.module" or name.partition(".")[0] in STANDARD, name
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_imports_the_standard_library_its_contract_and_its_own_files(name: str) -> None:
+    """A module stands on pairun.module alone, and on its folder's files relatively."""
+    assert not list(foreign_imports(read_source(name, MODULES[name])))
 
 
 EXAMPLE = PACKAGE.parent / "examples" / "hello.yaml"

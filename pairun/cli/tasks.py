@@ -17,6 +17,7 @@ from pairun.base.signals import block_stop_signals
 from pairun.contract.loading import plan_loader
 from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
 from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.handover.door import Door
 from pairun.handover.plans import read_plan
 from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
 from pairun.report.console import Console
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
     executor = Executor(
         attrs.evolve(with_grace(plan, env), steps=steps),
-        load=plan_loader(plan.modules),
+        load=plan_loader(plan.modules, Door(args.pai_dir)),
         resolve=resolve_late,
         emit=emit,
         vault=vault,

@@ -1,4 +1,4 @@
-"""What a module's file imports that the user's image may not have."""
+"""What a module imports that the user's image may not have."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from pairun.contract.sources import ENTRY, ModuleSource
 
 ABSENT = frozenset({
     "aifc", "antigravity", "audioop", "bdb", "cProfile", "cgitb", "chunk", "compileall",
@@ -19,30 +21,52 @@ ABSENT = frozenset({
 
 
 class Import(NamedTuple):
-    """An import statement: what it names, and where it stands (from 1)."""
+    """An import statement: what it names, and where it stands (from 1).
 
+    Attributes:
+        file: the key in `ModuleSource.files`.
+        name: what is imported.
+        line: of the statement.
+        column: of the statement.
+        relative: how to import it instead, where it is a file of the module itself, else None.
+    """
+
+    file: str
     name: str
     line: int
     column: int
+    relative: str | None
 
 
-def foreign_imports(text: str) -> Iterator[Import]:
-    """Imports of neither the standard library nor `pairun.module`, wherever they stand.
+def foreign_imports(source: ModuleSource) -> Iterator[Import]:
+    """Imports of neither the standard library, `pairun.module` nor the module's files, anywhere.
 
-    `ABSENT` parts of the standard library count as foreign.
-    What only type checkers see (``if TYPE_CHECKING:``) does not count.
+    `ABSENT` parts of the standard library count as foreign, and so do the module's own files where
+    they are imported absolutely. What only type checkers see (``if TYPE_CHECKING:``) does not count.
+
+    Raises:
+        SyntaxError, ValueError: a file is not Python.
     """
-    for node in _executed(ast.parse(text)):
+    for file, data in source.files.items():
+        if file.endswith(".py"):
+            yield from _foreign_in(file, data, source)
+
+
+def _foreign_in(file: str, data: bytes, source: ModuleSource) -> Iterator[Import]:
+    depth = file.count("/") + 1 if source.is_folder else 0
+    for node in _executed(ast.parse(data)):
         if isinstance(node, ast.Import):
             names = [a.name for a in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and (node.level == 0 or node.level > depth):
             names = _imported_from(node)
         else:
             continue
         for name in names:
             top = name.partition(".")[0]
             if name != "pairun.module" and (top not in sys.stdlib_module_names or top in ABSENT):
-                yield Import(name, node.lineno, node.col_offset + 1)
+                own = top and source.is_folder and {f"{top}.py", f"{top}/{ENTRY}"} & {*source.files}
+                relative = f"from {'.' * depth}{name} import …" if own else None
+                yield Import(file, name, node.lineno, node.col_offset + 1, relative)
 
 
 def _imported_from(node: ast.ImportFrom) -> list[str]:

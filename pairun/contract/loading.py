@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.machinery
-import importlib.util
 import os
-import sys
 from collections.abc import Callable, Mapping
-from types import CodeType, ModuleType
+from types import ModuleType
 
 import attrs
 
-from pairun.base.system import BUNDLED
+from pairun.contract.importing import PACKAGE, execute
 from pairun.contract.mistakes import mistakes
+from pairun.contract.sources import DISK, Files, ModuleSource, built_in_folder, read_source
 from pairun.errors import PairunError, Problem
 from pairun.module import CheckModule, Module, StateModule
 
@@ -23,8 +21,9 @@ class ModuleFile:
     """Where a module's source is, and which one was planned.
 
     Attributes:
-        path: of a built-in module within the content root that travels with pairun.
-        sha256: hex digest of the file.
+        path: the file or the folder; of a built-in module within the content root that travels
+            with pairun.
+        sha256: hex digest of the source (`ModuleSource.sha256`).
         built_in: whether every pairun of this version has it.
     """
 
@@ -33,112 +32,66 @@ class ModuleFile:
     built_in: bool
 
 
-def load_module(name: str, path: str, sha256: str | None = None) -> type[Module]:
-    """The one module class of a file.
+def load_module(name: str, path: str) -> type[Module]:
+    """The module class of a file or a folder.
 
     Args:
         name: the module's name, for messages.
-        path: the file.
-        sha256: hex digest of the file that was planned, or None to take any.
+        path: the file, or the folder with an ``__init__.py``.
 
     Raises:
-        PairunError: the file is missing, is not the one that was planned, raises on import,
-            holds no or several module classes, or one that lacks what a module must have.
+        PairunError: the source cannot be read, raises on import, holds no or several module
+            classes, or one that lacks what a module must have.
     """
-    try:
-        with open(path, "rb") as f:
-            data = f.read()
-    except OSError as e:
-        raise PairunError(
-            Problem("PR602", f"the module {name} cannot be read from {path}: {e.strerror}")
-        ) from e
-    if sha256 is not None and _digest(data) != sha256:
-        raise PairunError(
-            Problem("PR703", f"the file of module {name} changed since the plan was made: {path}")
-        )
-    return _class_in(name, path, data)
+    return _class_in(name, read_source(name, path))
 
 
-_LOADED: dict[str, tuple[str, bytes, type[Module]]] = {}
-"""By module name the file that was loaded last, its text and its class: who plans runs it too."""
+def planned_source(name: str, file: ModuleFile, files: Files = DISK) -> ModuleSource:
+    """The source of a module that is not built in, as it was planned.
+
+    Args:
+        name: the module's name.
+        file: where it is, and its digest.
+        files: where the path is.
+
+    Raises:
+        PairunError: it cannot be read, or changed since.
+    """
+    source = read_source(name, file.path, files)
+    if source.sha256() != file.sha256:
+        message = f"the source of module {name} changed since the plan was made: {file.path}"
+        raise PairunError(Problem("PR703", message))
+    return source
 
 
-def _class_in(name: str, path: str, data: bytes) -> type[Module]:
-    """The class of a file with this text, which is executed unless it was the last of its name."""
-    # Out of the table meanwhile: where this one cannot be used, sys.modules has the other no more.
-    known = _LOADED.pop(name, None)
-    if known is None or known[:2] != (path, data):
-        known = (path, data, _module_class(path, _execute(name, path, data)))
-    _LOADED[name] = known
-    return known[2]
+_LOADED: dict[str, tuple[ModuleSource, type[Module]]] = {}
+"""By module name the source that was loaded last, and its class: who plans runs it too."""
 
 
-def _digest(data: bytes) -> str:
-    # OpenSSL comes with it, and every attempt is a fork of all that was imported.
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
-
-
-def _execute(name: str, path: str, data: bytes) -> ModuleType:
-    qualified = f"pairun_modules.{name}"
-    spec = importlib.util.spec_from_loader(qualified, loader=None, origin=path)
-    assert spec is not None
-    loaded = importlib.util.module_from_spec(spec)
-    loaded.__file__ = path
-    # typing.get_type_hints looks the names of a class up in its module
-    sys.modules[qualified] = loaded
-    try:
-        # Standard output may be a document (--json): what a module prints here is none of it.
-        with contextlib.redirect_stdout(sys.stderr):
-            exec(_code(qualified, path, data), loaded.__dict__)  # noqa: S102 - that is what a module is
-    except (Exception, SystemExit) as e:
-        del sys.modules[qualified]
-        raise PairunError(
-            Problem(
-                "PR602",
-                f"the module {name} fails on import: {type(e).__name__}: {e} "
-                f"({path}, line {_line(e, path)})",
-            )
-        ) from e
-    return loaded
-
-
-def _code(qualified: str, path: str, data: bytes) -> CodeType:
-    """A module's text compiled; of a built-in one what is kept of an earlier time, as of pairun."""
-    # In the bundle pairun has no folder; built-in modules never come here there.
-    if not BUNDLED and os.path.dirname(path) == os.path.join(built_in_folder(), "modules"):
-        code = importlib.machinery.SourceFileLoader(qualified, path).get_code(qualified)
-        assert code is not None  # there is a text
-        return code
-    return compile(data, path, "exec")
-
-
-def _line(error: BaseException, path: str) -> int:
-    if isinstance(error, SyntaxError):
-        return error.lineno or 0
-    line, trace = 0, error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == path:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+def _class_in(name: str, source: ModuleSource) -> type[Module]:
+    """The class of a source, which is executed unless it was the last of its name."""
+    # Removed first: if this source fails, sys.modules no longer has the other one either.
+    source_and_class = _LOADED.pop(name, None)
+    if source_and_class is None or source_and_class[0] != source:
+        source_and_class = (source, _module_class(source.path, execute(name, source)))
+    _LOADED[name] = source_and_class
+    return source_and_class[1]
 
 
 def _module_class(path: str, loaded: ModuleType) -> type[Module]:
-    classes = [
+    classes = {
         c
         for c in vars(loaded).values()
         if isinstance(c, type)
         and issubclass(c, Module)
         and c not in (Module, StateModule, CheckModule)
-        and c.__module__ == loaded.__name__
-    ]
+        and f"{c.__module__}.".startswith(f"{loaded.__name__}.")
+    }
     if len(classes) != 1:
         raise PairunError(
             Problem("PR602", f"{path} must hold one module class, it holds {len(classes)}")
         )
-    cls = classes[0]
+    (cls,) = classes
     if not issubclass(cls, StateModule | CheckModule) or not hasattr(cls, "__attrs_attrs__"):
         raise PairunError(
             Problem(
@@ -151,26 +104,22 @@ def _module_class(path: str, loaded: ModuleType) -> type[Module]:
     return cls
 
 
-def built_in_folder() -> str:
-    """The content root that travels with pairun: in a wheel below the package, else the checkout."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    installed = os.path.join(package, "builtin")
-    return installed if os.path.isdir(installed) else os.path.dirname(package)
-
-
 def _load_built_in(name: str, path: str) -> type[Module]:
-    frozen = f"pairun_modules.{name}"
+    frozen = f"{PACKAGE}.{name}"
     if importlib.machinery.FrozenImporter.find_spec(frozen) is not None:
         # Part of the program itself, as is pairun: there are no files.
         return _module_class(path, importlib.import_module(frozen))
     return load_module(name, os.path.join(built_in_folder(), path))
 
 
-def plan_loader(modules: Mapping[str, ModuleFile]) -> Callable[[str], type[Module]]:
+def plan_loader(
+    modules: Mapping[str, ModuleFile], files: Files = DISK
+) -> Callable[[str], type[Module]]:
     """A loader for the modules of a plan: each is read once and checked against its digest.
 
     Args:
         modules: the plan's modules by name.
+        files: where those are that are not built in.
     """
     loaded: dict[str, type[Module]] = {}
 
@@ -183,7 +132,7 @@ def plan_loader(modules: Mapping[str, ModuleFile]) -> Callable[[str], type[Modul
             loaded[name] = (
                 _load_built_in(name, file.path)
                 if file.built_in
-                else load_module(name, file.path, file.sha256)
+                else _class_in(name, planned_source(name, file, files))
             )
         return loaded[name]
 

@@ -14,7 +14,7 @@ import attrs
 from pairun.base.mounts import mount_points
 from pairun.base.paths import DEFAULT_PAI_DIR, MOUNTED, PROGRAMS, runtime_file
 from pairun.contract.arguments import build
-from pairun.contract.loading import ModuleFile, plan_loader
+from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.errors import PairunError, Problem
 from pairun.handover.bundle import find_bundle, find_own_authorities
 from pairun.handover.door import Door
@@ -220,9 +220,12 @@ class Volume:
             if module.built_in:
                 out[name] = module
                 continue
-            target = self._path("runtime.d", "modules", f"{name}.py")
-            self._door.make_folder(os.path.dirname(target))
-            self._door.copy_in(module.path, target)
+            source = planned_source(name, module)
+            target = self._path("runtime.d", "modules", os.path.basename(source.path.rstrip("/")))
+            copy = attrs.evolve(source, path=target)
+            for file, data in copy.files.items():
+                self._door.make_folder(os.path.dirname(copy.place(file)))
+                self._door.write(copy.place(file), data)
             out[name] = attrs.evolve(module, path=target)
         return out
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
 
-from pairun.contract.loading import ModuleFile, built_in_folder, load_module
+from pairun.contract.loading import ModuleFile, load_module
+from pairun.contract.sources import built_in_folder, module_paths, read_source
 from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Module
 from pairun.playbook.document.texts import decode, load_bytes
@@ -39,8 +40,8 @@ class Root:
     layer: str
     flat: bool = False
 
-    def files(self, folder: str, ending: str) -> dict[str, str]:
-        """Name to path of the files of one kind."""
+    def files(self, folder: str) -> dict[str, str]:
+        """Name to path of the YAML files in one folder."""
         where = self.path if self.flat else os.path.join(self.path, folder)
         if self.flat and folder != "playbooks":
             return {}
@@ -49,22 +50,27 @@ class Root:
         except OSError:
             return {}
         found = {
-            n.removesuffix(ending): os.path.join(where, n)
+            n.removesuffix(".yaml"): os.path.join(where, n)
             for n in names
-            if n.endswith(ending) and not n.startswith(("_", "."))
+            if n.endswith(".yaml") and not n.startswith(("_", "."))
         }
         return {n: p for n, p in found.items() if not self.flat or n in PLAYBOOK_FILES}
+
+    def modules(self) -> dict[str, str]:
+        """Name to path of the modules: files or folders.
+
+        Raises:
+            PairunError: one is there as both.
+        """
+        return {} if self.flat else module_paths(os.path.join(self.path, "modules"))
 
     def digest(self) -> str:
         """The first 12 hex digits of the SHA-256 over names and contents."""
         sha = hashlib.sha256()
-        for folder, ending in (
-            ("modules", ".py"),
-            ("playbooks", ".yaml"),
-            ("plugin_specs", ".yaml"),
-            ("diagnosis", ".yaml"),
-        ):
-            for name, path in self.files(folder, ending).items():
+        for name, path in self.modules().items():
+            sha.update(f"modules/{name}\0{read_source(name, path).sha256()}\0".encode())
+        for folder in ("playbooks", "plugin_specs", "diagnosis"):
+            for name, path in self.files(folder).items():
                 sha.update(f"{folder}/{name}\0".encode() + load_bytes(path) + b"\0")
         return sha.hexdigest()[:12]
 
@@ -96,18 +102,19 @@ class Content:
 
     @cached_property
     def modules(self) -> Mapping[str, tuple[str, Root]]:
-        """Module name to its file and root."""
-        return self._stack("modules", ".py")
+        """Module name to its path and root."""
+        return self._stack((root.modules(), root) for root in self.roots)
 
     @cached_property
     def specs(self) -> Mapping[str, tuple[str, Root]]:
         """Plugin name to its spec's file and root."""
-        return self._stack("plugin_specs", ".yaml")
+        return self._stack((root.files("plugin_specs"), root) for root in self.roots)
 
-    def _stack(self, folder: str, ending: str) -> dict[str, tuple[str, Root]]:
-        found: dict[str, tuple[str, Root]] = {}
-        for root in self.roots:
-            for name, path in root.files(folder, ending).items():
+    @staticmethod
+    def _stack(layers: Iterable[tuple[Mapping[str, str], Root]]) -> dict[str, tuple[str, Root]]:
+        stacked: dict[str, tuple[str, Root]] = {}
+        for paths, root in layers:
+            for name, path in paths.items():
                 if name in KEYWORDS:
                     raise PairunError(
                         Problem(
@@ -115,8 +122,8 @@ class Content:
                             f"{path}: '{name}' is a keyword, so nothing else may be called that",
                         )
                     )
-                found[name] = (path, root)
-        return found
+                stacked[name] = (path, root)
+        return stacked
 
     def playbooks(self, name: str, problems: Problems | None = None) -> list[Node]:
         """The documents of that name (``init``, ``runtime``, ``policy``), lowest root first.
@@ -127,7 +134,7 @@ class Content:
         """
         found = []
         for root in self.roots:
-            if (path := root.files("playbooks", ".yaml").get(name)) is None:
+            if (path := root.files("playbooks").get(name)) is None:
                 continue
             try:
                 found.append(self.document(path, root))
@@ -141,7 +148,7 @@ class Content:
         """The file of a root that a path leads to, and the root."""
         for root in self.roots:
             for folder in ("playbooks", "plugin_specs", "diagnosis"):
-                for each in root.files(folder, ".yaml").values():
+                for each in root.files(folder).values():
                     if os.path.realpath(each) == os.path.realpath(path):
                         return each, root
         return None
@@ -176,7 +183,7 @@ class Content:
         return ModuleFile(
             # The user's container has built-in modules of its own, somewhere else.
             path=os.path.relpath(path, root.path) if built_in else path,
-            sha256=hashlib.sha256(load_bytes(path)).hexdigest(),
+            sha256=read_source(name, path).sha256(),
             built_in=built_in,
         )
 
@@ -212,6 +219,6 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
             )
         )
     flat = Root(path=config or "", layer="cluster", flat=True)
-    if config and (flat.files("playbooks", ".yaml") or any(unread(config, flat=True))):
+    if config and (flat.files("playbooks") or any(unread(config, flat=True))):
         roots.append(flat)
     return Content(roots)

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 from pairun.contract.imports import foreign_imports
 from pairun.contract.loading import load_module
+from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
-from pairun.playbook.document.reading import Node, decode, load_bytes
+from pairun.playbook.document.reading import Node, decode
 from pairun.playbook.drafts import Draft
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
@@ -89,23 +90,42 @@ def lint_policy(node: Node, layers: Layers, problems: Problems) -> None:
 
 
 def lint_module(path: str) -> Problems:
-    """The problems of a module's file."""
+    """The problems of a module: a file or a folder."""
     problems = Problems()
     name = os.path.basename(path).removesuffix(".py")
     if name in KEYWORDS:
         problems.error("PR213", f"{path}: '{name}' is a keyword, so no module may have that name")
     try:
-        source = decode(load_bytes(path), path, "file")
+        source = read_source(name, path)
+        texts = {
+            file: decode(data, source.place(file), "file")
+            for file, data in source.files.items()
+            if file.endswith(".py")
+        }
         phases = load_module(name, path).phases
+        foreign = list(foreign_imports(source))
     except PairunError as e:
         problems.extend(e.problems)
         return problems
-    for each in foreign_imports(source.text) if "runtime" in phases else ():
-        problems.warning(
-            "PR603",
-            f"the module {name} may run in runtime and imports {each.name}, "
-            "which the user's image may not have",
-            Place(source, each.line, each.column),
-            "import the standard library and pairun.module only; or set phases = ('init',)",
-        )
+    except (SyntaxError, ValueError) as e:
+        # The module loads, so it does not import this file.
+        problems.error("PR602", f"{path} holds a file that is not Python: {e}")
+        return problems
+    for each in foreign:
+        place = Place(texts[each.file], each.line, each.column)
+        if each.relative:
+            problems.error(
+                "PR602",
+                f"the module {name} imports its own file {each.name} absolutely",
+                place,
+                f"write `{each.relative}`",
+            )
+        elif "runtime" in phases:
+            problems.warning(
+                "PR603",
+                f"the module {name} may run in runtime and imports {each.name}, "
+                "which the user's image may not have",
+                place,
+                "import the standard library and pairun.module only; or set phases = ('init',)",
+            )
     return problems

@@ -48,6 +48,6 @@ def _head(content: Content) -> bytes:
     """What the rules begin with: by what they were made, and of what."""
     sha = hashlib.sha256(pairun.__version__.encode())
     for root in content.roots:
-        for name, path in root.files(FOLDER, ".yaml").items():
+        for name, path in root.files(FOLDER).items():
             sha.update(f"\0{name}\0".encode() + load_bytes(path))
     return f'{{"made_of":"{sha.hexdigest()}",'.encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from pairun.contract.sources import ENTRY
 from pairun.errors import Problem, nearest
 
 FOLDERS = ("modules", "playbooks", "plugin_specs", "diagnosis")
@@ -37,6 +38,15 @@ def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
         for path in _sources_in(os.path.join(root, folder)):
             if not path.endswith(ending):
                 yield _nobody_reads(path, f"in {folder} names end with {ending}")
+    modules = os.path.join(root, "modules")
+    for name in _names_in(modules):
+        path = os.path.join(modules, name)
+        if (
+            os.path.isdir(path)
+            and not name.startswith(("_", "."))
+            and not os.path.isfile(os.path.join(path, ENTRY))
+        ):
+            yield _nobody_reads(path, f"the folder of a module has a file {ENTRY}")
 
 
 def _playbooks(folder: str, *, near_only: bool) -> Iterator[Problem]:

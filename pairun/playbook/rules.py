@@ -155,7 +155,7 @@ def read_rules(content: Content, problems: Problems, *, trusted: bool = True) ->
     codes: dict[str, int] = {}
     for root in content.roots:
         checked = not trusted or root.layer != "built-in"
-        for path in root.files(FOLDER, ".yaml").values():
+        for path in root.files(FOLDER).values():
             document = _document(content, path, root, problems, checked=checked)
             if document is not None:
                 _add(document, samples, codes, problems, checked=checked)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
+from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.stored import framework_in, load_input
 from pairun.job.jobfile import read_input
@@ -68,8 +69,8 @@ class _Linter:
 
     def lint(self, path: str) -> Linted:
         """Check one file."""
-        if path.endswith(".py"):
-            return lint_module(path), Vault()
+        if (module := module_at(path)) is not None:
+            return lint_module(module), Vault()
         try:
             layers = self._layers_for(path)
             own = layers.content.own(path)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pairun.contract.loading import plan_loader
+from pairun.handover.door import Door
 from pairun.host.worlds import ProbeContext
 from pairun.plan import Plan
 from pairun.review.taskreview import Reviewed, review_phase, review_plan
@@ -27,4 +28,4 @@ def probe_phase(
 def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str) -> list[Reviewed]:
     """Review the plan that init left; the history of its values is gone."""
     context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
-    return review_plan(plan, plan_loader(plan.modules), context)
+    return review_plan(plan, plan_loader(plan.modules, Door(pai_dir)), context)

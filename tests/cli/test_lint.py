@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pairun.contract.sources import built_in_modules
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
 
@@ -213,7 +215,25 @@ def test_a_module_is_linted(shell: Shell) -> None:
     assert shell("lint", shell.file("greet.py", "1 / 0\n")).ids == ["PR602"]
     assert shell("lint", shell.file("greet.py", text.replace("check", "chek"))).ids == ["PR603"]
     assert shell("lint", shell.file("when.py", only_init)).ids == ["PR213"]
-    assert shell("lint", *(shell.project / "modules").glob("*.py")).code == 0
+    assert shell("lint", *built_in_modules().values()).code == 0
+
+
+def test_a_module_that_is_a_folder_is_linted(shell: Shell) -> None:
+    """All its files are, whether the folder or one of them is named."""
+    helper = "def ask():\n    import requests\n    import greeting\n"
+    shell.file("greet/greeting.py", MODULE.replace("import requests\n", "from . import helper\n"))
+    folder = shell.file("greet/__init__.py", "from .greeting import Greet\n").parent
+    assert shell("lint", shell.file("greet/helper.py", helper)).ids == ["PR603", "PR602"]
+    said = shell("lint", folder)
+    assert (said.code, said.ids) == (1, ["PR603", "PR602"])
+    assert "greet/helper.py:2:5" in said.err
+    assert "write `from .greeting import …`" in said.err
+    shell.file("greet/helper.py", "x = \n")
+    assert shell("lint", folder).ids == ["PR602"]
+    shell.file("greet/helper.py", "")
+    assert shell("lint", folder).ids == []
+    (folder / "link.py").symlink_to("helper.py")
+    assert "link.py: it is a symbolic link" in shell("lint", folder).err
 
 
 def test_a_file_is_checked_against_the_root_it_lies_in(shell: Shell) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,8 @@ import attrs
 import pytest
 
 from pairun.contract.arguments import ArgumentProblem, build
+from pairun.contract.loading import load_module
+from pairun.contract.sources import built_in_modules
 from pairun.host.context import HostContext
 from pairun.host.worlds import ReviewContext
 from pairun.module import (
@@ -25,8 +25,6 @@ from pairun.module import (
     UnknownUntilRun,
     Verdict,
 )
-
-MODULES = Path(__file__).parents[2] / "modules"
 
 
 @attrs.frozen(kw_only=True)
@@ -98,17 +96,7 @@ class Harness:
 
     def load(self, name: str) -> type[Module]:
         """The class of a built-in module."""
-        qualified = f"tested_modules.{name}"
-        spec = importlib.util.spec_from_file_location(qualified, MODULES / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        loaded = importlib.util.module_from_spec(spec)
-        sys.modules[qualified] = loaded
-        spec.loader.exec_module(loaded)
-        found = [c for c in vars(loaded).values() if getattr(c, "__module__", "") == qualified]
-        classes = [c for c in found if isinstance(c, type) and issubclass(c, Module)]
-        assert len(classes) == 1
-        return classes[0]
+        return load_module(name, built_in_modules()[name])
 
     def make(self, name: str, args: Mapping[str, Any]) -> Module:
         """A built module; its arguments must be right."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import os
 import signal
@@ -17,18 +18,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairun.contract.loading import load_module
+from pairun.contract.sources import built_in_modules
 from pairun.handover.tools import find_tools
 from pairun.host.context import HostContext
 from pairun.module import FileStat, Permanent, StateModule
-from tests.modules.conftest import MODULES
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
 
 TOOLS = Path(find_tools(os.environ))
 SEED = base64.b64encode(b"s" * 32).decode()
-namespace: dict[str, Any] = {"__name__": "ssh_setup_functions"}
-exec((MODULES / "ssh_setup.py").read_text(), namespace)
+namespace = vars(
+    importlib.import_module(load_module("ssh_setup", built_in_modules()["ssh_setup"]).__module__)
+)
 
 
 def key(number: int = 1, kind: str = "ssh-ed25519", comment: str = "") -> str:

@@ -111,6 +111,32 @@ def test_a_digest_is_of_names_and_contents(desk: Desk) -> None:
     assert len(first) == 12
 
 
+def test_a_module_may_be_a_folder(desk: Desk) -> None:
+    """It is planned with its folder and the digest over its files, which the root's digest has too."""
+    entry = "from .greeting import Greet\n"
+    uses = "phase: init\ntasks: [{id: first, name: F, greet: {who: all}}]\n"
+    files = {"modules/greet/__init__.py": entry, "modules/greet/greeting.py": MODULE}
+    root = desk.root({**files, "playbooks/init.yaml": uses})
+    file = desk.valid(desk.job_text, root).plans[0].plans["init"].modules["greet"]
+    assert file.path == str(root / "modules/greet")
+    before = Root(path=str(root), layer="cluster").digest()
+    (root / "modules/greet/greeting.py").write_text(MODULE + "\n")
+    assert Root(path=str(root), layer="cluster").digest() != before
+    changed = desk.valid(desk.job_text, root).plans[0].plans["init"].modules["greet"]
+    assert changed.sha256 != file.sha256
+
+
+def test_a_module_that_is_a_file_and_a_folder(desk: Desk) -> None:
+    """In one root it is an error; a folder in a higher root replaces a file below it."""
+    folder = {"modules/greet/__init__.py": MODULE}
+    low = desk.root({"modules/greet.py": MODULE}, "low")
+    high = desk.root(folder, "high")
+    assert desk.content(low, high).modules["greet"][0] == str(high / "modules/greet")
+    both = desk.content(desk.root({"modules/greet.py": MODULE, **folder}, "both"))
+    with pytest.raises(PairunError, match=r"greet\.py and greet/"):
+        assert both.modules
+
+
 def test_modules_load_when_they_are_used(desk: Desk) -> None:
     """A module that nobody uses is never run: one that hangs cannot hold up a review."""
     root = desk.root({"modules/hangs.py": "while True: pass\n", "modules/raises.py": "1 / 0\n"})

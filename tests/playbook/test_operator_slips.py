@@ -155,6 +155,7 @@ def test_a_config_folder_that_is_none(desk: Desk) -> None:
         ("plugins/ssh.yaml", "did you mean 'plugin_specs'?"),
         ("plugin_specs/ssh.yml", "in plugin_specs names end with .yaml"),
         ("modules/ssh.yaml", "in modules names end with .py"),
+        ("modules/waiting/pods.py", "the folder of a module has a file __init__.py"),
         ("policy.yaml", "it belongs in the folder playbooks"),
     ],
 )

@@ -6,13 +6,14 @@ import json
 import os
 import sys
 
-from pairun.contract.loading import built_in_folder, load_module
+from pairun.contract.loading import load_module
+from pairun.contract.sources import built_in_modules
 from pairun.host.context import HostContext
 from pairun.module import CheckModule, StateModule
 
 name, pai_dir, args = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 context = HostContext(dict(os.environ), pai_dir)
-module = load_module(name, os.path.join(built_in_folder(), "modules", f"{name}.py"))(**args)
+module = load_module(name, built_in_modules()[name])(**args)
 if isinstance(module, CheckModule):
     module.check(context)
 else:

@@ -74,8 +74,8 @@ def stacked(side: str) -> Content:
 def is_whole(path: str) -> bool:
     """Whether a root is one that a pairun brings: nothing of another one is needed below it."""
     own = Root(path=path, layer="built-in")
-    return USER_COMMAND in own.files("modules", ".py") and all(
-        name in own.files("playbooks", ".yaml") for name in PLAYBOOK_FILES
+    return USER_COMMAND in own.modules() and all(
+        name in own.files("playbooks") for name in PLAYBOOK_FILES
     )
 
 

@@ -1,8 +1,12 @@
-"""A module that an operator could have written: not built in, and only the standard library."""
+"""A module that an operator could have written: a folder, and only the standard library."""
 
 from __future__ import annotations
 
+import pkgutil
+
 from pairun.module import CheckModule, Context, Result, arg, define
+
+from .running import run
 
 
 @define
@@ -15,6 +19,6 @@ class Python(CheckModule):
 
     def check(self, ctx: Context) -> Result:
         """Do it."""
-        names: dict[str, object] = {"ctx": ctx, "result": ""}
-        exec(self.code, names)
-        return Result(values={"result": str(names["result"])})
+        before = pkgutil.get_data(__name__, "before.txt")
+        assert before is not None
+        return Result(values={"result": run(before.decode() + self.code, ctx)})

@@ -1,0 +1,241 @@
+"""The source of a module: one file, or a folder of files, read whole and digested."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Protocol
+
+import attrs
+
+from pairun.errors import PairunError, Problem
+
+ENTRY = "__init__.py"
+"""The file of a folder that holds or imports the module class."""
+MAX_BYTES = 16 * 1024 * 1024
+"""What the files of one module may have together."""
+MAX_ENTRIES = 1000
+"""How many files and folders one module may have."""
+_SKIPPED = "__pycache__"
+
+
+@attrs.frozen(kw_only=True)
+class ModuleSource:
+    """The bytes of a module, as they were when it was read.
+
+    Attributes:
+        path: the file or the folder.
+        files: bytes by path within the folder, with ``/`` between; of a file its own name alone.
+        is_folder: whether `path` is a folder.
+    """
+
+    path: str
+    files: Mapping[str, bytes]
+    is_folder: bool
+
+    @property
+    def entry(self) -> str:
+        """The key in `files` of the file that is executed first."""
+        return ENTRY if self.is_folder else next(iter(self.files))
+
+    def place(self, file: str) -> str:
+        """The path of one of `files` on the disk."""
+        return os.path.join(self.path, file) if self.is_folder else self.path
+
+    def sha256(self) -> str:
+        """The hex digest: of a file over its bytes, of a folder over sorted paths and bytes.
+
+        In a folder each file counts as its path, a NUL, its length in decimal, a NUL, its bytes:
+        no two folders give the same sequence.
+        """
+        # OpenSSL comes with it, and every attempt is a fork of all that was imported.
+        import hashlib
+
+        if not self.is_folder:
+            return hashlib.sha256(self.files[self.entry]).hexdigest()
+        digest = hashlib.sha256()
+        for path, data in sorted((os.fsencode(p), d) for p, d in self.files.items()):
+            digest.update(b"%s\0%d\0" % (path, len(data)) + data)
+        return digest.hexdigest()
+
+
+def built_in_folder() -> str:
+    """The content root that travels with pairun: in a wheel below the package, else the checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = os.path.join(package, "builtin")
+    return installed if os.path.isdir(installed) else os.path.dirname(package)
+
+
+def built_in_modules() -> dict[str, str]:
+    """Name to path of the modules that travel with pairun."""
+    return module_paths(os.path.join(built_in_folder(), "modules"))
+
+
+def module_paths(folder: str) -> dict[str, str]:
+    """Name to path of the modules in a folder: ``NAME.py``, or ``NAME/`` with an ``__init__.py``.
+
+    Names that begin with ``_`` or ``.`` are no modules.
+
+    Raises:
+        PairunError: a module is there both as a file and as a folder.
+    """
+    paths: dict[str, str] = {}
+    for entry in _names_in(folder):
+        path = os.path.join(folder, entry)
+        if entry.startswith(("_", ".")):
+            continue
+        if entry.endswith(".py"):
+            name = entry.removesuffix(".py")
+        elif os.path.isfile(os.path.join(path, ENTRY)):
+            name = entry
+        else:
+            continue
+        if name in paths:
+            raise PairunError(
+                Problem(
+                    "PR602",
+                    f"the module {name} is in {folder} twice: {name}.py and {name}/",
+                    hint="remove one of them",
+                )
+            )
+        paths[name] = path
+    return paths
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def module_at(path: str) -> str | None:
+    """The module that a path belongs to (a file, a folder, or a file in one), None where to none."""
+    is_folder = os.path.isdir(path)
+    module = path if path.endswith(".py") and not is_folder else None
+    folder = os.path.abspath(path if is_folder else os.path.dirname(path))
+    while os.path.isfile(os.path.join(folder, ENTRY)):
+        module, folder = folder, os.path.dirname(folder)
+    return module
+
+
+class Files(Protocol):
+    """Where sources are read; each method raises `OSError`."""
+
+    def stat(self, path: str) -> os.stat_result | None:
+        """What is at a path, None where nothing is; a link is not followed."""
+
+    def names(self, path: str) -> list[str]:
+        """The names in a directory."""
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a regular file to read; waits for nothing."""
+
+
+class _Disk:
+    """The content roots, which init and the command line trust."""
+
+    def stat(self, path: str) -> os.stat_result | None:
+        try:
+            return os.lstat(path)
+        except FileNotFoundError:
+            return None
+
+    def names(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def open(self, path: str) -> BinaryIO:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        return os.fdopen(fd, "rb")
+
+
+DISK: Files = _Disk()
+
+
+def read_source(name: str, path: str, files: Files = DISK) -> ModuleSource:
+    """Read a module, whichever form it has.
+
+    Every regular file of a folder belongs to the module, except those below ``__pycache__``.
+
+    Args:
+        name: the module's name, for messages.
+        path: the file, which may be a link (Kubernetes mounts ConfigMaps so), or the folder.
+        files: where the path is.
+
+    Raises:
+        PairunError: a path cannot be read, is a link in a folder or no regular file, or there are
+            too many.
+    """
+    path = path.rstrip("/")
+    reader = _Reader(path, files)
+    try:
+        info = files.stat(path)
+        if info is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if stat.S_ISDIR(info.st_mode):
+            return ModuleSource(path=path, files=dict(reader.folder("")), is_folder=True)
+        if stat.S_ISLNK(info.st_mode) and os.path.isdir(path):
+            raise _link(path)
+        return ModuleSource(
+            path=path, files={os.path.basename(path): reader.file(path)}, is_folder=False
+        )
+    except OSError as e:
+        raise _unreadable(name, e, path) from e
+
+
+def _link(path: str) -> OSError:
+    return OSError(errno.ELOOP, "it is a symbolic link", path)
+
+
+def _unreadable(name: str, error: OSError, path: str) -> PairunError:
+    where = error.filename if isinstance(error.filename, str) else path
+    message = f"the module {name} cannot be read from {where}: {error.strerror}"
+    hint = None
+    if error.errno == errno.ELOOP:
+        hint = "put a file in its place: the digest of a module's folder covers files, not links"
+    return PairunError(Problem("PR602", message, hint=hint))
+
+
+class _Reader:
+    """Reads what is below one path, within the limits for one module."""
+
+    def __init__(self, path: str, files: Files) -> None:
+        self._path = path
+        self._disk = files
+        self._bytes = 0
+        self._entries = 0
+
+    def folder(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """The files of a folder and of those in it, by path within the module."""
+        for entry in sorted(self._disk.names(os.path.join(self._path, prefix))):
+            if entry == _SKIPPED:
+                continue
+            self._entries += 1
+            if self._entries > MAX_ENTRIES:
+                raise OSError(
+                    errno.EFBIG, f"it has more than {MAX_ENTRIES} files and folders", self._path
+                )
+            inner = prefix + entry
+            path = os.path.join(self._path, inner)
+            info = self._disk.stat(path)
+            if info is not None and stat.S_ISLNK(info.st_mode):
+                raise _link(path)
+            if info is not None and stat.S_ISDIR(info.st_mode):
+                yield from self.folder(f"{inner}/")
+            else:
+                yield inner, self.file(path)
+
+    def file(self, path: str) -> bytes:
+        """The bytes of a file."""
+        with self._disk.open(path) as file:
+            data = file.read(MAX_BYTES - self._bytes + 1)
+        self._bytes += len(data)
+        if self._bytes > MAX_BYTES:
+            limit = f"the files are larger than {MAX_BYTES // 1024 // 1024} MiB together"
+            raise OSError(errno.EFBIG, limit, path)
+        return data
