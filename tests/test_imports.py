@@ -20,7 +20,7 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "kube", "module", "contract", "net", "plan", "handover",
     "rendezvous", "diagnose", "host", "runtime", "executor", "playbook", "formats", "job",
-    "openpai", "review", "report", "init", "engines", "cli",
+    "openpai", "review", "report", "init", "tasks", "engines", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
 PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "handover"}
@@ -50,6 +50,7 @@ LIBRARIES = {
     "review": {"attrs"},
     "report": {"attrs"},
     "init": {"attrs"},
+    "tasks": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
     "cli": {"attrs", "yaml", "jsonschema", "requests"},
 }  # fmt: skip

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import queue
 import threading
 import time
 from collections.abc import Iterator
 
 from pairun.cli.access import access_of, add_access, say
-from pairun.cli.manifest import add_object_arguments, make
+from pairun.cli.manifest import add_object_arguments, request_of
 from pairun.engines.kubernetes.client import Cluster, connect
 from pairun.engines.kubernetes.podstates import ENDED
 from pairun.engines.kubernetes.submitting import submit
 from pairun.engines.kubernetes.watching import POD, JobState, changes, follow, named
+from pairun.engines.manifest.making import make
 from pairun.errors import PairunError, Problem
 from pairun.module import parse_duration
 from pairun.report.problems import print_problems
@@ -35,8 +37,9 @@ def run(args: argparse.Namespace) -> int:
     cluster = connect(access_of(args))
     args.namespace = cluster.namespace
     args.kubernetes_version = args.kubernetes_version or cluster.version()
-    made = make(args)
-    if made is None:
+    made = make(request_of(args), dict(os.environ))
+    print_problems(made.problems, vault=made.vault)
+    if made.problems.errors or made.options is None:
         return 1
     name = made.options.name
     try:

@@ -3,27 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
-import time
-from collections.abc import Mapping
-from typing import Any
 
-import attrs
-
-from pairun.base.paths import journal_file
-from pairun.base.signals import block_stop_signals
-from pairun.contract.loading import plan_loader
-from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
-from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
-from pairun.handover.door import Door
-from pairun.handover.plans import read_plan
-from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
-from pairun.report.console import Console
-
-ANSWER_S = 0.05
-"""What is kept of the handlers' time for telling PID 1 how they ended."""
+from pairun.tasks.process import run_part
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,116 +17,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one part of the runtime phase; what became of it is written to ``--state-out``."""
-    block_stop_signals()
-    plan, vault = read_plan(args.pai_dir)
-    console = Console(sys.stdout, vault)
-    env = dict(os.environ)
-    journal = journal_file(args.pai_dir, env)
-    events = PhaseEvents(plan, journal, console, vault, console.say)
-    steps = tuple(s for s in plan.steps if not _is_command(s))
-
-    def emit(event: dict[str, Any]) -> None:
-        if args.part == "tasks" and event["type"] == "attempt_begin":
-            state.keep(executor)
-        events.emit(event)
-
-    executor = Executor(
-        attrs.evolve(with_grace(plan, env), steps=steps),
-        load=plan_loader(plan.modules, Door(args.pai_dir)),
-        resolve=resolve_late,
-        emit=emit,
-        vault=vault,
-        env=env,
-        pai_dir=args.pai_dir,
-        peers=lambda: _peers(args.pai_dir),
-    )
-    state = _State(args.state_out)
-    # The state is written while signals are still taken: one that comes now must not cost it.
-    with executor:
-        if args.part == "tasks":
-            events.begin()
-            state.write(_answer(executor, executor.run_tasks()))
-        else:
-            with open(args.state_in, encoding="utf-8") as f:
-                question = json.load(f)
-            state.write(_run_handlers(executor, plan, question))
-    pump_in_background(executor.lingering)
+    run_part(args.pai_dir, args.part, args.state_in, args.state_out)
     return 0
-
-
-def _peers(pai_dir: str) -> Peers | None:
-    """The other instances of the job; what that takes is imported only for a task that has them."""
-    from pairun.rendezvous.peers import peers_of
-
-    return peers_of(pai_dir, "runtime")
-
-
-class _State:
-    """What the parent reads when this process has ended, however it ends.
-
-    Args:
-        fd: a file that can be written more than once.
-    """
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._kept = 0
-
-    def keep(self, executor: Executor) -> None:
-        """Write what holds if this process is killed: what was begun must still be undone."""
-        if len(executor.registered) > self._kept:
-            self._kept = len(executor.registered)
-            message = "the process that ran the tasks was killed"
-            code = DEFAULT_EXIT_CODE["runtime"]
-            outcome = PhaseOutcome(event="failure", exit_code=code, message=message)
-            self.write(_answer(executor, outcome))
-
-    def write(self, answer: dict[str, Any]) -> None:
-        """Replace what is there."""
-        data = json.dumps(answer).encode()
-        os.pwrite(self._fd, data, 0)
-        os.ftruncate(self._fd, len(data))
-
-
-def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
-    """Resolve a late value; Jinja is imported only when there is one."""
-    from pairun.playbook.expressions.template import resolve
-
-    return resolve(late, {"results": results, "env": env})
-
-
-def _is_command(step: object) -> bool:
-    return isinstance(step, Task) and step.module == USER_COMMAND
-
-
-def _answer(executor: Executor, outcome: PhaseOutcome) -> dict[str, Any]:
-    return {
-        "outcome": outcome.event,
-        "exit_code": outcome.exit_code,
-        "message": outcome.message,
-        "registered": [h.id for h in executor.registered],
-        "results": executor.results,
-        "environment": executor.exports,
-    }
-
-
-def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -> dict[str, Any]:
-    state = question["state"]
-    known = {h.id: h for t in plan.tasks() for h in t.on_exit}
-    executor.registered = [known[id_] for id_ in state["registered"]]
-    executor.results = dict(state["results"])
-    for name, value in state["environment"].items():
-        if value is None:
-            executor.env.pop(name, None)
-        else:
-            executor.env[name] = value
-    event = question["event"]
-    outcome = PhaseOutcome(
-        event=event, exit_code=question["exit_code"], message=question["message"]
-    )
-    budget_s = question["deadline_s"]
-    if budget_s is not None and "asked_at" in question:
-        # the time that this process took to start is not there any more
-        budget_s = max(0.0, budget_s - (time.monotonic() - question["asked_at"]) - ANSWER_S)
-    after = executor.run_handlers(outcome, budget_s)
-    return {"failed": after.failed is not None, "message": after.message}

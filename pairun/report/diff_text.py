@@ -1,19 +1,22 @@
-"""The differences of a job as a person reads them, and as JSON."""
+"""The differences of jobs as a person reads them."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import IO
 
 from pairun.errors import Problem, render
 from pairun.plan import Late
-from pairun.report.problems import problem_data
+from pairun.playbook.content import Content
+from pairun.report.diff_data import role_data
+from pairun.report.problems import print_problems
 from pairun.report.review_text import ReviewText
 from pairun.report.shown import shown_data
 from pairun.report.terminal import Style, visible
-from pairun.review.diff.compare import ProblemDiff, RoleDiff, TaskChange, TaskSide
+from pairun.review.diff.compare import ProblemDiff, RoleDiff, TaskChange
+from pairun.review.diff.jobdiff import Comparison, JobDiff
 from pairun.review.diff.values import DEFAULT, Value, ValueChange
 from pairun.secrets.vault import Vault
 
@@ -21,7 +24,24 @@ _MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "ye
 _SHORT = 60
 
 
-class DiffText:
+def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
+    """Print what differs; problems that both sides have go to standard error.
+
+    Args:
+        comparison: of jobs.
+        stream: where to.
+    """
+    text = _DiffText(stream)
+    text.roots("old", comparison.old)
+    text.roots("new", comparison.new)
+    for diff in comparison.jobs:
+        text.job(diff)
+    stream.flush()
+    for diff in comparison.jobs:
+        print_problems(diff.problems.both, vault=diff.vault)
+
+
+class _DiffText:
     """Prints differences.
 
     Args:
@@ -34,36 +54,32 @@ class DiffText:
         self._vault = Vault()
         self._text = ReviewText(stream, self._vault)
 
-    def roots(self, side: str, roots: Sequence[tuple[str, str, str]]) -> None:
-        """Print what a side is made of: layer, folder and digest of each root."""
-        self._text.wrapped(f"{side}: " + ", ".join(" ".join(r) for r in roots), hang="  ")
+    def roots(self, side: str, content: Content) -> None:
+        """Print the roots of a side: layer, folder and digest of each."""
+        shown = ", ".join(f"{r.layer} {r.path} {r.digest()}" for r in content.roots)
+        self._text.wrapped(f"{side}: {shown}", hang="  ")
 
-    def job(
-        self,
-        path: str,
-        name: str | None,
-        roles: Mapping[str, RoleDiff],
-        problems: ProblemDiff,
-        vault: Vault,
-    ) -> None:
+    def job(self, job: JobDiff) -> None:
         """Print all that differs for one job."""
-        self._vault = vault
-        self._text = text = ReviewText(self._stream, vault)
+        self._vault = job.vault
+        self._text = text = ReviewText(self._stream, job.vault)
         text.line()
-        text.wrapped(f"{path} is not valid" if name is None else f"job {name} · {path}")
-        seen: dict[str, str] = {}
-        for role, diff in roles.items():
+        text.wrapped(
+            f"{job.path} is not valid" if job.name is None else f"job {job.name} · {job.path}"
+        )
+        printed: dict[str, str] = {}
+        for role, diff in job.roles.items():
             if not diff.any:
                 continue
-            first = seen.setdefault(json.dumps(_role_data(diff, vault)), role)
+            first = printed.setdefault(json.dumps(role_data(diff, job.vault)), role)
             text.line(self._style(f"role {role}", "bold") + f": as role {first}" * (first != role))
             if first == role:
                 self._role(diff)
-        for side, found in (("old", problems.old), ("new", problems.new)):
+        for side, found in (("old", job.problems.old), ("new", job.problems.new)):
             refused = any(p.severity == "error" for p in found)
             more = "; what is refused is left out above" if refused else ""
             self._problems(f"only with the {side} roots{more}", found)
-        text.line(_summary(roles, problems))
+        text.line(_summary(job.roles, job.problems))
 
     def _role(self, diff: RoleDiff) -> None:
         if diff.missing:
@@ -184,80 +200,3 @@ def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff) -> str:
 def _counted(n: int, what: str) -> str:
     noun, _, rest = what.partition(" ")
     return f"{n} {noun}{'s' * (n != 1)} {rest}".rstrip()
-
-
-# --- plain data ----------------------------------------------------------------------------------
-
-
-def document(roles: Mapping[str, RoleDiff], problems: ProblemDiff, vault: Vault) -> dict[str, Any]:
-    """The differences of one job as plain data for JSON; secrets are masked."""
-    return {
-        "compared": not all(diff.missing for diff in roles.values()),
-        "roles": {name: _role_data(diff, vault) for name, diff in roles.items()},
-        "problems": {
-            side: [problem_data(p, vault) for p in found]
-            for side, found in (("old", problems.old), ("new", problems.new),
-                                ("both", problems.both))
-        },
-    }  # fmt: skip
-
-
-def _role_data(diff: RoleDiff, vault: Vault) -> dict[str, Any]:
-    out: dict[str, Any] = {"cannot_be_planned": diff.missing} if diff.missing else {}
-    for phase, tasks in diff.tasks.items():
-        out[phase] = [_task_data(c, vault) for c in tasks]
-    if diff.grace:
-        out["grace"] = {
-            p: {s: _value_data(v, vault) for s, v in (("old", c.old), ("new", c.new))}
-            for p, c in diff.grace.items()
-        }
-    out["modules"] = {
-        name: {s: {"where": where, "sha256": sha} for s, (where, sha) in zip(("old", "new"), both, strict=True)}
-        for name, both in diff.modules.items()
-    }  # fmt: skip
-    out["plugins"] = list(diff.plugins)
-    return out
-
-
-def _task_data(change: TaskChange, vault: Vault) -> dict[str, Any]:
-    out: dict[str, Any] = {"id": change.task.id, "change": change.kind}
-    for side, task in (("old", change.old), ("new", change.new)):
-        if task is not None:
-            out[side] = _side_data(task, vault)
-    if change.because:
-        out["because"] = vault.text(change.because)
-    if change.moved:
-        out["moved"] = {"was_after": change.moved[0], "is_after": change.moved[1]}
-    if change.old is None:
-        told = {p: v for p, v in change.task.values.items() if v.setter != DEFAULT}
-        out["values"] = [
-            {"path": ".".join(p), "old": None, "new": _value_data(v, vault)}
-            for p, v in told.items()
-        ]
-    elif change.new is not None:
-        out["values"] = list(_values_data(change.values, vault))
-    return out
-
-
-def _side_data(task: TaskSide, vault: Vault) -> dict[str, str]:
-    return {
-        "name": vault.text(task.name),
-        "module": task.module,
-        "layer": task.layer,
-        "where": task.where,
-    }
-
-
-def _values_data(values: Sequence[ValueChange], vault: Vault) -> Iterator[dict[str, Any]]:
-    for v in values:
-        yield {
-            "path": v.path,
-            "old": _value_data(v.old, vault),
-            "new": _value_data(v.new, vault),
-        }
-
-
-def _value_data(value: Value | None, vault: Vault) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    return {"value": shown_data(value.value, vault), "by": value.setter}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pairun.cli.summary import SAME_FAILURE_S, first_failure
-from pairun.diagnose.weighing import Diagnosis
+from pairun.diagnose.brief import CONSEQUENCES
 from pairun.rendezvous import peers
+from pairun.rendezvous.firstfailure import SAME_FAILURE_S, OwnFailure, first_failure
 from pairun.rendezvous.refusals import NotInTime
 
 NOW = 1e9
@@ -45,8 +45,8 @@ def fails(monkeypatch: pytest.MonkeyPatch) -> Any:
     def fail(name: str, klass: str, after_s: float) -> str | None:
         monkeypatch.setattr(peers, "peers_of", lambda *_: Board(name, facts))
         monkeypatch.setattr(time, "time", lambda: NOW + after_s)
-        why = Diagnosis(klass, "user", None, 0.9, f"it is {klass}", "", (), {}, ())
-        return first_failure(why, "/nowhere")
+        own = OwnFailure(klass, f"it is {klass}", klass in CONSEQUENCES)
+        return first_failure(own, "/nowhere")
 
     return fail
 

@@ -1,0 +1,49 @@
+"""The outcome of a run, for its summary."""
+
+from __future__ import annotations
+
+import os
+
+from pairun.engines.local.instance import PhaseRun
+from pairun.engines.local.jobrun import RunOutcome
+from pairun.job.model import Job
+from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
+
+
+def run_report(job: Job, outcome: RunOutcome) -> RunReport:
+    """The summary of a run as data."""
+    return RunReport(
+        namespaces=outcome.isolation.namespaces,
+        because=outcome.isolation.because,
+        images=[uri.value for r in job.roles if (uri := r.image.node.get("uri"))],
+        instances=[
+            InstanceReport(
+                label=i.label,
+                init=_phase(i.ended.get("init")),
+                command=_phase(i.ended.get("runtime")),
+                stopped=i.stopped,
+                journal=os.path.join(i.volume, "logs", i.pod_uid, "journal.jsonl"),
+            )
+            for i in outcome.instances
+        ],
+        succeeded=outcome.exit_code == 0,
+        exit_code=outcome.exit_code,
+        verdict=_verdict(outcome),
+        workdir=outcome.workdir,
+    )
+
+
+def _verdict(outcome: RunOutcome) -> str:
+    """Why the run ended so; for a stop, how many commands had started."""
+    if outcome.decision is not None:
+        return outcome.decision.because
+    stopped = f"stopped by {outcome.stopped_by.name}" if outcome.stopped_by else "stopped"
+    total = len(outcome.instances)
+    without = sum("runtime" not in i.ended for i in outcome.instances)
+    if without == total:
+        return f"{stopped} during init: no command was started"
+    return f"{stopped}; {total - without} of {total} commands were started" if without else stopped
+
+
+def _phase(ended: PhaseRun | None) -> PhaseReport | None:
+    return None if ended is None else PhaseReport(code=ended.code, seconds=ended.seconds)

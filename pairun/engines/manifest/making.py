@@ -1,0 +1,167 @@
+"""A job file becomes the objects that the job needs in a cluster."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+
+import attrs
+
+from pairun.engines.manifest.objectnames import default_name
+from pairun.engines.manifest.objects import is_image, make_objects
+from pairun.engines.manifest.options import Engine, Object, Options, Version
+from pairun.errors import PairunError, Problems
+from pairun.job.model import Job
+from pairun.playbook.content import open_content
+from pairun.playbook.effective import Layers
+from pairun.review.jobreview import JobReview, review_job
+from pairun.secrets.vault import Vault
+
+IMAGE = "PAIRUN_IMAGE"
+"""The variable that names pairun's image."""
+
+KEY_BYTES = 32
+_HIGHEST_UID = 2**31 - 1
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What a person asks for; the attributes are the options of ``pairun manifest``.
+
+    Attributes:
+        job: the job file.
+        engine: what starts the Pods.
+        image: pairun's image, for the init container.
+        name: of the workload; made of the job's name by default.
+        namespace: of all objects.
+        kubernetes_version: the cluster's, as ``1.28``.
+        service_account: whose API token init gets.
+        app_uid: who the user's container runs as.
+        gpu_resource: what the cluster calls a GPU.
+        host_network: whether Pods have their node's network.
+        log_host_path: the node's folder for logs.
+        user: who submits the job.
+        roots: content roots above those of the environment.
+    """
+
+    job: str
+    engine: Engine
+    image: str
+    name: str | None
+    namespace: str | None
+    kubernetes_version: str | None
+    service_account: str
+    app_uid: int | None
+    gpu_resource: str
+    host_network: bool | None
+    log_host_path: str | None
+    user: str
+    roots: Sequence[str]
+
+
+@attrs.frozen(kw_only=True)
+class Made:
+    """What came of a request.
+
+    Attributes:
+        job: the job, or None when it is not valid.
+        options: what was chosen for its objects, or None likewise.
+        objects: in the order in which they are to be created.
+        problems: everything found; with an error among them the objects are not complete.
+        vault: masks the job's secrets.
+    """
+
+    job: Job | None
+    options: Options | None
+    objects: Sequence[Object]
+    problems: Problems
+    vault: Vault
+
+
+def make(request: Request, environment: dict[str, str]) -> Made:
+    """Review a job as ``--dry-run`` does, and make its objects.
+
+    Args:
+        request: what is asked for.
+        environment: names further content roots.
+
+    Raises:
+        PairunError: an option has a value that Kubernetes does not take.
+    """
+    version = _checked_version(request)
+    problems = Problems()
+    if not is_image(request.image):
+        problems.error(
+            "PR782",
+            f"'{request.image}' is no image"
+            if request.image
+            else "the init container has no image",
+            hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
+        )
+    layers = Layers(open_content(request.roots, environment))
+    review = review_job(request.job, layers, request.user, [])
+    problems.extend(review.problems)
+    options = _options(request, review, version)
+    objects: list[Object] = []
+    if (
+        review.job is not None
+        and options is not None
+        and len(review.plans) == len(review.job.roles)
+    ):
+        try:
+            objects = make_objects(review.job, options, problems)
+        except PairunError:
+            objects = []  # Every problem of it is among the problems.
+    return Made(
+        job=review.job, options=options, objects=objects, problems=problems, vault=review.vault
+    )
+
+
+def _options(request: Request, review: JobReview, version: Version | None) -> Options | None:
+    if review.job is None:
+        return None
+    return Options(
+        engine=request.engine,
+        image=request.image,
+        name=request.name or default_name(review.job, request.engine),
+        namespace=request.namespace,
+        service_account=request.service_account,
+        app_uid=request.app_uid,
+        gpu_resource=request.gpu_resource,
+        host_network=request.host_network,
+        log_host_path=request.log_host_path,
+        version=version,
+        grace_s={p.role.name: p.plans["runtime"].grace_s for p in review.plans},
+        rendezvous_key=secrets.token_bytes(KEY_BYTES),
+    )
+
+
+_FORMS = {
+    "namespace": "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?",
+    "service_account": "[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?",
+    "gpu_resource": "[a-z0-9][-a-z0-9.]*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
+    "log_host_path": "/[^\0]*",
+    "user": "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+}
+
+
+def _checked_version(request: Request) -> Version | None:
+    """The cluster's version; whatever else is wrong with the options is an error, too."""
+    usage = Problems()
+    version = None
+    if (text := request.kubernetes_version) is not None:
+        match = re.fullmatch(r"v?([0-9]{1,3})\.([0-9]{1,4})(?:[.+-].*)?\+?", text)
+        if match is None:
+            usage.error("PR801", f"--kubernetes-version '{text}' is no version", hint="as in 1.28")
+        else:
+            version = int(match[1]), int(match[2])
+    for name, pattern in _FORMS.items():
+        value = getattr(request, name)
+        if value is not None and not re.fullmatch(pattern, value):
+            option = f"--{name.replace('_', '-')}"
+            usage.error("PR801", f"{option} '{value}' is not valid in Kubernetes")
+    if request.app_uid is not None and not 0 <= request.app_uid <= _HIGHEST_UID:
+        usage.error("PR801", f"--app-uid {request.app_uid} is no user's number")
+    usage.raise_errors()
+    return version

@@ -1,0 +1,104 @@
+"""What other content roots change for jobs: each is planned with both sides, then compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from pairun.errors import PairunError, Problem
+from pairun.playbook.content import Content
+from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
+from pairun.review.diff.sides import JobSide, loaded, side_of, stacked
+from pairun.secrets.vault import Vault
+
+
+@attrs.frozen(kw_only=True)
+class JobDiff:
+    """What differs for one job file.
+
+    Attributes:
+        path: the file.
+        name: the job's name, None when it is not valid.
+        roles: name to what differs.
+        problems: those of either side.
+        vault: masks the job's secrets.
+    """
+
+    path: str
+    name: str | None
+    roles: Mapping[str, RoleDiff]
+    problems: ProblemDiff
+    vault: Vault
+
+    @property
+    def any(self) -> bool:
+        """Whether anything differs."""
+        return bool(
+            any(r.any and r.missing != "both" for r in self.roles.values())
+            or self.problems.old
+            or self.problems.new
+        )
+
+    @property
+    def fails(self) -> bool:
+        """Whether the job is not valid with the new roots."""
+        return any(p.severity == "error" for p in (*self.problems.new, *self.problems.both))
+
+
+@attrs.frozen(kw_only=True)
+class Comparison:
+    """Jobs compared under two stacks of content roots.
+
+    Attributes:
+        old: the roots of the old side.
+        new: those of the new side.
+        jobs: what differs for each job.
+    """
+
+    old: Content
+    new: Content
+    jobs: Sequence[JobDiff]
+
+    @property
+    def any(self) -> bool:
+        """Whether anything differs."""
+        return any(d.any for d in self.jobs)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a job is not valid with the new roots."""
+        return any(d.fails for d in self.jobs)
+
+
+def compare(old: str, new: str, jobs: Sequence[str], user: str, only: list[str]) -> Comparison:
+    """Compare jobs under two stacks of roots.
+
+    Args:
+        old: the old side, as `stacked` takes it.
+        new: the new side.
+        jobs: files; ``-`` is standard input.
+        user: who submits them.
+        only: the roles to compare, all when empty.
+
+    Raises:
+        PairunError: the roots of a side cannot be used.
+    """
+    if list(jobs).count("-") > 1:
+        raise PairunError(Problem("PR801", "standard input can be one job only"))
+    contents = [stacked(old), stacked(new)]
+    texts = {path: loaded(path) for path in jobs}
+    # One side after the other: modules of both may have the same name, and Python keeps one.
+    sides = [side_of(content, texts, user, only) for content in contents]
+    diffs = [_job_diff(path, sides[0][path], sides[1][path]) for path in texts]
+    return Comparison(old=contents[0], new=contents[1], jobs=diffs)
+
+
+def _job_diff(path: str, old: JobSide, new: JobSide) -> JobDiff:
+    return JobDiff(
+        path=path,
+        name=new.name or old.name,
+        roles={n: diff_role(old.roles.get(n), new.roles.get(n)) for n in new.roles},
+        problems=diff_problems(list(old.problems), list(new.problems)),
+        vault=Vault([*old.vault.secrets, *new.vault.secrets]),
+    )

@@ -1,0 +1,155 @@
+"""One part of the runtime phase, as PID 1 starts it: the tasks, or the exit handlers.
+
+PID 1 loads no module itself. It starts this process, and reads back what became of the part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from pairun.base.paths import journal_file
+from pairun.base.signals import block_stop_signals
+from pairun.contract.loading import plan_loader
+from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
+from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.handover.door import Door
+from pairun.handover.plans import read_plan
+from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
+from pairun.report.console import Console
+
+ANSWER_S = 0.05
+"""Reserved of the handlers' time for the answer to PID 1."""
+
+
+Part = Literal["tasks", "handlers"]
+
+
+def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) -> None:
+    """Run the tasks or the exit handlers of the plan on a shared volume.
+
+    Args:
+        pai_dir: the shared volume.
+        part: what to run.
+        question_fd: holds what PID 1 asks of the exit handlers; of no use for the tasks.
+        answer_fd: a file that takes what became of the part, and can be written more than once.
+    """
+    block_stop_signals()
+    plan, vault = read_plan(pai_dir)
+    console = Console(sys.stdout, vault)
+    env = dict(os.environ)
+    journal = journal_file(pai_dir, env)
+    events = PhaseEvents(plan, journal, console, vault, console.say)
+    steps = tuple(s for s in plan.steps if not _is_command(s))
+
+    def emit(event: dict[str, Any]) -> None:
+        if part == "tasks" and event["type"] == "attempt_begin":
+            answer.keep(executor)
+        events.emit(event)
+
+    executor = Executor(
+        attrs.evolve(with_grace(plan, env), steps=steps),
+        load=plan_loader(plan.modules, Door(pai_dir)),
+        resolve=resolve_late,
+        emit=emit,
+        vault=vault,
+        env=env,
+        pai_dir=pai_dir,
+        peers=lambda: _peers(pai_dir),
+    )
+    answer = _Answer(answer_fd)
+    # The answer is written while signals are still taken: a late one must not cost it.
+    with executor:
+        if part == "tasks":
+            events.begin()
+            answer.write(_answer_of(executor, executor.run_tasks()))
+        else:
+            assert question_fd is not None
+            with open(question_fd, encoding="utf-8") as f:
+                question = json.load(f)
+            answer.write(_run_handlers(executor, plan, question))
+    pump_in_background(executor.lingering)
+
+
+def _peers(pai_dir: str) -> Peers | None:
+    """The other instances of the job; imported only for a task that needs them."""
+    from pairun.rendezvous.peers import peers_of
+
+    return peers_of(pai_dir, "runtime")
+
+
+class _Answer:
+    """The answer that PID 1 reads when this process has ended, however it ends.
+
+    Args:
+        fd: a file that can be written more than once.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._kept = 0
+
+    def keep(self, executor: Executor) -> None:
+        """Write the answer that holds if this process is killed: PID 1 must undo what was begun."""
+        if len(executor.registered) > self._kept:
+            self._kept = len(executor.registered)
+            message = "the process that ran the tasks was killed"
+            code = DEFAULT_EXIT_CODE["runtime"]
+            outcome = PhaseOutcome(event="failure", exit_code=code, message=message)
+            self.write(_answer_of(executor, outcome))
+
+    def write(self, answer: dict[str, Any]) -> None:
+        """Replace the answer."""
+        data = json.dumps(answer).encode()
+        os.pwrite(self._fd, data, 0)
+        os.ftruncate(self._fd, len(data))
+
+
+def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
+    """Resolve a late value; Jinja is imported only when there is one."""
+    from pairun.playbook.expressions.template import resolve
+
+    return resolve(late, {"results": results, "env": env})
+
+
+def _is_command(step: object) -> bool:
+    return isinstance(step, Task) and step.module == USER_COMMAND
+
+
+def _answer_of(executor: Executor, outcome: PhaseOutcome) -> dict[str, Any]:
+    return {
+        "outcome": outcome.event,
+        "exit_code": outcome.exit_code,
+        "message": outcome.message,
+        "registered": [h.id for h in executor.registered],
+        "results": executor.results,
+        "environment": executor.exports,
+    }
+
+
+def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -> dict[str, Any]:
+    state = question["state"]
+    known = {h.id: h for t in plan.tasks() for h in t.on_exit}
+    executor.registered = [known[id_] for id_ in state["registered"]]
+    executor.results = dict(state["results"])
+    for name, value in state["environment"].items():
+        if value is None:
+            executor.env.pop(name, None)
+        else:
+            executor.env[name] = value
+    event = question["event"]
+    outcome = PhaseOutcome(
+        event=event, exit_code=question["exit_code"], message=question["message"]
+    )
+    budget_s = question["deadline_s"]
+    if budget_s is not None and "asked_at" in question:
+        # The start of this process took some of the time.
+        budget_s = max(0.0, budget_s - (time.monotonic() - question["asked_at"]) - ANSWER_S)
+    after = executor.run_handlers(outcome, budget_s)
+    return {"failed": after.failed is not None, "message": after.message}
