@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import pathlib
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pairun.base import journal
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.diagnose.classes import CLASSES
 from pairun.errors import CATALOGUE
+from pairun.module import Context, Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
 from pairun.report.pages import failure_lines, module_lines, plugin_lines
@@ -154,12 +157,70 @@ def records() -> Iterator[str]:
     yield (journal.__doc__ or "").replace("``", "`")
 
 
+def context() -> Iterator[str]:
+    """The reference of the context of modules."""
+    effects = Context.effects()
+    yield "# The context of a module\n"
+    yield "The methods of `ctx`; see [writing a module](../modules.md#the-context).\n"
+    yield "| method | kind | in a review |"
+    yield "|---|---|---|"
+    for name, effect in effects.items():
+        yield f"| [`{name}`](#{name}) | {_kind(effect)} | {_in_review(effect)} |"
+    for name in effects:
+        method = getattr(Context, name)
+        yield f"\n## {name}\n"
+        yield f"```python\n{_signature(name, method)}\n```\n"
+        yield from _sections(inspect.getdoc(method) or "")
+
+
+def _kind(effect: Effect) -> str:
+    return "changes" if effect.changes else "reads"
+
+
+def _in_review(effect: Effect) -> str:
+    """What a review says, with the names of the arguments."""
+    sentence = re.sub(r"\{(\w+)\}", r"*\1*", effect.sentence)
+    if effect.changes:
+        return "an error of the module"
+    if effect.none_in_review == "always":
+        return "None"
+    below = "None on the shared volume; elsewhere " if effect.none_in_review != "never" else ""
+    return f"{below}unknown: depends on {sentence}"
+
+
+def _signature(name: str, method: Callable[..., object]) -> str:
+    """A method's signature, an argument a line where one line is too long."""
+    signature = inspect.signature(method)
+    shown = [str(p).replace("'", "") for p in signature.parameters.values() if p.name != "self"]
+    keyword = [p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()][1:]
+    if True in keyword:
+        shown.insert(keyword.index(True), "*")
+    result = str(signature.return_annotation)
+    line = f"{name}({', '.join(shown)}) -> {result}"
+    if len(line) <= 90:
+        return line
+    return "\n".join([f"{name}(", *(f"    {part}," for part in shown), f") -> {result}"])
+
+
+def _sections(doc: str) -> Iterator[str]:
+    """A docstring as Markdown: each section of names is a list."""
+    for line in doc.replace("``", "`").splitlines():
+        item = re.fullmatch(r"    (\w+): (.*)", line)
+        if item is not None:
+            yield f"- `{item[1]}`: {item[2]}"
+        elif re.fullmatch(r"(Args|Raises|Returns):", line):
+            yield f"**{line[:-1]}**\n"
+        else:
+            yield line.replace("        ", "  ", 1) if line.startswith("        ") else line.strip()
+
+
 def main(check: bool) -> int:
     """Write the pages, or compare them."""
     content = Content([built_in_root()])
     pages = {
         "keywords.md": keywords(),
         "modules.md": modules(content),
+        "context.md": context(),
         "plugins.md": plugins(content),
         "errors.md": errors(),
         "failures.md": failures(content),

@@ -19,7 +19,7 @@ PACKAGE = Path(pairun.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "kube", "module", "contract", "net", "plan", "handover",
-    "rendezvous", "diagnose", "host", "runtime", "executor", "playbook", "formats", "job",
+    "rendezvous", "diagnose", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
     "openpai", "review", "report", "init", "tasks", "engines", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
@@ -40,6 +40,7 @@ LIBRARIES = {
     "rendezvous": set(),
     "diagnose": {"_pairun_scan"},
     "host": {"attrs"},
+    "testing": {"attrs"},
     "handover": {"attrs"},
     "runtime": set(),
     "executor": {"attrs"},

@@ -11,11 +11,6 @@ import sys
 
 import pytest
 
-from pairun.contract.arguments import build
-from pairun.contract.loading import load_module
-from pairun.host.context import HostContext
-from pairun.module import StateModule
-
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -99,17 +94,32 @@ def test_links_between_the_documents_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_module_in_the_documents_works_as_printed(tmp_path: pathlib.Path) -> None:
-    """The class that docs/modules.md shows loads, changes once, and finds nothing to do again."""
+def test_the_module_and_its_test_in_the_documents_work_as_printed(tmp_path: pathlib.Path) -> None:
+    """The module that docs/modules.md shows passes the tests that the page shows, and has tests."""
     page = (ROOT / "docs/modules.md").read_text()
-    (source,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (tmp_path / "make_dir.py").write_text(source)
-    cls = load_module("make_dir", str(tmp_path / "make_dir.py"))
-    module, problems = build(cls, {"path": str(tmp_path / "made")})
-    assert not problems
-    assert isinstance(module, StateModule)
-    context = HostContext({}, str(tmp_path))
-    assert module.plan(module.probe(context)).kind == "will_change"
-    module.apply(context)
-    assert (tmp_path / "made").is_dir()
-    assert module.plan(module.probe(context)).kind == "no_change"
+    module, tests = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "make_dir.py").write_text(module)
+    (tmp_path / "test_make_dir.py").write_text(tests)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "."],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{tests.count('def test_')} passed" in done.stdout
+
+
+def test_the_tests_in_the_documents_need_no_framework(tmp_path: pathlib.Path) -> None:
+    """They are plain functions, and pairun.testing imports no test framework."""
+    page = (ROOT / "docs/modules.md").read_text()
+    module, tests = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "make_dir.py").write_text(module)
+    names = re.findall(r"def (test_\w+)", tests)
+    calls = "\n".join(f"{name}()" for name in names)
+    code = f"{tests}\n{calls}\nimport sys\nassert 'pytest' not in sys.modules\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -48,5 +48,5 @@ def test_every_module_has_tests(name: str) -> None:
 
 def test_an_unknown_key_in_a_table_fails(harness: Harness) -> None:
     """A row with a key that nobody reads is an error, not a silent pass."""
-    with pytest.raises(TypeError, match="verdikt"):
+    with pytest.raises(AssertionError, match="verdikt"):
         harness.table("cmd", {"what": "x", "args": {"script": ""}, "verdikt": "no_change"})

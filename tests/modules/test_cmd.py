@@ -42,7 +42,7 @@ TABLE: list[dict[str, Any]] = [
         "verdict": "no_change",
         "because": "done exists",
         "leaves": {"{tmp}/ran": None},
-        "review": "unknown until run",
+        "review": "unknown",
     },
     {
         "what": "creates that does not exist",
@@ -59,7 +59,7 @@ TABLE: list[dict[str, Any]] = [
         "args": {"script": "echo no > {tmp}/ran", "unless": "test -d {tmp}"},
         "verdict": "no_change",
         "leaves": {"{tmp}/ran": None},
-        "review": "unknown until run",
+        "review": "unknown",
     },
     {
         "what": "unless that is false",

@@ -190,7 +190,7 @@ TABLE: list[dict[str, Any]] = [
         "because": "download {tmp}/d/e/f from 127.0.0.1",
         "before": "nothing",
         "after": "mode 0600",
-        "review": "unknown until run",
+        "review": "unknown",
     },
     {
         "what": "with a sum",

@@ -31,7 +31,7 @@ TABLE: list[dict[str, Any]] = [
         "args": {"path": "{tmp}/f", "content": ""},
         "verdict": "will_change",
         "leaves": {"{tmp}/f": ""},
-        "review": "unknown until run",
+        "review": "unknown",
     },
     {
         "what": "the first line that differs is shown",

@@ -26,7 +26,8 @@ import yaml
 from pairun.module import Failure, Secret
 
 if TYPE_CHECKING:
-    from tests.modules.conftest import Harness, Outcome
+    from pairun.testing import Outcome
+    from tests.modules.conftest import Harness
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "git.md"

@@ -100,7 +100,7 @@ def test_two_storages_at_one_mount_point_are_an_error(harness: Harness) -> None:
 
 def test_only_the_run_can_tell(harness: Harness) -> None:
     """A review of the empty Pod says so."""
-    assert harness.review(harness.make("mount_storage", {"storages": [NFS]})) == "unknown until run"
+    assert harness.review(harness.make("mount_storage", {"storages": [NFS]})) == "unknown"
 
 
 def test_without_storages_there_is_nothing_to_do(harness: Harness) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.host.context import HostContext
+from pairun.testing import Outcome
+from pairun.testing.runs import run_once
 
 if TYPE_CHECKING:
-    from tests.modules.conftest import Harness, Outcome
+    from tests.modules.conftest import Harness
 
 PROGRAMS = {
     "debian": ("apt-get", "dpkg-query", "dpkg"),
@@ -75,21 +76,15 @@ class Image:
         (self.folder / "installed").write_text("base")
         self.lists = True
         self.release: bytes | None = None
-        list_dir, read_file = HostContext.list_dir, HostContext.read_file
-
-        def names(ctx: HostContext, path: str) -> list[str] | None:
-            if path == "/var/lib/apt/lists":
-                return (
-                    ["deb.example.com_main_binary-amd64_Packages.lz4"] if self.lists else ["lock"]
-                )
-            return list_dir(ctx, path)
-
-        def read(ctx: HostContext, path: str, max_bytes: int = 1 << 24) -> bytes | None:
-            return self.release if path.endswith("/os-release") else read_file(ctx, path, max_bytes)
-
-        monkeypatch.setattr(HostContext, "list_dir", names)
-        monkeypatch.setattr(HostContext, "read_file", read)
         monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+    def _list_dir(self, path: str) -> Any:
+        if path != "/var/lib/apt/lists":
+            return NotImplemented
+        return ["deb.example.com_main_binary-amd64_Packages.lz4"] if self.lists else ["lock"]
+
+    def _read_file(self, path: str, **_: Any) -> Any:
+        return self.release if path.endswith("/os-release") else NotImplemented
 
     def has(self, *programs: str) -> None:
         """Put programs there."""
@@ -120,14 +115,22 @@ class Image:
         (*_, last) = (c for c in calls if "install" in c or "add" in c)
         return [w for w in last if w.startswith("-")]
 
-    def run(self, args: dict[str, Any], **more: Any) -> Outcome:
-        """Run the module, and once more where it did well: the second run changes nothing."""
+    def run(self, args: dict[str, Any], *, deadline: float | None = None) -> Outcome:
+        """Run the module, and once more where it did well: the second run changes nothing.
+
+        Without a deadline, waiting takes no time.
+        """
         cache = {"cache": str(self._harness.tmp / "cache")}
+        module = self._harness.make("package", {**cache, **args})
+        answers: dict[str, Any] = {"list_dir": self._list_dir, "read_file": self._read_file}
+        if deadline is None:
+            answers["sleep"] = None
         env = {"PATH": str(self.folder / "bin")}
-        outcome = self._harness.run("package", {**cache, **args}, env, **more)
+        world = self._harness.world(env, deadline=deadline, answers=answers)
+        outcome = run_once(module, world)
         if outcome.failure is None:
             before = self.asked()
-            again = self._harness.run("package", {**cache, **args}, env)
+            again = run_once(module, world)
             assert again.verdict is not None
             assert again.verdict.kind == "no_change"
             assert self.asked() == before
@@ -210,11 +213,8 @@ TABLE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("row", TABLE, ids=[str(row["what"]) for row in TABLE])
-def test_table(
-    harness: Harness, image: Image, row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table(harness: Harness, image: Image, row: dict[str, Any]) -> None:
     """Every row holds; what did well changes nothing the second time."""
-    monkeypatch.setattr(HostContext, "sleep", lambda *_: None)
     known = {"what", "image", "names", "lists", "steps", "cache", "verdict", "asked", "option", "log",
              "message", "failure", "fault", "says"}  # fmt: skip
     assert row.keys() <= known
@@ -318,7 +318,7 @@ def test_wrong_arguments(harness: Harness, args: dict[str, Any]) -> None:
 
 def test_a_review_does_not_look_at_this_machine(harness: Harness) -> None:
     """In the empty Pod only the run can tell."""
-    assert harness.review(harness.make("package", {"names": ["a"]})) == "unknown until run"
+    assert harness.review(harness.make("package", {"names": ["a"]})) == "unknown"
 
 
 def test_no_default_playbook_uses_it() -> None:

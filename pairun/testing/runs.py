@@ -1,0 +1,134 @@
+"""Load a module, build it, and let it run twice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from pairun.contract.arguments import build
+from pairun.contract.loading import load_module
+from pairun.host.worlds import ReviewContext
+from pairun.module import (
+    CheckModule,
+    Failure,
+    Module,
+    Result,
+    Skip,
+    StateModule,
+    UnknownUntilRun,
+    Verdict,
+    unknown,
+)
+from pairun.testing.world import World
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        verdict: what the module planned; None of a check module.
+        result: what it returned; None where it had nothing to do or returned nothing.
+        failure: what it raised, if that was a `Failure`.
+        skip: what it raised, if that was a `Skip`.
+        changed: it changed the world.
+    """
+
+    verdict: Verdict | None = None
+    result: Result | None = None
+    failure: Failure | None = None
+    skip: Skip | None = None
+    changed: bool = False
+
+
+def load(path: str | os.PathLike[str]) -> type[Module]:
+    """The module class of a file or folder.
+
+    Raises:
+        PairunError: it cannot be used as a module; says why.
+    """
+    path = os.fspath(path)
+    return load_module(os.path.basename(path).removesuffix(".py"), path)
+
+
+def make(cls: type[Module], args: Mapping[str, Any]) -> Module:
+    """A module with arguments as a playbook has them: ``10s`` for a duration.
+
+    Raises:
+        AssertionError: the arguments are not valid; says why.
+    """
+    module, wrong = build(cls, args)
+    if module is None:
+        raise AssertionError(f"the arguments are not valid: {[p.message for p in wrong]}")
+    return module
+
+
+def problems(cls: type[Module], args: Mapping[str, Any]) -> list[str]:
+    """What is wrong with arguments, a sentence each; empty when they are valid."""
+    return [problem.message for problem in build(cls, args)[1]]
+
+
+def run(module: Module, world: World) -> Outcome:
+    """Run a module as an attempt does: probe, plan, apply, or check.
+
+    A state module runs a second time; see `changes_nothing`. One with ``verify = False`` does not.
+
+    Raises:
+        AssertionError: ``probe`` changed something, or the second run did not find everything done.
+    """
+    outcome = run_once(module, world)
+    if isinstance(module, StateModule) and module.verify and not (outcome.failure or outcome.skip):
+        changes_nothing(module, world)
+    return outcome
+
+
+def run_once(module: Module, world: World) -> Outcome:
+    """Run a module as an attempt does, without a second run."""
+    verdict = None
+    try:
+        if isinstance(module, CheckModule):
+            return Outcome(result=module.check(world.ctx))
+        assert isinstance(module, StateModule)
+        verdict = _planned(module, world)
+        if verdict.kind == "no_change":
+            return Outcome(verdict=verdict)
+        return Outcome(verdict=verdict, result=module.apply(world.ctx), changed=True)
+    except Failure as e:
+        return Outcome(verdict=verdict, failure=e)
+    except Skip as e:
+        return Outcome(verdict=verdict, skip=e)
+
+
+def changes_nothing(module: Module, world: World) -> None:
+    """Require that a run finds nothing to do and touches nothing.
+
+    Raises:
+        AssertionError: the verdict is another one, or an inode, a time, a mode or a size differs.
+    """
+    assert isinstance(module, StateModule), "a check module changes nothing"
+    before = world.snapshot()
+    verdict = _planned(module, world)
+    if verdict.kind != "no_change":
+        raise AssertionError(f"the second run must find nothing to do, but: {verdict}")
+    after = world.snapshot()
+    touched = sorted(p for p in {*before, *after} if before.get(p) != after.get(p))
+    if touched:
+        raise AssertionError(f"the second run touched {', '.join(touched)}")
+
+
+def review(module: Module, pai_dir: str = "/usr/local/pai") -> Verdict:
+    """The verdict of a review, in an empty Pod; ``unknown`` where only the run can tell."""
+    assert isinstance(module, StateModule), "a review runs no check module"
+    try:
+        return module.plan(module.probe(ReviewContext({}, pai_dir)))
+    except UnknownUntilRun as e:
+        return unknown(e.because)
+
+
+def _planned(module: StateModule, world: World) -> Verdict:
+    with world.script.read_only():
+        state = module.probe(world.ctx)
+    return module.plan(state)

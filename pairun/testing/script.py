@@ -1,0 +1,120 @@
+"""What a world answers to a module, and what the module asked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from pairun.errors import did_you_mean
+from pairun.module import Context, Effect
+
+_World = TypeVar("_World", bound=Context)
+
+
+class Call(NamedTuple):
+    """A call of a method of the context, with all its arguments by name, defaults included."""
+
+    method: str
+    arguments: Mapping[str, Any]
+
+
+class InTurn:
+    """Answers that are given one after another."""
+
+    def __init__(self, answers: tuple[Any, ...]) -> None:
+        self._answers = list(answers)
+
+    def next(self) -> Any:
+        """The next answer.
+
+        Raises:
+            AssertionError: all are used up.
+        """
+        if not self._answers:
+            raise AssertionError("the module asked once more than the test has answers")
+        return self._answers.pop(0)
+
+
+def in_turn(*answers: Any) -> InTurn:
+    """Answers that are given one after another; a call after the last one fails the test."""
+    return InTurn(answers)
+
+
+def answer(scripted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What a scripted answer gives for a call.
+
+    Args:
+        scripted: a value; an exception, which is raised; a function, which is called; `in_turn`.
+        args: what the module passed by position.
+        kwargs: what the module passed by name.
+    """
+    if isinstance(scripted, InTurn):
+        scripted = scripted.next()
+    if isinstance(scripted, BaseException):
+        raise scripted
+    return scripted(*args, **kwargs) if callable(scripted) else scripted
+
+
+class Script:
+    """The scripted answers of a world, and the record of its calls.
+
+    Args:
+        answers: method of the context to its answer, as `answer` takes it. A function that returns
+            `NotImplemented` leaves the call to the world.
+
+    Attributes:
+        calls: every call, in order.
+
+    Raises:
+        AssertionError: the context has no such method.
+    """
+
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        for name in answers:
+            if name not in Context.effects():
+                hint = did_you_mean(name, list(Context.effects())) or "see pairun.module.Context"
+                raise AssertionError(f"the context has no method '{name}'; {hint}")
+        self._answers = answers
+        self._read_only = False
+        self.calls: list[Call] = []
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """Meanwhile a change fails the test."""
+        self._read_only = True
+        try:
+            yield
+        finally:
+            self._read_only = False
+
+    def context_class(self, world: type[_World], rest: Callable[..., Any]) -> type[_World]:
+        """A class of contexts that follows the script.
+
+        Args:
+            world: the base class.
+            rest: called with the context, the call and its arguments as the module passed them,
+                where the script has no answer.
+        """
+        methods = {n: self._method(n, e, rest) for n, e in Context.effects().items()}
+        return type(f"Scripted{world.__name__}", (world,), methods)
+
+    def _method(self, name: str, effect: Effect, rest: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(getattr(Context, name))
+
+        def method(context: Context, *args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(context, *args, **kwargs)
+            bound.apply_defaults()
+            arguments = {k: v for k, v in bound.arguments.items() if k != "self"}
+            if effect.changes and self._read_only:
+                raise AssertionError(f"the module called {name} in probe, where it may only read")
+            call = Call(name, arguments)
+            self.calls.append(call)
+            if name in self._answers:
+                given = answer(self._answers[name], args, kwargs)
+                if given is not NotImplemented:
+                    return given
+            return rest(context, call, args, kwargs)
+
+        return method
