@@ -10,15 +10,15 @@ The executor runs plans and nothing else. A plan is JSON; three objects in it ar
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import attrs
 
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError, Problem
-from pairun.module import FailureKind, Phase, Secret
+from pairun.module import FAILURE_KINDS, FailureKind, Phase, Secret
 
 SCHEMA = 1
 USER_COMMAND = "user_command"
@@ -248,61 +248,214 @@ def _default(field: Any) -> Any:
     return field.default.factory() if is_factory else field.default
 
 
-def load_plan(text: str | bytes, secrets: Mapping[str, Any], file: str) -> Plan:
-    """Read a plan back.
+def load_plan(document: object, secrets: object, file: str) -> Plan:
+    """Read a plan back, and check the type of every field.
 
     Args:
-        text: the JSON text.
-        secrets: the content of the secrets file (`SecretStore.dump`).
+        document: the parsed JSON of the plan.
+        secrets: the parsed JSON of the secrets file (`SecretStore.dump`).
         file: the plan's name in messages.
 
     Raises:
-        PairunError: it is not a plan, or one of another version.
+        PairunError: it is not a plan, or one of another version; the message names the field.
     """
-
-    def decode(value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$secret" in value:
-                return Secret(values[value["$secret"]])
-            if "$late" in value:
-                late = value["$late"]
-                return Late(**{**late, "vars": decode(late["vars"])})
-            inner = value.get("$literal", value)
-            return {k: decode(v) for k, v in inner.items()}
-        if isinstance(value, list):
-            return [decode(v) for v in value]
-        return value
-
-    def task(raw: dict[str, Any]) -> Task:
-        fields = dict(raw)
-        for name in ("args", "when", "environment"):
-            if name in fields:
-                fields[name] = decode(fields[name])
-        fields["on_exit"] = tuple(task(h) for h in raw.get("on_exit", ()))
-        for name in ("retry_on", "events"):
-            if name in fields:
-                fields[name] = tuple(fields[name])
-        return Task(**fields)
-
     try:
-        values: Mapping[str, str] = secrets.get("values", {})
-        raw = json.loads(text)
-        if raw["schema"] != SCHEMA:
-            raise PairunError(
-                Problem("PR702", f"{file} has schema {raw['schema']}, this pairun reads {SCHEMA}")
-            )
-        steps: tuple[Step, ...] = tuple(
-            Group(name=s["parallel"], where=s["where"], tasks=tuple(map(task, s["tasks"])))
-            if "parallel" in s
-            else task(s)
-            for s in raw["steps"]
-        )
+        return _Decoder(secrets).plan(document)
+    except _BadField as e:
+        raise PairunError(Problem("PR702", f"{file} is not a plan: {e}")) from e
+    except _OtherSchema as e:
+        raise PairunError(
+            Problem("PR702", f"{file} has schema {e}, this pairun reads {SCHEMA}")
+        ) from e
+    except RecursionError as e:
+        raise PairunError(Problem("PR702", f"{file} is not a plan: it is nested too deep")) from e
+
+
+class _BadField(Exception):
+    """A field has another type, or another value, than the plan allows."""
+
+    def __init__(self, where: str, must: str) -> None:
+        super().__init__(f"{where} must {must}")
+
+
+class _OtherSchema(Exception):
+    """The plan is of another version."""
+
+
+class _Decoder:
+    """Plain data to a plan; ``where`` is the place of a value, as ``steps[0].args.x``."""
+
+    def __init__(self, secrets: object) -> None:
+        values = _mapping(secrets, "the secrets file").get("values", {})
+        self._values = _mapping(values, "the values of the secrets file")
+
+    def plan(self, document: object) -> Plan:
+        fields = _mapping(document, "the plan")
+        schema = fields.get("schema")
+        if schema != SCHEMA or isinstance(schema, bool):
+            raise _OtherSchema(schema)
+        modules = _mapping(_required(fields, "modules"), "modules")
         return Plan(
-            phase=raw["phase"],
-            steps=steps,
-            modules={name: ModuleFile(**m) for name, m in raw["modules"].items()},
-            grace_s=raw["grace_s"],
-            pairun=raw["pairun"],
+            phase=_one_of(_required(fields, "phase"), "phase", get_args(Phase)),
+            steps=tuple(
+                self._step(step, f"steps[{n}]")
+                for n, step in enumerate(_list(_required(fields, "steps"), "steps"))
+            ),
+            modules={name: _module_file(raw, f"modules.{name}") for name, raw in modules.items()},
+            grace_s=_seconds(_required(fields, "grace_s"), "grace_s"),
+            pairun=_text(_required(fields, "pairun"), "pairun"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise PairunError(Problem("PR702", f"{file} is not a plan: {type(e).__name__} {e}")) from e
+
+    def _step(self, raw: object, where: str) -> Step:
+        fields = _mapping(raw, where)
+        if "parallel" not in fields:
+            return self._task(fields, where)
+        _check_names(fields, where, {"parallel", "where", "tasks"})
+        return Group(
+            name=_text(fields["parallel"], f"{where}.parallel"),
+            where=_text(_required(fields, "where", where), f"{where}.where"),
+            tasks=self._tasks(_required(fields, "tasks", where), f"{where}.tasks"),
+        )
+
+    def _tasks(self, raw: object, where: str) -> tuple[Task, ...]:
+        return tuple(self._task(t, f"{where}[{n}]") for n, t in enumerate(_list(raw, where)))
+
+    def _task(self, raw: object, where: str) -> Task:
+        fields = _mapping(raw, where)
+        _check_names(fields, where, {f.name for f in attrs.fields(Task)})
+        for name in ("id", "name", "module", "args"):
+            _required(fields, name, where)
+        checked: dict[str, Any] = {}
+        for name, value in fields.items():
+            checked[name] = self._field(name, value, f"{where}.{name}")
+        return Task(**checked)
+
+    def _field(self, name: str, value: object, where: str) -> Any:
+        if name in ("args", "environment"):
+            return self._value(_mapping(value, where), where, mapping=True)
+        if name == "when":
+            return self._value(value, where)
+        if name == "on_exit":
+            return self._tasks(value, where)
+        if name in ("timeout_s", "deadline_s"):
+            return None if value is None else _seconds(value, where)
+        if name == "exit_codes":
+            return {
+                _one_of(kind, where, FAILURE_KINDS): _count(code, f"{where}.{kind}", 255)
+                for kind, code in _mapping(value, where).items()
+            }
+        if name in ("retry_on", "events"):
+            allowed = FAILURE_KINDS if name == "retry_on" else EVENTS
+            return tuple(_one_of(each, where, allowed) for each in _list(value, where))
+        if name in ("failure_policy", "run_on"):
+            return _one_of(value, where, get_args(FailurePolicy) if name[0] == "f" else RUN_ON)
+        if name == "delay_s":
+            return _seconds(value, where)
+        return _count(value, where) if name == "retries" else _text(value, where)
+
+    def _value(self, value: object, where: str, *, mapping: bool = False) -> Any:
+        """An argument: plain data, and the three objects that are not themselves."""
+        if isinstance(value, list):
+            return [self._value(v, f"{where}[{n}]") for n, v in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        if "$literal" not in value:
+            if not mapping and ("$secret" in value or "$late" in value):
+                return (
+                    self._secret(value, where) if "$secret" in value else self._late(value, where)
+                )
+            inner = value
+        else:
+            _check_names(value, where, {"$literal"})
+            inner = _mapping(value["$literal"], f"{where}.$literal")
+        return {k: self._value(v, f"{where}.{k}") for k, v in inner.items()}
+
+    def _secret(self, value: dict[str, Any], where: str) -> Secret:
+        _check_names(value, where, {"$secret"})
+        name = _text(value["$secret"], f"{where}.$secret")
+        if name not in self._values:
+            raise _BadField(f"{where}.$secret", f"be in the secrets file, which has no {name!r}")
+        return Secret(_text(self._values[name], f"the value {name!r} of the secrets file"))
+
+    def _late(self, value: dict[str, Any], where: str) -> Late:
+        _check_names(value, where, {"$late"})
+        where += ".$late"
+        fields = _mapping(value["$late"], where)
+        _check_names(fields, where, {f.name for f in attrs.fields(Late)})
+        for name in ("template", "because"):
+            _required(fields, name, where)
+        variables = _mapping(fields.get("vars", {}), f"{where}.vars")
+        return Late(
+            **{
+                name: _text(fields[name], f"{where}.{name}")
+                for name in ("template", "because", "where")
+                if name in fields
+            },
+            expression=_boolean(fields.get("expression", False), f"{where}.expression"),
+            vars=self._value(variables, f"{where}.vars", mapping=True),
+        )
+
+
+def _module_file(raw: object, where: str) -> ModuleFile:
+    fields = _mapping(raw, where)
+    known = {f.name: f for f in attrs.fields(ModuleFile)}
+    _check_names(fields, where, set(known))
+    checked: dict[str, Any] = {}
+    for name, field in known.items():
+        check = _boolean if field.type in (bool, "bool") else _text
+        checked[name] = check(_required(fields, name, where), f"{where}.{name}")
+    return ModuleFile(**checked)
+
+
+def _required(fields: Mapping[str, Any], name: str, where: str = "the plan") -> Any:
+    if name not in fields:
+        raise _BadField(where, f"have the field {name!r}")
+    return fields[name]
+
+
+def _check_names(fields: Mapping[str, Any], where: str, known: set[str]) -> None:
+    if unknown := sorted(fields.keys() - known):
+        raise _BadField(where, f"not have the field {unknown[0]!r}")
+
+
+def _mapping(value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _BadField(where, "be a mapping")
+    return value
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _BadField(where, "be a list")
+    return value
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise _BadField(where, "be text")
+    return value
+
+
+def _boolean(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise _BadField(where, "be true or false")
+    return value
+
+
+def _count(value: object, where: str, most: int = 2**31 - 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise _BadField(where, f"be a whole number from 0 to {most}")
+    return value
+
+
+def _seconds(value: object, where: str) -> float:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1
+    if 0 <= number <= sys.float_info.max:
+        return float(number)
+    raise _BadField(where, "be a number of seconds")
+
+
+def _one_of(value: object, where: str, allowed: tuple[Any, ...]) -> Any:
+    if not isinstance(value, str) or value not in allowed:
+        raise _BadField(where, f"be one of {', '.join(allowed)}")
+    return value

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairun.contract.loading import ModuleFile
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.module import FailureKind, Secret
 from pairun.plan import EVENTS, Group, Late, Plan, SecretStore, Task, dump_plan, load_plan
 from tests.effort import cases
@@ -98,7 +98,7 @@ def through_json(plan: Plan) -> tuple[str, dict[str, Any]]:
 def test_what_goes_out_comes_back(plan: Plan) -> None:
     """A plan survives JSON: late values, secrets, mappings with our own keys, any text."""
     text, secrets = through_json(plan)
-    assert load_plan(text, secrets, "plan.json") == plan
+    assert load_plan(json.loads(text), secrets, "plan.json") == plan
 
 
 def test_no_secret_in_the_plan() -> None:
@@ -113,7 +113,7 @@ def test_no_secret_in_the_plan() -> None:
     text, secrets = through_json(plan)
     assert "s3cr3t" not in text
     assert secrets["values"] == {"s1": "s3cr3t-s3cr3t"}
-    assert load_plan(text, secrets, "p") == plan
+    assert load_plan(json.loads(text), secrets, "p") == plan
 
 
 def test_defaults_are_left_out() -> None:
@@ -125,75 +125,187 @@ def test_defaults_are_left_out() -> None:
 
 # --- what is no plan --------------------------------------------------------------------------------
 
-TASK = Task(id="a", name="A", module="m", args={"x": Late(template="t", because="b")})
-GOOD, SECRETS = through_json(Plan(phase="init", steps=(TASK,), modules={}))
+HANDLER = Task(id="a.on_exit", name="H", module="m", args={}, events=("failure",))
+TASK = Task(
+    id="a", name="A", module="m", when=Late(template="t", because="b"), retries=2, delay_s=0.5,
+    args={"x": [Late(template="t", because="b", vars={"v": Secret("s3cr3t")})], "$": {"$late": 1}},
+    environment={"T": Secret("s3cr3t")}, retry_on=("timeout",), timeout_s=2.0, deadline_s=9.0,
+    failure_policy="ignore", run_on="first_of_job", exit_codes={"permanent": 7}, where="p:1",
+    on_exit=(HANDLER,),
+)  # fmt: skip
+FILE = ModuleFile(path="modules/m.py", sha256="0" * 64, built_in=True)
+GOOD, SECRETS = through_json(
+    Plan(
+        phase="init",
+        steps=(TASK, Group(name="g", tasks=(HANDLER,))),
+        modules={"m": FILE},
+        pairun="1",
+    )
+)
 
 
-def refused(text: str | bytes, secrets: Any = SECRETS) -> str:
-    """The message with which a text is refused."""
+def refused(document: object, secrets: object = SECRETS) -> str:
+    """The message with which a document is refused."""
     with pytest.raises(PairunError) as caught:
-        load_plan(text, secrets, "plan.json")
+        load_plan(document, secrets, "plan.json")
     (problem,) = caught.value.problems
     assert problem.id == "PR702"
     assert "plan.json" in problem.message
     return problem.message
 
 
-def test_truncated() -> None:
-    """A plan that was cut anywhere is refused."""
-    for length in range(len(GOOD)):
-        refused(GOOD[:length])
-
-
 def test_another_version() -> None:
     """A plan of another schema says which one it has, and which one is read."""
-    message = refused(json.dumps({**json.loads(GOOD), "schema": 2}))
-    assert "has schema 2, this pairun reads 1" in message
+    for schema in (2, True, None, "1"):
+        message = refused({**json.loads(GOOD), "schema": schema})
+        assert f"has schema {schema}, this pairun reads 1" in message
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        b"\xff\xfe", b"\x00", "null", "7", "[]", "{}", '"x"', '{"schema": 1}', "[" * 100_000,
-        '{"schema": 1, "steps": 7}', '{"schema": 1, "steps": [7]}', '{"schema": 1, "steps": [{}]}',
-        '{"a":' * 50_000,
-    ],
-)  # fmt: skip
-def test_garbage(text: str | bytes) -> None:
+    "document",
+    [None, 7, [], {}, "x", {"schema": 1}, {"schema": 1, "steps": 7}, {"schema": 1, "steps": [7]}],
+)
+def test_garbage(document: object) -> None:
     """Whatever the file holds, the answer is the same error."""
-    refused(text)
+    refused(document)
+
+
+def test_nested_too_deep() -> None:
+    """A value that no decoder can follow is refused."""
+    document = json.loads(GOOD)
+    value: Any = {}
+    for _ in range(5000):
+        value = {"x": value}
+    document["steps"][0]["args"] = value
+    assert "nested too deep" in refused(document)
 
 
 def test_a_secret_that_is_not_there() -> None:
     """A reference without a value, and a secrets file that is none, are refused."""
     document = json.loads(GOOD)
-    document["steps"][0]["args"] = {"x": {"$secret": "s9"}}
-    refused(json.dumps(document))
-    refused(json.dumps(document), [])
+    assert "steps[0].args.x[0].$late.vars.v.$secret must be in" in refused(document, {"values": {}})
+    unusable: tuple[object, ...] = ([], {"values": []}, {"values": {"s1": 3}}, None)
+    for secrets in unusable:
+        refused(document, secrets)
 
 
-@settings(max_examples=cases(300))
-@given(st.data())
-def test_one_value_replaced(draw: st.DataObject) -> None:
-    """With any one value of the document replaced, it is a plan or refused, and never a crash."""
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("phase", "build", "phase must be one of init, runtime"),
+        ("grace_s", "30", "grace_s must be a number of seconds"),
+        ("grace_s", float("inf"), "grace_s must be a number of seconds"),
+        ("grace_s", float("nan"), "grace_s must be a number of seconds"),
+        ("modules", [], "modules must be a mapping"),
+        ("modules.m", {}, "modules.m must have the field 'path'"),
+        ("modules.m.built_in", 1, "modules.m.built_in must be true or false"),
+        ("steps.0.id", 3, "steps[0].id must be text"),
+        ("steps.0.retries", "3", "steps[0].retries must be a whole number from 0"),
+        ("steps.0.retries", -1, "steps[0].retries must be a whole number from 0"),
+        ("steps.0.retries", True, "steps[0].retries must be a whole number from 0"),
+        ("steps.0.delay_s", -1, "steps[0].delay_s must be a number of seconds"),
+        ("steps.0.deadline_s", 10**400, "steps[0].deadline_s must be a number of seconds"),
+        ("steps.0.retry_on", "timeout", "steps[0].retry_on must be a list"),
+        ("steps.0.retry_on", [["timeout"]], "steps[0].retry_on must be one of transient"),
+        ("steps.0.exit_codes", {"oops": 3}, "steps[0].exit_codes must be one of transient"),
+        ("steps.0.exit_codes.permanent", 256, "steps[0].exit_codes.permanent must be a whole"),
+        (
+            "steps.0.failure_policy",
+            "perhaps",
+            "steps[0].failure_policy must be one of fail, ignore",
+        ),
+        ("steps.0.environment", [], "steps[0].environment must be a mapping"),
+        ("steps.0.when.$late", 3, "steps[0].when.$late must be a mapping"),
+        ("steps.0.when.$late.vars", None, "steps[0].when.$late.vars must be a mapping"),
+        ("steps.0.on_exit.0.name", None, "steps[0].on_exit[0].name must be text"),
+        ("steps.0.loop", 3, "steps[0] must not have the field 'loop'"),
+        ("steps.1.tasks", {}, "steps[1].tasks must be a list"),
+        ("steps.1.tasks.0", None, "steps[1].tasks[0] must be a mapping"),
+    ],
+)
+def test_the_place_is_named(path: str, value: Any, words: str) -> None:
+    """A field of a wrong type is refused with its place in the plan."""
     document = json.loads(GOOD)
-    spots: list[tuple[Any, Any]] = []
+    holder: Any = document
+    *steps, last = path.split(".")
+    for key in steps:
+        holder = holder[int(key) if isinstance(holder, list) else key]
+    holder[int(last) if isinstance(holder, list) else last] = value
+    assert words in refused(document)
+
+
+def spots(document: Any) -> list[tuple[Any, Any]]:
+    """Every place in a document: what holds it, and its key or index."""
+    found: list[tuple[Any, Any]] = []
 
     def walk(value: Any) -> None:
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, inner in items:
-            spots.append((value, key))
+        for key, inner in list(items):
+            found.append((value, key))
             if isinstance(inner, dict | list):
                 walk(inner)
 
     walk(document)
-    holder, key = draw.draw(st.sampled_from(spots))
-    holder[key] = draw.draw(
-        st.one_of(st.none(), st.integers(), texts, st.just([]), st.just({}), st.just([[1]]))
-    )
-    refusals: tuple[Problem, ...] = ()
+    return found
+
+
+VALUES: tuple[Any, ...] = (
+    None, True, 0, 1, -1, 1.5, 10**400, float("inf"), float("nan"), "", "x", [], {}, [[1]], ["x"],
+    [None], {"x": 1}, {"$late": 1}, {"$late": {"template": 1, "because": "x"}}, {"$secret": "s1"},
+    {"$secret": []}, {"$literal": 1}, [{}],
+)  # fmt: skip
+
+
+def test_every_value_replaced_by_every_other() -> None:
+    """With any one value replaced or removed, it is a plan or refused with PR702, never a crash."""
+    count = len(spots(json.loads(GOOD)))
+    outcomes = set()
+    for spot in range(count):
+        for value in (*VALUES, "remove"):
+            document = json.loads(GOOD)
+            holder, key = spots(document)[spot]
+            if value == "remove":
+                del holder[key]
+            else:
+                holder[key] = value
+            try:
+                plan = load_plan(document, SECRETS, "plan.json")
+            except PairunError as e:
+                assert [p.id for p in e.problems] == ["PR702"]
+                outcomes.add("refused")
+            else:
+                check_types(plan)
+                outcomes.add("plan")
+    assert outcomes == {"refused", "plan"}
+
+
+def check_types(plan: Plan) -> None:
+    """What the executor relies on holds."""
+    for task in (*plan.tasks(), *(h for t in plan.tasks() for h in t.on_exit)):
+        assert isinstance(task.args, dict)
+        assert isinstance(task.environment, dict)
+        assert task.retries >= 0
+        for seconds_ in (task.delay_s, task.timeout_s, task.deadline_s):
+            assert seconds_ is None or 0 <= seconds_ < float("inf")
+        assert {*task.exit_codes, *task.retry_on} <= set(get_args(FailureKind))
+        assert all(type(text) is str for text in (task.id, task.name, task.module))
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_any_two_values_replaced(draw: st.DataObject) -> None:
+    """The same for two values at once, with anything that JSON can hold."""
+    document = json.loads(GOOD)
+    for _ in range(2):
+        holder, key = draw.draw(st.sampled_from(spots(document)))
+        holder[key] = draw.draw(st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | texts,
+            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(keys, inner, max_size=2),
+            max_leaves=4,
+        ))  # fmt: skip
+        if not document.get("steps") or not isinstance(document["steps"], list):
+            break
     try:
-        load_plan(json.dumps(document), SECRETS, "plan.json")
+        check_types(load_plan(document, SECRETS, "plan.json"))
     except PairunError as e:
-        refusals = e.problems
-    assert all(p.id == "PR702" for p in refusals)
+        assert [p.id for p in e.problems] == ["PR702"]

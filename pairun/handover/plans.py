@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pairun.base.paths import runtime_file
 from pairun.handover.door import Door
-from pairun.handover.reader import PLAN_FILE, read_plan_text, read_secrets
+from pairun.handover.reader import PLAN_FILE, read_document, read_secrets
 from pairun.plan import Plan, load_plan
 from pairun.secrets.vault import Vault
 
@@ -19,7 +19,7 @@ def read_plan(root: str) -> tuple[Plan, Vault]:
         PairunError: there is none, or it cannot be used.
     """
     door = Door(root)
-    secrets, text = read_secrets(door), read_plan_text(door)
-    plan = load_plan(text, secrets, runtime_file(root, PLAN_FILE))
+    secrets, document = read_secrets(door), read_document(door)
+    plan = load_plan(document, secrets, runtime_file(root, PLAN_FILE))
     # The values are whole texts that hold secrets; what must not show is the secrets in them.
     return plan, Vault(secrets.get("redact", ()))

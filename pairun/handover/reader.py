@@ -73,7 +73,7 @@ def read_inputs(root: str) -> Inputs:
     door = Door(root)
     secrets = read_secrets(door, optional=True)
     plan_file = runtime_file(root, PLAN_FILE)
-    plan = _parsed(plan_file, read_plan_text(door))
+    plan = read_document(door)
     script = runtime_file(root, SCRIPT_FILE)
     try:
         *before, command = plan["steps"]
@@ -132,19 +132,25 @@ def read_secrets(door: Door, *, optional: bool = False) -> dict[str, Any]:
     path, text = runtime_file(door.root, SECRETS_FILE), read_file(door, SECRETS_FILE)
     if text is None and not optional:
         raise _missing(path)
-    return {} if text is None else _parsed(path, text)
+    content = {} if text is None else _parsed(path, text)
+    redact, values = content.get("redact", []), content.get("values", {})
+    if not isinstance(redact, list) or not isinstance(values, dict):
+        raise _unusable(path, "'redact' must be a list and 'values' a mapping")
+    if not all(isinstance(text, str) for text in (*redact, *values.values())):
+        raise _unusable(path, "a secret must be text")
+    return content
 
 
-def read_plan_text(door: Door) -> bytes:
-    """The text of the runtime plan.
+def read_document(door: Door) -> dict[str, Any]:
+    """The runtime plan as plain data.
 
     Raises:
-        PairunError: it is missing, or cannot be read.
+        PairunError: it is missing, cannot be read, or is of another version.
     """
-    text = read_file(door, PLAN_FILE)
+    path, text = runtime_file(door.root, PLAN_FILE), read_file(door, PLAN_FILE)
     if text is None:
-        raise _missing(runtime_file(door.root, PLAN_FILE))
-    return text
+        raise _missing(path)
+    return _parsed(path, text)
 
 
 def read_file(door: Door, name: str) -> bytes | None:

@@ -194,7 +194,7 @@ def test_the_handover_can_be_read(init: Init) -> None:
     assert init.run()[0] == 0
     files = init.volume / "runtime.d"
     secrets = json.loads((files / "secrets.json").read_text())
-    plan = load_plan((files / "plan.json").read_text(), secrets, "plan.json")
+    plan = load_plan(json.loads((files / "plan.json").read_text()), secrets, "plan.json")
     assert plan.phase == "runtime"
     assert [t.id for t in plan.tasks()][-1] == "user_command"
     script = (files / "user.sh").read_text()

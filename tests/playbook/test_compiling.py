@@ -238,7 +238,7 @@ def test_a_plan_with_late_values_and_secrets_comes_back_the_same(desk: Desk) -> 
     text = json.dumps(dump_plan(plan, store))
     assert f"x-{DATA}" not in text
     assert f"p-{DATA}" not in text
-    assert load_plan(text, store.dump(), "plan.json") == plan
+    assert load_plan(json.loads(text), store.dump(), "plan.json") == plan
 
 
 def test_every_secret_of_a_job_is_known_to_the_vault(desk: Desk) -> None:
