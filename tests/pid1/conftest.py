@@ -28,7 +28,13 @@ sys.exit(m.main(sys.argv[1]))
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 if os.getuid() != 0:
     NAMESPACE += ["--user", "--map-root-user"]
-WAIT_S = 20.0
+WAIT_S = 60.0
+
+WAITS_FOR_EVER = """
+import pairun.runtime.supervisor as supervisor
+supervisor.DRAIN_S = supervisor.TERM_S = supervisor.SWEEP_S = 600.0
+"""
+"""A patch of the phase: what is waited for without need takes longer than a test."""
 
 
 def namespaces_work() -> bool:
@@ -187,6 +193,12 @@ def _starter(*, namespace: bool) -> Iterator[Callable[..., Running]]:
             running.process.wait()
         assert running.process.stdout is not None
         running.process.stdout.close()
+
+
+@pytest.fixture
+def waits_for_ever() -> dict[str, str]:
+    """Starts a phase in which a needless wait would take longer than the test."""
+    return {"TEST_PATCH": WAITS_FOR_EVER}
 
 
 @pytest.fixture

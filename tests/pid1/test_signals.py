@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.stopwatch import Stopwatch
+
 
 @pytest.mark.parametrize(
     "number",
@@ -62,10 +64,11 @@ def test_kill_after_the_grace_time(volume: Any, start: Any) -> None:
     volume.command("trap '' TERM; echo ready; while :; do sleep 0.1; done")
     running = start(PAIRUN_GRACE="3s")
     running.line("ready")
-    began = time.monotonic()
-    running.signal(signal.SIGTERM)
-    assert running.end() == 137
-    assert 1.5 < time.monotonic() - began < 3.0
+    with Stopwatch() as watch:
+        running.signal(signal.SIGTERM)
+        assert running.end() == 137
+    assert watch.took_s > 1.5
+    assert watch.within(3.0), watch
 
 
 def test_second_term_changes_no_deadline(volume: Any, start: Any, print_signals: str) -> None:
@@ -73,13 +76,13 @@ def test_second_term_changes_no_deadline(volume: Any, start: Any, print_signals:
     volume.command(f"exec {print_signals} SIGUSR1")
     running = start(PAIRUN_GRACE="3")
     running.line("ready")
-    began = time.monotonic()
-    running.signal(signal.SIGTERM)
-    running.line("got SIGTERM")
-    running.signal(signal.SIGTERM)
-    running.line("got SIGTERM")
-    assert running.end() == 137
-    assert time.monotonic() - began < 3.0
+    with Stopwatch() as watch:
+        running.signal(signal.SIGTERM)
+        running.line("got SIGTERM")
+        running.signal(signal.SIGTERM)
+        running.line("got SIGTERM")
+        assert running.end() == 137
+    assert watch.within(3.0), watch
 
 
 def test_command_may_end_well_on_term(volume: Any, start: Any, print_signals: str) -> None:
@@ -178,10 +181,9 @@ def test_a_step_comes_before_the_end(volume: Any, start: Any, print_signals: str
     volume.command(f"exec {print_signals} SIGTERM 4")
     running = start(PAIRUN_GRACE="3s")
     running.line("ready")
-    began = time.monotonic()
     running.signal(signal.SIGTERM)
+    # a command that was killed would have ended with 137
     assert running.end() == 4
-    assert time.monotonic() - began < 3.0
 
 
 def test_steps_reach_what_outlives_the_shell(volume: Any, start: Any, print_signals: str) -> None:
@@ -294,10 +296,9 @@ def test_a_stopped_command_hears_the_stop(
     running.line("ready")
     running.signal(signal.SIGTSTP)
     eventually(lambda: _state_of(running) == "T")
-    began = time.monotonic()
     running.signal(signal.SIGTERM)
+    # a command that was killed would have ended with 137
     assert running.end() == 5
-    assert time.monotonic() - began < 5
 
 
 # --- who sent it ---
@@ -359,12 +360,16 @@ def test_latency(volume: Any, start: Any) -> None:
     volume.command(f"exec {sys.executable} {volume.root}/wait.py")
     running = start()
     running.line("ready")
-    took = []
-    for number in [signal.SIGUSR1] * 6 + [signal.SIGTERM]:
+
+    def latency_s(number: signal.Signals) -> float:
         sent = time.monotonic()
         running.signal(number)
-        took.append(float(running.line("at").split()[1]) - sent)
-    assert running.end() == 0
+        return float(running.line("at").split()[1]) - sent
+
     # Others work on this machine, too: what counts is what it takes when nothing is in the way.
-    assert min(took[:-1]) < 0.010, took
-    assert took[-1] < 0.100, took
+    took = next((s for _ in range(200) if (s := latency_s(signal.SIGUSR1)) < 0.010), None)
+    with Stopwatch() as watch:
+        stop_s = latency_s(signal.SIGTERM)
+    assert running.end() == 0
+    assert took is not None
+    assert stop_s < 0.100 * watch.slowness
