@@ -19,14 +19,17 @@ from pairun.module import (
     Gathering,
     Peer,
     Permanent,
+    PortPlan,
     Result,
     TimedOut,
     Transient,
     arg,
     define,
     format_duration,
-    hashed_port,
+    init_succeeded,
+    port_annotation,
     task_statuses,
+    why_missing,
 )
 
 _Object = dict[str, Any]
@@ -670,9 +673,7 @@ class _Framework:
         """The part of the Framework that addresses and ports follow from."""
         drawn = []
         for name, role in roles.items():
-            labels = {label: {"count": count} for label, count in role["ports"].items()}
-            spec = {"schedulePortStart": ports[0], "schedulePortEnd": ports[1], "ports": labels}
-            annotations = {PORT_ANNOTATION: json.dumps(spec)}
+            annotations = {PORT_ANNOTATION: port_annotation(role["ports"], ports)}
             task = {"pod": {"metadata": {"annotations": annotations}}}
             drawn.append({"name": name, "taskNumber": role["count"], "task": task})
         return {
@@ -729,7 +730,7 @@ class _Framework:
             path = f"{_PODS.format(quote(self._namespace))}/{quote(name)}"
             left = max(0.5, end - self._ctx.now())
             data = self._ctx.ask_api(path, timeout_s=left, max_bytes=_MAX_BYTES)
-            yield member, "its Pod is gone" if data is None else _why(_parsed(data, name))
+            yield member, "its Pod is gone" if data is None else why_missing(_parsed(data, name))
 
 
 def _meta(found: Mapping[str, Any], key: str) -> Any:
@@ -811,8 +812,7 @@ class _Pods:
         if self._ready == "address" or member == self._own:
             return True
         if self._ready == "init":
-            ended = [(s.get("state") or {}).get("terminated") for s in _statuses(pod, init=True)]
-            return bool(ended) and all(e and e.get("exitCode") == 0 for e in ended)
+            return init_succeeded(pod)
         return self._answers(member, pod)
 
     def _answers(self, member: _Member, pod: _Object) -> bool:
@@ -831,7 +831,7 @@ class _Pods:
         """The last list has it."""
         for member in missing:
             pod = self._found.get(member)
-            why = "no Pod yet" if pod is None else _why(pod)
+            why = "no Pod yet" if pod is None else why_missing(pod)
             if pod is not None and self._ready == "port" and _address(pod)["podIP"]:
                 why = f"its port {self._port} does not answer"
             yield member, why
@@ -872,46 +872,7 @@ def _first_port(framework: _Object, member: _Member, pod_uid: str, label: str) -
     """
     try:
         (role,) = (r for r in framework["spec"]["taskRoles"] if r["name"] == member.role)
-        spec = json.loads(role["task"]["pod"]["metadata"]["annotations"][PORT_ANNOTATION])
-        _ = spec["ports"][label]
-        first, end = int(spec["schedulePortStart"]), int(spec["schedulePortEnd"])
-    except (KeyError, TypeError, ValueError) as e:
+        annotation = role["task"]["pod"]["metadata"]["annotations"][PORT_ANNOTATION]
+        return PortPlan(annotation).of(pod_uid, member.number)[label][0]
+    except (KeyError, TypeError, ValueError, IndexError) as e:
         raise Permanent(f"the role {member.role} has no port '{label}' to ask", fault="user") from e
-    return hashed_port(pod_uid, label, 0, first, end)
-
-
-def _statuses(pod: _Object, *, init: bool) -> list[_Object]:
-    status = pod.get("status") or {}
-    return status.get("initContainerStatuses" if init else "containerStatuses") or []
-
-
-def _why(pod: _Object) -> str:
-    """Why a Pod is not there yet, in a few words (Kubernetes documentation, "Pod Lifecycle")."""
-    status = pod.get("status") or {}
-    if _meta(pod, "deletionTimestamp"):
-        return "its Pod is being deleted"
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"unscheduled: {_line(condition.get('message') or condition.get('reason'))}"
-    for container in _statuses(pod, init=True) + _statuses(pod, init=False):
-        state = container.get("state") or {}
-        ended, waiting = state.get("terminated") or {}, state.get("waiting") or {}
-        if ended.get("exitCode"):
-            return f"{container.get('name')} failed with {ended['exitCode']}"
-        reason = waiting.get("reason")
-        if reason in ("ContainerCreating", "PodInitializing"):
-            return "its containers are being made: image, volumes, network"
-        if reason:
-            said = waiting.get("message")
-            return f"{container.get('name')}: {reason}" + (f", {_line(said)}" if said else "")
-    if status.get("phase") == "Failed":
-        return f"failed: {_line(status.get('message') or status.get('reason'))}"
-    if _meta(pod, "name") and not (pod.get("spec") or {}).get("nodeName"):
-        return "not scheduled yet"
-    return (
-        "it has no address yet" if not status.get("podIP") else "it has only just got its address"
-    )
-
-
-def _line(text: Any) -> str:
-    return " ".join(str(text or "no reason given").split())[:160]

@@ -48,8 +48,11 @@ import attrs
 from pairun.base.durations import Duration as Duration  # noqa: PLC0414 - offered to modules
 from pairun.base.durations import format_duration as format_duration  # noqa: PLC0414 - likewise
 from pairun.base.durations import parse_duration as parse_duration  # noqa: PLC0414 - likewise
+from pairun.kube.pods import init_succeeded as init_succeeded  # noqa: PLC0414 - offered
+from pairun.kube.pods import why_missing as why_missing  # noqa: PLC0414 - to modules
 from pairun.kube.ports import PORT_ANNOTATION as PORT_ANNOTATION  # noqa: PLC0414 - offered
-from pairun.kube.ports import hashed_port as hashed_port  # noqa: PLC0414 - to modules
+from pairun.kube.ports import PortPlan as PortPlan  # noqa: PLC0414 - to modules
+from pairun.kube.ports import port_annotation as port_annotation  # noqa: PLC0414 - likewise
 from pairun.kube.statuses import task_statuses as task_statuses  # noqa: PLC0414 - likewise
 from pairun.secrets.secret import Secret as Secret  # noqa: PLC0414 - offered to modules
 from pairun.secrets.secret import reveal as reveal  # noqa: PLC0414 - likewise

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from pairun.errors import PairunError, Problem
-from pairun.kube.ports import PORT_ANNOTATION, hashed_port
+from pairun.kube.ports import PORT_ANNOTATION, PortPlan
 from pairun.kube.statuses import task_statuses
 
 
@@ -73,55 +72,6 @@ class Cluster:
         return next((i for r in self.roles for i in r.instances if self.is_own(r, i)), None)
 
 
-class PortPlan:
-    """The port-scheduling annotation of a role: which ports each of its Pods gets.
-
-    OpenPAI's REST server computes the same numbers for its web page, so both must agree.
-
-    Args:
-        annotation: the annotation's JSON text.
-
-    Raises:
-        PairunError: it is not what the REST server writes.
-    """
-
-    def __init__(self, annotation: str) -> None:
-        try:
-            spec = json.loads(annotation)
-            self._hashed = {"ports", "schedulePortStart", "schedulePortEnd"} <= spec.keys()
-            labels = spec["ports"] if self._hashed else spec
-            self._counts = {label: int(entry["count"]) for label, entry in labels.items()}
-            if self._hashed:
-                self._first, self._end = (
-                    int(spec["schedulePortStart"]),
-                    int(spec["schedulePortEnd"]),
-                )
-            else:
-                self._starts = {label: int(entry["start"]) for label, entry in labels.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise _unusable(f"the annotation {PORT_ANNOTATION} cannot be read: {e!r}") from e
-        if self._hashed and self._end <= self._first:
-            raise _unusable(f"the annotation {PORT_ANNOTATION} has an empty range of ports")
-
-    def of(self, pod_uid: str | None, index: int) -> dict[str, tuple[int, ...]]:
-        """The ports of one task; none while they depend on a Pod that does not exist yet."""
-        if not self._hashed:
-            # Written by OpenPAI before 1.0.
-            return {
-                label: tuple(range(start, start + count))
-                for label, count in self._counts.items()
-                for start in (self._starts[label] + count * index,)
-            }
-        if pod_uid is None:
-            return {}
-        return {
-            label: tuple(
-                hashed_port(pod_uid, label, k, self._first, self._end) for k in range(count)
-            )
-            for label, count in self._counts.items()
-        }
-
-
 def cluster_from_framework(
     framework: Mapping[str, Any],
     own_role: str,
@@ -148,7 +98,7 @@ def cluster_from_framework(
     statuses = _statuses(framework)
     try:
         plans = {
-            role["name"]: PortPlan(
+            role["name"]: _port_plan(
                 role["task"]["pod"]["metadata"].get("annotations", {}).get(PORT_ANNOTATION, "{}")
             )
             for role in listed
@@ -177,6 +127,13 @@ def cluster_from_framework(
         message = "the Framework object is not as expected: a part of a role or task is of a wrong"
         raise _unusable(f"{message} kind ({e})", _WHOLE) from e
     return Cluster(roles=tuple(roles), own_role=own_role, own_index=own_index)
+
+
+def _port_plan(annotation: str) -> PortPlan:
+    try:
+        return PortPlan(annotation)
+    except ValueError as e:
+        raise _unusable(str(e)) from e
 
 
 def _statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,8 +1,11 @@
-"""The numbers of ports that follow from a Pod's identity, so that nobody has to be asked."""
+"""The ports of a Pod: the annotation that describes them, and their numbers."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
 
 LABEL = "pairun"
 """The port label that is reserved for the rendezvous."""
@@ -28,3 +31,69 @@ def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
 def rendezvous_port(pod_uid: str) -> int:
     """The port on which a Pod's rendezvous listens."""
     return hashed_port(pod_uid, LABEL, 0, *_RENDEZVOUS_RANGE)
+
+
+def port_annotation(counts: Mapping[str, int], port_range: tuple[int, int]) -> str:
+    """The text of `PORT_ANNOTATION`, as OpenPAI's REST server writes it.
+
+    Args:
+        counts: label to number of ports.
+        port_range: half-open.
+    """
+    labels = {label: {"count": count} for label, count in counts.items()}
+    start, end = port_range
+    spec = {"schedulePortStart": start, "schedulePortEnd": end, "ports": labels}
+    return json.dumps(spec, separators=(",", ":"))
+
+
+class PortPlan:
+    """What `PORT_ANNOTATION` says: which ports each Pod of a role gets.
+
+    OpenPAI's REST server computes the same numbers for its web page, so both must agree.
+
+    Args:
+        annotation: the annotation's JSON text.
+
+    Attributes:
+        range: half-open; None in the form before OpenPAI 1.0, which lists the numbers.
+
+    Raises:
+        ValueError: it is not what the REST server writes.
+    """
+
+    def __init__(self, annotation: Any) -> None:
+        self.range: tuple[int, int] | None = None
+        try:
+            spec = json.loads(annotation)
+            is_hashed = {"ports", "schedulePortStart", "schedulePortEnd"} <= spec.keys()
+            labels = spec["ports"] if is_hashed else spec
+            self._counts = {label: int(entry["count"]) for label, entry in labels.items()}
+            if is_hashed:
+                self.range = int(spec["schedulePortStart"]), int(spec["schedulePortEnd"])
+            else:
+                self._starts = {label: int(entry["start"]) for label, entry in labels.items()}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+            raise ValueError(f"the annotation {PORT_ANNOTATION} cannot be read: {e!r}") from e
+        if self.range and self.range[1] <= self.range[0]:
+            raise ValueError(f"the annotation {PORT_ANNOTATION} has an empty range of ports")
+
+    def of(self, pod_uid: str | None, index: int) -> dict[str, tuple[int, ...]]:
+        """The ports of one instance by label; empty while they depend on a Pod that is missing.
+
+        Args:
+            pod_uid: of its Pod, or None.
+            index: its number in its role.
+        """
+        if self.range is None:
+            return {
+                label: tuple(range(start, start + count))
+                for label, count in self._counts.items()
+                for start in (self._starts[label] + count * index,)
+            }
+        if pod_uid is None:
+            return {}
+        first, end = self.range
+        return {
+            label: tuple(hashed_port(pod_uid, label, k, first, end) for k in range(count))
+            for label, count in self._counts.items()
+        }

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pairun.job.model import DEFAULT_SHM_MB, Job, Role
-from pairun.kube.ports import PORT_ANNOTATION
+from pairun.kube.ports import PORT_ANNOTATION, port_annotation
 from pairun.openpai.platform import app_variables, framework_environment, init_variables
 
 Object = dict[str, Any]
-
-
-def port_annotation(role: Role, ports: tuple[int, int]) -> str:
-    """The port-scheduling annotation of a role's Pods."""
-    labels = {label: {"count": count} for label, count in role.resources.ports.items()}
-    spec = {"schedulePortStart": ports[0], "schedulePortEnd": ports[1], "ports": labels}
-    return json.dumps(spec, separators=(",", ":"))
 
 
 class PodMaker:
@@ -69,7 +61,7 @@ class PodMaker:
                 },
                 "annotations": {
                     "container.apparmor.security.beta.kubernetes.io/app": "unconfined",
-                    PORT_ANNOTATION: port_annotation(role, self._ports),
+                    PORT_ANNOTATION: port_annotation(role.resources.ports, self._ports),
                 },
             },
             "spec": spec,

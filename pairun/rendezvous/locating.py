@@ -8,7 +8,7 @@ import time
 import urllib.parse
 from typing import Any
 
-from pairun.kube.ports import PORT_ANNOTATION, rendezvous_port
+from pairun.kube.ports import PORT_ANNOTATION, PortPlan, rendezvous_port
 from pairun.module import TimedOut, Transient
 from pairun.net.apiserver import Answer, ApiServer, Refused
 from pairun.rendezvous.roster import Address
@@ -143,9 +143,8 @@ class LeaderPod:
 def _range(annotation: Any) -> tuple[int, int] | None:
     """The range in a port-scheduling annotation; one of an older form has none."""
     try:
-        spec = json.loads(annotation)
-        return int(spec["schedulePortStart"]), int(spec["schedulePortEnd"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return PortPlan(annotation).range
+    except ValueError:
         return None
 
 

@@ -16,9 +16,7 @@ from pairun.engines.local.instanceoutput import MAX_LINE, InstanceOutput, Screen
 from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
-from pairun.kube.cluster import PortPlan
-from pairun.kube.ports import DEFAULT_RANGE
-from pairun.openpai.podtemplate import port_annotation
+from pairun.kube.ports import DEFAULT_RANGE, PortPlan, port_annotation
 from pairun.secrets.vault import Vault
 
 
@@ -133,7 +131,7 @@ def test_ports(job: Any) -> None:
 
     uids = PodUids(free)
     (role,) = made.roles
-    plan = PortPlan(port_annotation(role, DEFAULT_RANGE))
+    plan = PortPlan(port_annotation(role.resources.ports, DEFAULT_RANGE))
     drawn = [
         port
         for index in range(40)

@@ -9,13 +9,10 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pairun.errors import PairunError
 from pairun.kube.cluster import (
     Cluster,
-    PortPlan,
     cluster_from_framework,
     cluster_summary,
 )
@@ -66,44 +63,6 @@ def variables(
     """The environment of a task."""
     cluster = cluster_from_framework(made, role, index, options.pop("raw_names", {}), **options)
     return dict(runtime_environment(cluster))
-
-
-def test_a_port_is_the_published_hash() -> None:
-    """The numbers of the original's fixture."""
-    ports = PortPlan(spec(tcp=2, ssh=1)).of(UID, 0)
-    assert ports == {"tcp": (29877, 22353), "ssh": (39080,)}
-
-
-def test_ports_of_the_old_form_are_counted_off() -> None:
-    """Start, plus count times index; no Pod is needed."""
-    plan = PortPlan(
-        json.dumps({"http": {"start": 3000, "count": 2}, "ssh": {"start": 9, "count": 0}})
-    )
-    assert plan.of(None, 3) == {"http": (3006, 3007), "ssh": ()}
-
-
-@given(st.uuids(), st.integers(1, 5), st.integers(0, 60000), st.integers(1, 5000))
-def test_ports_stay_in_their_range(uid: Any, count: int, first: int, width: int) -> None:
-    """Every port lies in the half-open range."""
-    annotation = {"schedulePortStart": first, "schedulePortEnd": first + width}
-    plan = PortPlan(json.dumps({**annotation, "ports": {"p": {"count": count}}}))
-    assert all(first <= port < first + width for port in plan.of(str(uid), 0)["p"])
-
-
-BAD_ANNOTATIONS = [
-    "x",
-    "[]",
-    '{"p": 1}',
-    '{"p": {"count": 1}}',
-    '{"schedulePortStart": 5, "schedulePortEnd": 5, "ports": {}}',
-]
-
-
-@pytest.mark.parametrize("annotation", BAD_ANNOTATIONS)
-def test_an_annotation_that_makes_no_sense_is_named(annotation: str) -> None:
-    """The error names the annotation."""
-    with pytest.raises(PairunError, match="port-scheduling-spec"):
-        PortPlan(annotation)
 
 
 def test_a_peer_without_address_is_left_out_of_addresses_only() -> None:

@@ -508,22 +508,6 @@ def test_arguments_that_do_not_go_together(harness: Harness) -> None:
     assert "needs `backend: pods`" in problem.message
 
 
-def test_the_numbers_of_ports_are_the_clusters(harness: Harness) -> None:
-    """The module asks the very port that is exported."""
-    import sys
-
-    from pairun.kube.cluster import PortPlan
-    from pairun.kube.ports import PORT_ANNOTATION
-
-    module = sys.modules[harness.load("barrier").__module__]
-    spec = {"schedulePortStart": 20000, "schedulePortEnd": 40000, "ports": {"tcp": {"count": 2}}}
-    text = json.dumps(spec)
-    role = {"name": "w", "task": {"pod": {"metadata": {"annotations": {PORT_ANNOTATION: text}}}}}
-    uid = "f1020521-9bda-11ea-830b-000d3ab25bb6"
-    found = module._first_port({"spec": {"taskRoles": [role]}}, module._Member("w", 0), uid, "tcp")
-    assert found == PortPlan(text).of(uid, 0)["tcp"][0] == 29877
-
-
 def test_a_log_that_cannot_be_kept(harness: Harness, world: Callable[..., World]) -> None:
     """Is said once, and the barrier goes on."""
     (harness.pai_dir / "logs").write_text("a file")

@@ -749,8 +749,7 @@ def test_pods_that_must_have_ended_their_init(pods: Pod) -> None:
 
 def test_pods_whose_port_must_answer(pods: Pod) -> None:
     """A peer counts once something accepts connections at its first port of the label."""
-    from pairun.kube.cluster import PortPlan
-    from pairun.kube.ports import PORT_ANNOTATION
+    from pairun.kube.ports import PORT_ANNOTATION, PortPlan
 
     pods.patience("40s", ", ready: port, port: http")
     peer = pods.peer({"podIP": "127.0.0.1"}, _labels(pods, 0))

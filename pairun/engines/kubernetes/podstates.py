@@ -16,6 +16,7 @@ import attrs
 import yaml
 
 from pairun.engines.manifest.objectnames import INDEX_LABEL, ROLE_LABEL
+from pairun.kube.pods import STUCK, is_scheduled, unscheduled
 from pairun.report.terminal import visible
 from pairun.runtime.termination import END, START
 
@@ -50,11 +51,6 @@ SIGNALS = {
 }
 _FAILED_TASK = re.compile(r"^failed +([^\s:]+): [^\n]*\n +(\S[^\n]*)$", re.MULTILINE)
 """A task that failed, and why, in what the init phase prints."""
-STUCK = frozenset({
-    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-    "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
-})  # fmt: skip
-"""Why a container waits for something that somebody has to change."""
 ENDED = frozenset({"succeeded", "failed"})
 
 
@@ -257,10 +253,8 @@ def _phase(
             return "lost", "its node does not answer"
     if meta.get("deletionTimestamp"):
         return "stopping", ""
-    conditions = {c.get("type"): c for c in status.get("conditions") or () if isinstance(c, dict)}
-    placed = conditions.get("PodScheduled") or {}
-    if status.get("phase") in (None, "Pending") and placed.get("status") == "False":
-        return "unschedulable", str(placed.get("message") or placed.get("reason") or "")
+    if status.get("phase") in (None, "Pending") and (reason := unscheduled(status)) is not None:
+        return "unschedulable", reason
     for container, what in ((init, INIT), (app, "the command")):
         state = container.get("state") or {}
         if (waiting := state.get("waiting") or {}).get("reason") in STUCK:
@@ -274,7 +268,7 @@ def _phase(
             return ("init" if container is init else "running"), ""
     if _ended(app):
         return "stopping", ""
-    if not status.get("phase") or placed.get("status") != "True":
+    if not status.get("phase") or not is_scheduled(status):
         return "pending", ""
     return "starting", ""
 

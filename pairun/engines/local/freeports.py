@@ -8,9 +8,7 @@ from collections.abc import Callable
 
 from pairun.errors import PairunError, Problem
 from pairun.job.model import Role
-from pairun.kube.cluster import PortPlan
-from pairun.kube.ports import DEFAULT_RANGE
-from pairun.openpai.podtemplate import port_annotation
+from pairun.kube.ports import DEFAULT_RANGE, PortPlan, port_annotation
 
 TRIES = 1000
 
@@ -32,7 +30,7 @@ class PodUids:
         Raises:
             PairunError: no uid was found whose ports are free.
         """
-        plan = PortPlan(port_annotation(role, DEFAULT_RANGE))
+        plan = PortPlan(port_annotation(role.resources.ports, DEFAULT_RANGE))
         for _ in range(TRIES):
             uid = str(uuid.uuid4())
             ports = [number for numbers in plan.of(uid, index).values() for number in numbers]

@@ -1,0 +1,85 @@
+"""What a Pod object says: where it is, and why it is not there yet.
+
+Source: Kubernetes documentation, "Pod Lifecycle".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+STUCK = frozenset({
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+    "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
+})  # fmt: skip
+"""Reasons for which a container waits until somebody changes something."""
+
+_CREATING = ("ContainerCreating", "PodInitializing")
+_REASON_CHARS = 160
+
+
+def init_succeeded(pod: Mapping[str, Any]) -> bool:
+    """Whether a Pod has init containers, and all of them ended with 0."""
+    statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
+    ended = [(s.get("state") or {}).get("terminated") for s in statuses]
+    return bool(ended) and all(e and e.get("exitCode") == 0 for e in ended)
+
+
+def unscheduled(status: Mapping[str, Any]) -> str | None:
+    """Why the scheduler finds no node, empty where it gives no reason; None where it did not try.
+
+    Args:
+        status: of the Pod.
+    """
+    condition = _scheduling(status)
+    if condition.get("status") != "False":
+        return None
+    return str(condition.get("message") or condition.get("reason") or "")
+
+
+def is_scheduled(status: Mapping[str, Any]) -> bool:
+    """Whether the Pod has a node."""
+    return _scheduling(status).get("status") == "True"
+
+
+def _scheduling(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    for condition in status.get("conditions") or ():
+        if isinstance(condition, dict) and condition.get("type") == "PodScheduled":
+            return condition
+    return {}
+
+
+def why_missing(pod: Mapping[str, Any]) -> str:
+    """Why a Pod is not ready for the others, in a few words."""
+    status, meta = pod.get("status") or {}, pod.get("metadata") or {}
+    if meta.get("deletionTimestamp"):
+        return "its Pod is being deleted"
+    if (reason := unscheduled(status)) is not None:
+        return f"unscheduled: {_line(reason)}"
+    containers = [status.get(name) or [] for name in ("initContainerStatuses", "containerStatuses")]
+    for container in (*containers[0], *containers[1]):
+        if reason := _container_reason(container):
+            return reason
+    if status.get("phase") == "Failed":
+        return f"failed: {_line(status.get('message') or status.get('reason'))}"
+    if meta.get("name") and not (pod.get("spec") or {}).get("nodeName"):
+        return "not scheduled yet"
+    return "it has only just got its address" if status.get("podIP") else "it has no address yet"
+
+
+def _container_reason(container: Mapping[str, Any]) -> str:
+    state = container.get("state") or {}
+    ended, waiting = state.get("terminated") or {}, state.get("waiting") or {}
+    if ended.get("exitCode"):
+        return f"{container.get('name')} failed with {ended['exitCode']}"
+    reason = waiting.get("reason")
+    if reason in _CREATING:
+        return "its containers are being made: image, volumes, network"
+    if not reason:
+        return ""
+    message = waiting.get("message")
+    return f"{container.get('name')}: {reason}" + (f", {_line(message)}" if message else "")
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text or "no reason given").split())[:_REASON_CHARS]
