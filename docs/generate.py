@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 from pairun.base import journal
+from pairun.catalogue import CATALOGUE
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.diagnose.classes import CLASSES
-from pairun.errors import CATALOGUE
 from pairun.module import Context, Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS

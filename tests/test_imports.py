@@ -18,7 +18,7 @@ from pairun.contract.sources import built_in_modules, read_source
 PACKAGE = Path(pairun.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
-    "base", "secrets", "errors", "kube", "module", "contract", "net", "plan", "handover",
+    "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "handover",
     "rendezvous", "diagnose", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
     "openpai", "review", "report", "init", "tasks", "engines", "cli",
 )  # fmt: skip

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pairun.catalogue import CATALOGUE
 from pairun.diagnose.classes import CLASSES
-from pairun.errors import CATALOGUE, PairunError, Problem, did_you_mean
+from pairun.errors import PairunError, Problem, did_you_mean
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.keywords import KEYWORDS
 from pairun.report.pages import page_data, page_lines, summary_of

@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pairun.catalogue import CATALOGUE
 from pairun.contract.arguments import arguments, arguments_schema, type_name
 from pairun.diagnose.classes import CLASSES, UNKNOWN
-from pairun.errors import CATALOGUE, PairunError, Problems
+from pairun.errors import PairunError, Problems
 from pairun.module import CheckModule, Module, format_duration
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import KEYWORDS, Keyword

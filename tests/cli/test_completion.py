@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pairun.catalogue import CATALOGUE
 from pairun.cli.completion import described
 from pairun.cli.main import COMMANDS
-from pairun.errors import CATALOGUE
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import KEYWORDS
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from pairun.catalogue import CATALOGUE
 from pairun.cli.completion import described
 from pairun.contract.arguments import arguments
-from pairun.errors import CATALOGUE
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.keywords import KEYWORDS

@@ -1,0 +1,393 @@
+"""What every error id means, and what to do about it. PID 1 never loads this text.
+
+An id is an interface: it keeps its meaning for ever, and is not used again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ErrorKind(NamedTuple):
+    """A title, and the advice that ``pairun doc ID`` prints."""
+
+    title: str
+    advice: str
+
+
+_ROWS: tuple[tuple[str, str, str], ...] = (
+    # 1xx: text
+    (
+        "PR101",
+        "not YAML",
+        "Correct the text at the caret; indentation and quotes are the usual causes.",
+    ),
+    ("PR102", "not UTF-8", "Save the file as UTF-8."),
+    ("PR103", "too large", "No text that pairun reads may be larger than 4 MiB."),
+    ("PR104", "nested too deeply", "Nothing that pairun reads needs more than 64 levels."),
+    ("PR105", "aliases expand to too much", "Write the repeated part out, or use fewer aliases."),
+    ("PR106", "a key is given twice", "Keep one of the two; the second would silently win."),
+    (
+        "PR107",
+        "not a plain value",
+        "Only text, numbers, true, false, null, lists and mappings are read.",
+    ),
+    ("PR108", "cannot be read", "Check the path and its permissions."),
+    ("PR109", "empty or not a mapping", "The document must be one mapping of keys to values."),
+    # 2xx: playbooks
+    ("PR201", "unknown keyword", "See `pairun doc keywords` for all of them."),
+    ("PR203", "not exactly one module", "A task uses one module; write two tasks."),
+    ("PR204", "a value of the wrong kind", "See `pairun doc KEYWORD` or `pairun doc MODULE`."),
+    ("PR205", "missing", "Add what is named."),
+    (
+        "PR206",
+        "an id used twice",
+        "Ids are unique over both phases; give one of the tasks another id.",
+    ),
+    (
+        "PR207",
+        "a combination without effect",
+        "Remove one of the two, or add what gives it an effect.",
+    ),
+    (
+        "PR208",
+        "a task after user_command",
+        "user_command is the last task of its phase; use on_exit.",
+    ),
+    ("PR209", "a keyword of another tool", "Use the pairun keyword that is named."),
+    ("PR210", "not a duration", "Durations carry a unit: 500ms, 10s, 5m, 1h30m."),
+    (
+        "PR211",
+        "a file mode that is not quoted",
+        "Write the mode as text, '0644': YAML reads 0644 as a number.",
+    ),
+    ("PR212", "not allowed in this phase", "See the module's phases in `pairun doc MODULE`."),
+    ("PR213", "a name that is taken", "A module or plugin may not bear a keyword's name."),
+    ("PR214", "a deprecated argument", "Use the task keyword that is named."),
+    # 3xx: templates
+    ("PR301", "not defined", "See what is defined in docs/playbooks.md, or add `| default(...)`."),
+    ("PR302", "not a valid expression", "Correct the expression at the caret."),
+    ("PR303", "statements are not allowed here", "A job's layer may use {{ … }} only."),
+    (
+        "PR304",
+        "an expression that costs too much",
+        "Expressions are for small decisions; compute in a task.",
+    ),
+    ("PR305", "an expression failed", "The values do not fit the expression."),
+    (
+        "PR306",
+        "a tag of the job protocol in an expression layer",
+        "Under extras.pairun write {{ secrets.x }} or {{ parameters.x }}.",
+    ),
+    # 4xx: layers and policy
+    ("PR401", "no such task", "Patches name a task by the id that `pairun --dry-run` prints."),
+    (
+        "PR402",
+        "not permitted by the cluster's policy",
+        "Ask for what the policy allows, or ask the operator.",
+    ),
+    ("PR403", "the task is locked", "No layer above may touch a locked task."),
+    ("PR404", "not a patch", "An entry is one of patch, disable, before, after, append."),
+    ("PR406", "policy does not make sense", "See docs/policy.md."),
+    # 5xx: job protocol
+    ("PR501", "not a job of protocol v2", "See docs/jobs.md."),
+    ("PR502", "unknown key", "Keys of the job protocol are fixed; remove it or correct it."),
+    ("PR503", "a value of the wrong kind", "Correct the value."),
+    ("PR504", "missing", "Add what is named."),
+    ("PR505", "no such prerequisite", "Name one that the job's prerequisites list has."),
+    ("PR506", "prerequisites require each other in a circle", "Break the circle."),
+    (
+        "PR507",
+        "two roles become one name",
+        "Rename one: a role's Pod name keeps letters and digits only.",
+    ),
+    ("PR508", "a name used twice", "Names of prerequisites are unique per type."),
+    ("PR509", "no such role", "Name one of the job's roles."),
+    (
+        "PR510",
+        "a template tag that cannot be resolved",
+        "Define what the tag names, or correct it.",
+    ),
+    ("PR511", "unknown plugin", "See `pairun doc` for the plugins of the content roots in use."),
+    ("PR512", "plugin parameters that do not fit", "See `pairun doc PLUGIN`."),
+    ("PR513", "callbacks beside preCommands or postCommands", "Use the one or the other."),
+    ("PR515", "no such deployment", "Name one that the job's deployments list has."),
+    # 6xx: content roots and modules
+    (
+        "PR601",
+        "not a content root",
+        "A content root is a folder with modules, playbooks or plugin_specs.",
+    ),
+    ("PR602", "a module that cannot be loaded", "Correct the module's file."),
+    (
+        "PR603",
+        "a module with unusable arguments class",
+        "See docs/modules.md for what a module consists of.",
+    ),
+    ("PR604", "unknown argument", "See `pairun doc MODULE`."),
+    ("PR605", "an argument of the wrong kind", "See `pairun doc MODULE`."),
+    ("PR606", "an argument is missing", "See `pairun doc MODULE`."),
+    # 7xx: while running
+    (
+        "PR701",
+        "the work directory cannot be used",
+        "Give another one with --workdir, or correct its permissions.",
+    ),
+    ("PR702", "the plan cannot be used", "Run the init phase of the same pairun version again."),
+    ("PR703", "a module is not the one that was planned", "Run the init phase again."),
+    (
+        "PR704",
+        "the phase's inputs are missing",
+        "pairun init runs in a Pod; on a laptop use pairun run.",
+    ),
+    ("PR711", "unknown key of a plain Pod's settings", "See docs/plain-pod.md for the keys."),
+    ("PR712", "a value of the wrong kind in a plain Pod's settings", "Correct the value."),
+    ("PR713", "missing in a plain Pod's settings", "Add what is named."),
+    (
+        "PR714",
+        "text that lost its line ends",
+        "Begin a block in a manifest with `|`: `>` and `>-` join its lines.",
+    ),
+    (
+        "PR715",
+        "an init plugin without its task",
+        "Give the init playbook the task, or name a program of your own.",
+    ),
+    ("PR716", "a mounted file that cannot be used", "Correct the file, or unmount it."),
+    (
+        "PR717",
+        "a line that is not NAME=value",
+        "The init task that writes runtime.d/env writes one variable per line.",
+    ),
+    (
+        "PR718",
+        "a file on the shared volume is not trusted",
+        "Mount settings, or keep them in the image and set PAI_CONFIG_DIR.",
+    ),
+    ("PR719", "a setting without effect", "Remove it, or what takes its place."),
+    (
+        "PR720",
+        "nearly a program of OpenPAI",
+        "Correct its spelling; a program of your own needs another name, or its whole path.",
+    ),
+    (
+        "PR730",
+        "neither of the two job formats",
+        "Write a job of protocol v2; `pairun convert` makes one of a job of OpenPAI on YARN.",
+    ),
+    ("PR731", "a name that protocol v2 refuses", "Rename it, and what uses the name."),
+    (
+        "PR732",
+        "something of YARN that protocol v2 has no place for",
+        "See docs/jobs.md for what takes its place.",
+    ),
+    (
+        "PR733",
+        "a folder of HDFS that nobody mounts",
+        "Fetch it in the command, or use a storage of the cluster.",
+    ),
+    (
+        "PR734",
+        "a value that cannot be exported as it is",
+        "Take the quote, backslash or control character out of it.",
+    ),
+    ("PR735", "not a Framework", "Give one Framework object, as kubectl prints it."),
+    ("PR736", "a Framework that cannot be read", "Write the object to the file again, whole."),
+    (
+        "PR737",
+        "the values of secrets are unknown",
+        "A Framework holds a job without them; the job's own file has them.",
+    ),
+    (
+        "PR738",
+        "a job of OpenPAI on YARN",
+        "It is read as protocol v2; `pairun convert` prints what it becomes.",
+    ),
+    ("PR741", "unknown key of an exit spec", "See docs/exit-codes.md for the keys."),
+    ("PR742", "a value of the wrong kind in an exit spec", "Correct the value."),
+    ("PR743", "missing in an exit spec", "Add what is named."),
+    (
+        "PR744",
+        "an empty pattern in an exit spec",
+        "Say when the code applies; the entry is left out until then.",
+    ),
+    (
+        "PR745",
+        "a regular expression in an exit spec that cannot be used",
+        "Correct it; Go's syntax counts.",
+    ),
+    (
+        "PR770",
+        "no API server that this Pod can ask",
+        "See docs/barrier.md: the Pod's address, token and authority of the API server.",
+    ),
+    ("PR771", "no such Framework", "It was deleted; submit the job again."),
+    (
+        "PR772",
+        "the API server refuses this Pod",
+        "Grant the right that is named, or give the Pod a token that counts.",
+    ),
+    (
+        "PR773",
+        "the API server did not answer in time",
+        "See whether it is up, and reachable from the node.",
+    ),
+    ("PR774", "a setting of the barrier that cannot be used", "Correct the variable, or unset it."),
+    (
+        "PR775",
+        "the members of a job did not meet in time",
+        "Look at the Pods that are named: what do they wait for? See docs/rendezvous.md.",
+    ),
+    (
+        "PR776",
+        "the job's leader refuses this member",
+        "It belongs to another attempt, or asks for what cannot be; see docs/rendezvous.md.",
+    ),
+    (
+        "PR777",
+        "the port of the rendezvous is taken",
+        "Another process of the node has it; see docs/rendezvous.md for how it is chosen.",
+    ),
+    (
+        "PR778",
+        "the job has no key",
+        "Make the job's objects with `pairun manifest`, which adds a Secret with a key.",
+    ),
+    (
+        "PR779",
+        "instances that do not know each other",
+        "See docs/rendezvous.md: it takes several instances, and the job's key.",
+    ),
+    (
+        "PR780",
+        "an engine that cannot run the job as it is",
+        "Choose another engine, or change the job; see docs/kubernetes.md.",
+    ),
+    (
+        "PR781",
+        "a newer Kubernetes is needed",
+        "Choose another engine, or leave out of the job what needs it.",
+    ),
+    ("PR782", "missing for a manifest", "Give what is named."),
+    (
+        "PR783",
+        "a name or a size that Kubernetes refuses",
+        "Choose a shorter or plainer name, or make the job smaller.",
+    ),
+    (
+        "PR784",
+        "something comes out differently in the cluster",
+        "Choose another engine, or change the job; see docs/kubernetes.md.",
+    ),
+    (
+        "PR785",
+        "the Kubernetes client is missing",
+        "Install pairun again: the client is one of its dependencies.",
+    ),
+    (
+        "PR786",
+        "a kubeconfig that cannot be used",
+        "Give the right file and context; `kubectl config view` shows what is in them.",
+    ),
+    (
+        "PR787",
+        "an API server that cannot be reached",
+        "See the server's address in the kubeconfig, and whether the cluster is up.",
+    ),
+    (
+        "PR788",
+        "the API server refuses",
+        "Log in again, ask for the right that is named, or correct what it names.",
+    ),
+    (
+        "PR789",
+        "no such job in the cluster, or one already",
+        "See the name, the namespace and the context.",
+    ),
+    ("PR790", "unknown key in rules of the diagnosis", "See docs/diagnosis.md for the keys."),
+    ("PR791", "a value of the wrong kind in rules of the diagnosis", "Correct the value."),
+    ("PR792", "missing in rules of the diagnosis", "Add what is named."),
+    (
+        "PR793",
+        "rules of the diagnosis name a rule that there is not",
+        "Correct the name, or remove it; `pairun doc failures` lists the classes.",
+    ),
+    (
+        "PR794",
+        "a rule of the diagnosis that cannot be used",
+        "Correct the pattern or the sample that is named; the rule is left out until then.",
+    ),
+    (
+        "PR795",
+        "no class of failure has an exit code",
+        "Give some in a content root: exit_codes in a file of its folder diagnosis.",
+    ),
+    # 8xx: command line
+    ("PR801", "wrong usage", "See `pairun --help`."),
+    ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),
+    # 9xx: warnings
+    (
+        "PR901",
+        "a role's raw name differs from its Pod name",
+        "Variables are exported under both names.",
+    ),
+    (
+        "PR902",
+        "taskRetryCount has no effect",
+        "It only counts when extras.gangAllocation is false.",
+    ),
+    ("PR903", "a variable may be unset", "The user command runs with nounset; use ${NAME:-}."),
+    (
+        "PR904",
+        "a tag stays as it is",
+        "Nothing defines what the tag names; the text reaches the shell.",
+    ),
+    ("PR905", "a secret too short to redact", "Values under 4 bytes are not masked in logs."),
+    (
+        "PR906",
+        "image text that the old runtime refused",
+        "pairun accepts it; the old runtime ended with 254.",
+    ),
+    ("PR907", "an event nobody raises", "The callback never runs."),
+    ("PR908", "not part of this version yet", "The task says so when it runs, and does nothing."),
+    (
+        "PR909",
+        "secrets in JSON are stored unmasked",
+        "Submit the job as YAML: OpenPAI masks only that form.",
+    ),
+    ("PR910", "a task without a time limit", "Give it a timeout or a deadline."),
+    ("PR911", "a plugin parameter nobody reads", "See `pairun doc PLUGIN` for its parameters."),
+    (
+        "PR912",
+        "a file nobody reads",
+        "Playbooks are init.yaml, runtime.yaml, policy.yaml; see docs/playbooks.md.",
+    ),
+    (
+        "PR916",
+        "an unknown key in the login of an image",
+        "A login has username, password and registryuri; nobody reads another key.",
+    ),
+    (
+        "PR920",
+        "exit handlers that the grace time cannot hold",
+        "Shorten their timeouts, or raise the grace time; see docs/pid1.md.",
+    ),
+    (
+        "PR921",
+        "torchrun may outlive the grace time",
+        "It kills its workers 30 s after a stop; raise the grace time, or save sooner.",
+    ),
+    (
+        "PR922",
+        "a signal that would come after the end",
+        "Shorten the wait between the steps, or raise the grace time.",
+    ),
+    (
+        "PR923",
+        "a stop that never reaches the command",
+        "Send the command the signal that it saves its work on.",
+    ),
+)
+
+CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}
+"""Id to its kind, in the order of the ids."""
