@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from benchmarks.measure import ROOT, Row, python, smallest_ms
-from pairun.diagnose.circumstances import Facts
+from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
@@ -99,7 +99,10 @@ def built_in_table() -> Table:
 
 def judged(logs: Sequence[Excerpt], table: Table) -> list[tuple[Excerpt, Diagnosis]]:
     """What is said of each."""
-    return [(e, diagnose([Log(e.data, e.name)], table, Facts(exit_code=e.exit_code))) for e in logs]
+    return [
+        (e, diagnose([Log(e.data, e.name)], table, Circumstances(exit_code=e.exit_code)))
+        for e in logs
+    ]
 
 
 def is_wrong_stop(excerpt: Excerpt, found: Diagnosis) -> bool:

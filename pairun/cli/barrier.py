@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pairun.base.paths import pai_dir
+from pairun.cli.options import duration_s
 from pairun.errors import PairunError, Problem
-from pairun.module import parse_duration
 from pairun.rendezvous.board import MAX_NAME
 from pairun.rendezvous.peers import peers_of
 from pairun.rendezvous.refusals import NotInTime
@@ -32,14 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Wait; returns 0 when all came, 124 when not all came in time."""
     if not 0 < len(args.name) <= MAX_NAME:
         raise PairunError(Problem("PR801", f"NAME must have from 1 to {MAX_NAME} characters"))
-    timeout_s = parse_duration(args.timeout)
-    if timeout_s is None:
-        hint = f"did you mean '{args.timeout}s'?" if args.timeout.isdigit() else None
-        raise PairunError(
-            Problem(
-                "PR801", f"--timeout must be a duration like 30s, not {args.timeout!r}", None, hint
-            )
-        )
+    timeout_s = duration_s("--timeout", args.timeout)
     peers = peers_of(pai_dir(), "runtime")
     if peers is None:
         raise PairunError(

@@ -52,8 +52,8 @@ def _kind(command: str, action: argparse.Action) -> Kind:
     if action.choices is not None:
         return Kind(words=tuple(map(str, action.choices)))
     if command == "doc" and not action.option_strings:
-        from pairun.cli.doc import names
         from pairun.playbook.content import open_content
+        from pairun.report.listing import names
 
         return Kind(words=tuple(names(open_content([], os.environ))))
     if metavar in ROOTS:

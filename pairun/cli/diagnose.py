@@ -10,7 +10,7 @@ import sys
 from typing import IO
 
 from pairun.diagnose.brief import told
-from pairun.diagnose.circumstances import Facts
+from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.lines import Log
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import PairunError, Problem, Problems
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         except OSError as e:
             failed.append(Problem("PR108", f"{path} cannot be read: {e.strerror}"))
             continue
-        found = diagnose([log], table, Facts(exit_code=args.exit_code), DEADLINE_S)
+        found = diagnose([log], table, Circumstances(exit_code=args.exit_code), DEADLINE_S)
         if args.json:
             print(json.dumps({"schema": SCHEMA, "log": path, **found.data()}, ensure_ascii=False))
             continue

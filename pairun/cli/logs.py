@@ -7,8 +7,8 @@ import sys
 
 from pairun.cli.access import access_of, add_access, say
 from pairun.engines.kubernetes.client import connect
-from pairun.engines.kubernetes.clusterlogs import Wanted, follow_logs, print_logs
-from pairun.engines.kubernetes.podstates import Instance
+from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, print_logs
+from pairun.engines.kubernetes.podstates import PodState
 from pairun.errors import PairunError, Problem
 
 
@@ -37,14 +37,14 @@ def run(args: argparse.Namespace) -> int:
     """Print the logs; 0 when every instance that is meant had one, else 1."""
     if args.follow and args.previous:
         raise PairunError(Problem("PR801", "--previous has ended: leave out --follow"))
-    wanted = Wanted(
+    wanted = LogSelection(
         role=args.role, index=args.index, init=args.init, previous=args.previous, tail=args.tail
     )
     cluster = connect(access_of(args))
     # One instance that is chosen by its number needs no name before each line.
     alone = args.role is not None and args.index is not None
 
-    def show(instance: Instance, line: str) -> None:
+    def show(instance: PodState, line: str) -> None:
         prefix = "" if alone else f"{instance.label} | "
         sys.stdout.write(f"{prefix}{line}\n")
         if args.follow:

@@ -10,13 +10,13 @@ import sys
 
 import attrs
 
-from pairun.base.durations import parse_duration
 from pairun.base.runfolders import RUNS
+from pairun.cli.options import duration_s
 from pairun.cli.streams import give_up_stdout, unwritable
 from pairun.engines.local.checking import check
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.runreport import run_report
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     options = Options(
         workdir=args.workdir or os.path.join(RUNS, job.name),
         namespaces=not args.no_namespace,
-        grace_s=_grace_s(args.grace),
+        grace_s=duration_s("--grace", args.grace),
         roots=args.root,
         color=Style(sys.stdout).on,
     )
@@ -93,14 +93,6 @@ def _say(line: str) -> None:
     """Print one line on standard error; a closed standard error does not stop the job."""
     with contextlib.suppress(OSError):
         print(f"[pairun] {line}", file=sys.stderr, flush=True)
-
-
-def _grace_s(text: str) -> float:
-    seconds = parse_duration(text)
-    if seconds is None:
-        hint = f"did you mean '{text}s'?" if text.isdigit() else None
-        raise PairunError(Problem("PR801", f"--grace {text} is not a duration", hint=hint))
-    return seconds
 
 
 def _user() -> str:

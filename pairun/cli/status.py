@@ -9,8 +9,9 @@ import attrs
 
 from pairun.cli.access import access_of, add_access
 from pairun.engines.kubernetes.client import connect
-from pairun.engines.kubernetes.podstates import Instance
-from pairun.engines.kubernetes.watching import JobState, read_job
+from pairun.engines.kubernetes.jobstate import JobState
+from pairun.engines.kubernetes.podstates import PodState
+from pairun.engines.kubernetes.watching import read_job
 
 SCHEMA = 1
 COLUMNS = ("INSTANCE", "POD", "NODE", "PHASE", "RESTARTS", "REASON")
@@ -70,5 +71,5 @@ def _held_up(state: JobState) -> str:
     return next(held, "")
 
 
-def _row(i: Instance) -> tuple[str, ...]:
+def _row(i: PodState) -> tuple[str, ...]:
     return (i.label, i.pod, i.node or "-", i.phase, str(i.restarts), i.reason)

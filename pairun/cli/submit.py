@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import queue
-import threading
-import time
-from collections.abc import Iterator
 
 from pairun.cli.access import access_of, add_access, say
 from pairun.cli.manifest import add_object_arguments, request_of
+from pairun.cli.options import duration_s
 from pairun.engines.kubernetes.client import Cluster, connect
+from pairun.engines.kubernetes.jobobjects import POD
+from pairun.engines.kubernetes.jobstate import JobState, changes, named
 from pairun.engines.kubernetes.podstates import ENDED
 from pairun.engines.kubernetes.submitting import submit
-from pairun.engines.kubernetes.watching import POD, JobState, changes, follow, named
+from pairun.engines.kubernetes.watching import follow_for
 from pairun.engines.manifest.making import make
 from pairun.errors import PairunError, Problem
-from pairun.module import parse_duration
 from pairun.report.problems import print_problems
 
 
@@ -64,20 +62,18 @@ def run(args: argparse.Namespace) -> int:
 def _timeout(args: argparse.Namespace) -> float | None:
     if args.timeout is None:
         return None
-    seconds = parse_duration(args.timeout)
-    if seconds is None or not args.wait:
-        text = "--timeout has no effect without --wait"
-        if seconds is None:
-            text = f"--timeout {args.timeout} is not a duration"
-        raise PairunError(Problem("PR801", text, hint="as in --wait --timeout 2h"))
-    return seconds
+    timeout_s = duration_s("--timeout", args.timeout)
+    if not args.wait:
+        hint = "as in --wait --timeout 2h"
+        raise PairunError(Problem("PR801", "--timeout has no effect without --wait", hint=hint))
+    return timeout_s
 
 
 def _wait(cluster: Cluster, args: argparse.Namespace, name: str, timeout_s: float | None) -> int:
     """Tell how the job goes on until it has ended; its exit code."""
     last: JobState | None = None
     try:
-        for state in _states(cluster, name, timeout_s):
+        for state in follow_for(cluster, name, timeout_s):
             for line in changes(last, state):
                 say(line)
             last = state
@@ -94,33 +90,6 @@ def _wait(cluster: Cluster, args: argparse.Namespace, name: str, timeout_s: floa
     if left and last.engine == POD.engine:
         say(f"nobody ends plain Pods: {named(left)} may go on; {_again(args, name)}")
     return 1 if last.exit_code is None else last.exit_code
-
-
-def _states(cluster: Cluster, name: str, timeout_s: float | None) -> Iterator[JobState]:
-    """The job again and again, until it has ended or the time is over, whatever a call waits for."""
-    out: queue.Queue[JobState | Exception | None] = queue.Queue(1)
-
-    def read() -> None:
-        try:
-            for state in follow(cluster, name):
-                out.put(state)
-            out.put(None)
-        except Exception as e:  # noqa: BLE001  # the reader would wait for ever
-            out.put(e)
-
-    threading.Thread(target=read, daemon=True).start()
-    end = None if timeout_s is None else time.monotonic() + timeout_s
-    while True:
-        try:
-            left = None if end is None else max(end - time.monotonic(), 0)
-            item = out.get(timeout=left)
-        except queue.Empty:
-            return
-        if isinstance(item, Exception):
-            raise item
-        if item is None:
-            return
-        yield item
 
 
 def _again(args: argparse.Namespace, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pairun.diagnose.circumstances import Facts
+from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
@@ -37,7 +37,7 @@ def read_table(path: str) -> Table | None:
         return None
 
 
-def why(table: Table, log: bytes, facts: Facts, deadline_s: float) -> Diagnosis:
+def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Diagnosis:
     """Why the container's job died.
 
     Args:

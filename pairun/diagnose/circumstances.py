@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Facts(NamedTuple):
+class Circumstances(NamedTuple):
     """What whoever watched the process knows; None where nobody knows.
 
     Attributes:
@@ -33,7 +33,7 @@ class Facts(NamedTuple):
     gpus_seen: int | None = None
 
 
-def clues(facts: Facts) -> list[tuple[str, int, str]]:
+def clues(facts: Circumstances) -> list[tuple[str, int, str]]:
     """What the facts say by themselves: class, weight, and in words."""
     out = []
     if facts.oom_kills:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pairun.diagnose import tracebacks
-from pairun.diagnose.circumstances import Facts, clues
+from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import CLASSES, EXIT_CODES, NONE, UNKNOWN
 from pairun.diagnose.lines import HEADER, Line, Log, parse
 from pairun.diagnose.table import Found, Rule, Table, make_rule
@@ -200,7 +200,10 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(
-    logs: Sequence[Log], table: Table, facts: Facts | None = None, deadline_s: float = DEADLINE_S
+    logs: Sequence[Log],
+    table: Table,
+    facts: Circumstances | None = None,
+    deadline_s: float = DEADLINE_S,
 ) -> Diagnosis:
     """Why a job died.
 
@@ -210,7 +213,7 @@ def diagnose(
         facts: what else is known.
         deadline_s: how long it may take, in seconds.
     """
-    facts = facts or Facts()
+    facts = facts or Circumstances()
     until = time.monotonic() + deadline_s / 2
     if facts.error_file:
         logs = [*logs, Log(facts.error_file.encode(), "error file")]
@@ -455,7 +458,7 @@ class _Surroundings:
 # --- verdict -------------------------------------------------------------------------------------
 
 
-def _verdict(hits: list[Hit], logs: Sequence[Log], table: Table, facts: Facts) -> Diagnosis:
+def _verdict(hits: list[Hit], logs: Sequence[Log], table: Table, facts: Circumstances) -> Diagnosis:
     scores: dict[str, int] = {}
     for hit in hits:
         if hit.score > 0:
@@ -557,7 +560,7 @@ def _undecided(
     scores: dict[str, int],
     logs: Sequence[Log],
     table: Table,
-    facts: Facts,
+    facts: Circumstances,
 ) -> Diagnosis:
     """Nothing is certain: nothing is wrong, or nobody knows."""
     tails = [(log, line) for log in logs for line in log.tail(_TAIL_LINES)]

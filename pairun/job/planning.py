@@ -14,7 +14,7 @@ from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
 from pairun.module import Phase, Secret
 from pairun.plan import Plan
-from pairun.playbook.compiling import Facts, compile_phase
+from pairun.playbook.compiling import CompileInputs, compile_phase
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.playbook.effective import Effective, Layers
@@ -90,7 +90,7 @@ def plan_role(
         user_extension=user_extension,
         problems=problems,
     )
-    facts = Facts(
+    facts = CompileInputs(
         job=job_context(job, role, command=command),
         parameters=expression_parameters(job),
         cluster=cluster,

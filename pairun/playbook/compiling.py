@@ -43,7 +43,7 @@ _MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_c
 
 
 @attrs.frozen(kw_only=True)
-class Facts:
+class CompileInputs:
     """What expressions may see, as far as it is known.
 
     Attributes:
@@ -66,7 +66,7 @@ class Facts:
 
 
 def compile_phase(
-    effective: Effective, phase: Phase, content: Content, facts: Facts, problems: Problems
+    effective: Effective, phase: Phase, content: Content, facts: CompileInputs, problems: Problems
 ) -> Plan:
     """Make the plan of one phase.
 
@@ -82,7 +82,12 @@ def compile_phase(
 
 class _Compiler:
     def __init__(
-        self, draft: Draft, policy: Policy, content: Content, facts: Facts, problems: Problems
+        self,
+        draft: Draft,
+        policy: Policy,
+        content: Content,
+        facts: CompileInputs,
+        problems: Problems,
     ) -> None:
         self._draft = draft
         self._policy = policy

@@ -8,7 +8,7 @@ import socket
 import time
 from typing import Any
 
-from pairun.rendezvous.refusals import NoKey, NotInTime, Refused
+from pairun.rendezvous.refusals import LeaderRefusal, NoKey, NotInTime
 from pairun.rendezvous.roster import Address, JobKey
 from pairun.rendezvous.wire import BadPeer, Channel, Message, pack
 
@@ -50,7 +50,7 @@ class Facts:
 
         Raises:
             NotInTime: the leader was not reached (PR775).
-            Refused: the value is too large, or the attempt another one (PR776).
+            LeaderRefusal: the value is too large, or the attempt another one (PR776).
         """
         said: Message = {"t": "put", "k": name, "v": value}
         if replace:
@@ -67,7 +67,7 @@ class Facts:
 
         Raises:
             NotInTime: nobody has set it, or the leader was not reached (PR775).
-            Refused: the attempt is another one (PR776).
+            LeaderRefusal: the attempt is another one (PR776).
         """
         said = {"t": "get", "k": name}
         late = f"the fact {name} did not come in time"
@@ -84,7 +84,7 @@ class Facts:
 
         Raises:
             NotInTime: not all came (PR775).
-            Refused: others wait for another count, or the attempt is another one (PR776).
+            LeaderRefusal: others wait for another count, or the attempt is another one (PR776).
         """
         said = {"t": "arrive", "k": barrier, "who": member, "of": count}
         self._ask(said, timeout_s, f"not all {count} came to the barrier {barrier} in time")
@@ -104,7 +104,7 @@ class Facts:
                     case "is" | "open":
                         return answer
                     case "no" if answer.get("why") != "newer":
-                        raise Refused(str(answer.get("why")))
+                        raise LeaderRefusal(str(answer.get("why")))
                 trouble, away_since = "the leader was busy", None
             except TimeoutError:
                 trouble = trouble or "the leader gave no answer"

@@ -12,7 +12,7 @@ from typing import Protocol
 from pairun.rendezvous.joining import Joiner
 from pairun.rendezvous.leading import fan_of
 from pairun.rendezvous.loop import Loop, PortTaken, close_quietly
-from pairun.rendezvous.refusals import NotInTime, Refused
+from pairun.rendezvous.refusals import LeaderRefusal, NotInTime
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member, Roster
 from pairun.rendezvous.wire import BadPeer
 
@@ -62,7 +62,7 @@ def gather(
 
     Raises:
         NotInTime: somebody did not come (PR775).
-        Refused: the leader belongs to another job, or to a newer attempt of this one (PR776).
+        LeaderRefusal: the leader belongs to another job, or to a newer attempt of this one (PR776).
     """
     gang = Gang.of(members_by_role)
     loop = Loop(key, log)
@@ -89,11 +89,11 @@ def gather(
         loop.close_all()
         search.close()
     if joiner.refused:
-        raise Refused(joiner.refused)
+        raise LeaderRefusal(joiner.refused)
     try:
         return None if joiner.rows is None else Roster.of(gang, joiner.rows)
     except BadPeer as e:
-        raise Refused(str(e)) from None
+        raise LeaderRefusal(str(e)) from None
 
 
 def _listen(loop: Loop, own_ip: str, port: int) -> Address | None:

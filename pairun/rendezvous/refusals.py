@@ -24,7 +24,7 @@ class NotInTime(PairunError):
         self.missing_count = missing_count
 
 
-class Refused(PairunError):
+class LeaderRefusal(PairunError):
     """The leader will not have this member, or not this request; trying again does not help.
 
     Attributes:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pairun.diagnose.brief import exit_code_of, read_table
 from pairun.diagnose.brief import told as tell
 from pairun.diagnose.brief import why as diagnosed
-from pairun.diagnose.circumstances import Facts
+from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.weighing import Diagnosis
 from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
 from pairun.runtime.termination import (
@@ -143,7 +143,7 @@ class Question(NamedTuple):
         log_folder: where the logs of this container are.
         budget: the largest termination message in bytes.
         diagnosis_file: what init left of the rules that say why it died; it may be missing.
-        facts: what is known beside the logs, as `pairun.diagnose.circumstances.Facts` has it.
+        facts: what is known beside the logs, as `pairun.diagnose.circumstances.Circumstances` has it.
     """
 
     user_code: int
@@ -208,9 +208,11 @@ def work_out(
     return Answer(found.code, text, list(found.stopped), why.data() if why else None, told)
 
 
-def _facts(question: Question, evidence: Evidence, env: Mapping[str, str], gpus: bytes) -> Facts:
+def _facts(
+    question: Question, evidence: Evidence, env: Mapping[str, str], gpus: bytes
+) -> Circumstances:
     """What is known beside the logs, and what the container shows at its end."""
-    return Facts(**question.facts)._replace(
+    return Circumstances(**question.facts)._replace(
         exit_code=question.user_code,
         double_ecc=evidence.double_ecc,
         error_file=_error_file(env),

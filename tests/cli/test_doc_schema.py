@@ -126,7 +126,7 @@ def test_a_name_of_another_kind(shell: Shell) -> None:
         (["keyword", "retrys"], "did you mean 'retries'?"),
         (["module", "gitclone"], "did you mean 'git_clone'?"),
         (["module", "retries"], "it is a keyword: pairun doc keyword retries"),
-        (["module", "errors"], "`pairun doc` lists what there is"),
+        (["module", "errors"], "`pairun doc` lists all of them"),
         (["moduls"], "did you mean 'modules'?"),
         (["diff"], "it is a command: pairun diff --help"),
         (["git", "gti_clone"], "did you mean 'git_clone'?"),

@@ -491,4 +491,4 @@ def test_nothing_on_standard_input(shell: Any) -> None:
     """No journal at all is an error, not a run in which nothing happened."""
     said = shell.process("report", "-", stdin="")
     assert (said.code, said.ids) == (1, ["PR810"])
-    assert "standard input: there is nothing in it" in said.err
+    assert "standard input: it is empty" in said.err

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairun.diagnose.brief import exit_code_of, read_table, told, why
-from pairun.diagnose.circumstances import Facts
+from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
@@ -29,7 +29,7 @@ _OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. 
 
 def said(text: str, table: Table, **facts: object) -> Diagnosis:
     """The diagnosis of a text."""
-    return diagnose([Log(text.encode(), "log")], table, Facts(**facts))  # type: ignore[arg-type]
+    return diagnose([Log(text.encode(), "log")], table, Circumstances(**facts))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda c: c[0])
@@ -264,11 +264,11 @@ def test_what_is_unsure_forbids_nothing(table: Table) -> None:
 )
 def test_what_cannot_be_read_is_not_called_healthy(data: bytes, words: str, table: Table) -> None:
     """An empty or packed log says nothing, unless the exit code tells that all is well."""
-    for facts, klass in ((Facts(), NONE), (Facts(exit_code=1), UNKNOWN)):
+    for facts, klass in ((Circumstances(), NONE), (Circumstances(exit_code=1), UNKNOWN)):
         found = diagnose([Log(data, "log")], table, facts)
         assert (found.klass, found.headline, found.evidence) == (klass, words, ())
         assert found.confidence == 0.3
-    found = diagnose([Log(data, "log")], table, Facts(exit_code=0))
+    found = diagnose([Log(data, "log")], table, Circumstances(exit_code=0))
     assert (found.klass, found.confidence) == (NONE, 0.9)
 
 
@@ -414,7 +414,7 @@ def test_any_mixture_keeps_the_class(
 @given(data=st.binary(max_size=4000), code=st.one_of(st.none(), st.integers(0, 255)))
 def test_no_bytes_make_it_fail(data: bytes, code: int | None, table: Table) -> None:
     """Whatever a job prints, there is a diagnosis."""
-    found = diagnose([Log(data)], table, Facts(exit_code=code))
+    found = diagnose([Log(data)], table, Circumstances(exit_code=code))
     assert found.klass in CLASSES
     assert 0 < found.confidence < 1
 
@@ -451,7 +451,7 @@ def test_the_end_of_a_container_has_it_in_three_lines(
     )
     read = read_table(str(path))
     assert read is not None
-    found = why(read, (TRACE + _OOM).encode(), Facts(exit_code=1), 1.0)
+    found = why(read, (TRACE + _OOM).encode(), Circumstances(exit_code=1), 1.0)
     assert (len(told(found)), exit_code_of(found, read)) == (3, 20)
-    unsure = why(read, (TRACE + "lib.Strange: 1\n").encode(), Facts(exit_code=1), 1.0)
+    unsure = why(read, (TRACE + "lib.Strange: 1\n").encode(), Circumstances(exit_code=1), 1.0)
     assert (unsure.klass, exit_code_of(unsure, read)) == ("user_code_error", None)

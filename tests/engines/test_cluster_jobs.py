@@ -21,10 +21,12 @@ from pairun.cli import main as cli
 from pairun.engines.completionpolicy import RolePolicy
 from pairun.engines.kubernetes import client, watching
 from pairun.engines.kubernetes import clusterlogs as podlogs
-from pairun.engines.kubernetes.client import Access, Cluster, Refused, Unreachable, connect
-from pairun.engines.kubernetes.clusterlogs import Wanted, follow_logs, lines, print_logs
+from pairun.engines.kubernetes.client import Access, Cluster, ClusterRefusal, Unreachable, connect
+from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, lines, print_logs
+from pairun.engines.kubernetes.jobobjects import KINDS, POD, JobObjects
+from pairun.engines.kubernetes.jobstate import changes, state_of
 from pairun.engines.kubernetes.podstates import (
-    Instance,
+    PodState,
     diagnosis,
     headline,
     meaning,
@@ -32,7 +34,6 @@ from pairun.engines.kubernetes.podstates import (
     read_pod,
 )
 from pairun.engines.kubernetes.submitting import remove, submit
-from pairun.engines.kubernetes.watching import KINDS, POD, JobObjects, changes, state_of
 from pairun.errors import PairunError
 from pairun.runtime.termination import Summary, message
 
@@ -263,7 +264,7 @@ def test_the_state_of_a_job(found: JobObjects, state: str, because: str, total: 
     assert (now.state, now.because, now.total) == (state, because, total)
 
 
-def instances(*pods: dict[str, Any]) -> tuple[Instance, ...]:
+def instances(*pods: dict[str, Any]) -> tuple[PodState, ...]:
     """The instances of some Pods."""
     return newest(map(read_pod, pods))
 
@@ -512,7 +513,7 @@ def test_too_many_questions_are_asked_again(serve: Serve) -> None:
 def test_an_api_server_that_misbehaves(serve: Serve, answer: Answer, id_: str, words: str) -> None:
     """One sentence with an id, advice, and no token."""
     cluster, _ = serve(lambda *_: answer)
-    with pytest.raises((Refused, Unreachable)) as e:
+    with pytest.raises((ClusterRefusal, Unreachable)) as e:
         list(cluster.objects(PODS, "a=b"))
     assert ids(e) == [id_]
     assert words in str(e.value)
@@ -792,7 +793,7 @@ def test_followed_logs_come_whole_and_once(serve: Serve, monkeypatch: pytest.Mon
     logs = Logs()
     cluster, _ = serve(logs)
     seen: list[tuple[str, str]] = []
-    follow_logs(cluster, "mnist", Wanted(), lambda i, t: seen.append((i.label, t)), print)
+    follow_logs(cluster, "mnist", LogSelection(), lambda i, t: seen.append((i.label, t)), print)
     assert [t for who, t in seen if who == "worker-0"] == ["one", "two", "three"]
     assert [t for who, t in seen if who == "worker-1"] == ["late"]
     assert logs.since[0] == "2024-01-01T00:00:01Z"
@@ -803,7 +804,9 @@ def test_logs_that_are_not_there_yet_are_said(serve: Serve) -> None:
     cluster, _ = serve(Logs())
     seen: list[str] = []
     said: list[str] = []
-    whole = print_logs(cluster, "mnist", Wanted(), lambda i, _: seen.append(i.label), said.append)
+    whole = print_logs(
+        cluster, "mnist", LogSelection(), lambda i, _: seen.append(i.label), said.append
+    )
     assert not whole
     assert seen == ["worker-0"] * 2
     assert said == ["worker-1: no log: it is pending"]
@@ -832,7 +835,7 @@ def test_a_command_that_never_began_has_no_log(
     refused = status(400, "BadRequest", "waiting to start: PodInitializing")
     cluster, _ = serve(ended_pod(one, refused))
     said: list[str] = []
-    read(cluster, "mnist", Wanted(), lambda *_: None, said.append)
+    read(cluster, "mnist", LogSelection(), lambda *_: None, said.append)
     reason = f"{INIT_WORDS}; --init shows that phase's log"
     assert said == [f"worker-0: no log: it is failed: {reason}"]
 
@@ -844,7 +847,7 @@ def test_the_kubelets_own_words_are_no_log(serve: Serve, monkeypatch: pytest.Mon
     log = b"2024-01-01T00:00:01.5Z one\nunable to retrieve container logs for containerd://4461"
     cluster, _ = serve(ended_pod(one, (200, log)))
     seen: list[str] = []
-    follow_logs(cluster, "mnist", Wanted(), lambda _, text: seen.append(text), print)
+    follow_logs(cluster, "mnist", LogSelection(), lambda _, text: seen.append(text), print)
     assert seen == ["one"]
 
 
@@ -852,7 +855,7 @@ def test_an_instance_that_is_not_there(serve: Serve) -> None:
     """The roles that are there are named."""
     cluster, _ = serve(Logs())
     with pytest.raises(PairunError) as e:
-        print_logs(cluster, "mnist", Wanted(role="wroker"), lambda *_: None, print)
+        print_logs(cluster, "mnist", LogSelection(role="wroker"), lambda *_: None, print)
     assert ids(e) == ["PR789"]
     assert "worker" in str(e.value.problems[0].hint)
 
@@ -862,7 +865,7 @@ def test_too_many_logs_to_follow(serve: Serve, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(podlogs, "MOST_STREAMS", 1)
     cluster, _ = serve(Logs())
     with pytest.raises(PairunError) as e:
-        follow_logs(cluster, "mnist", Wanted(), lambda *_: None, print)
+        follow_logs(cluster, "mnist", LogSelection(), lambda *_: None, print)
     assert ids(e) == ["PR801"]
 
 
@@ -876,6 +879,6 @@ def test_logs_of_a_cluster_that_refuses_them(serve: Serve) -> None:
         return logs(method, path, query, body)
 
     cluster, _ = serve(handler)
-    with pytest.raises(Refused) as e:
-        follow_logs(cluster, "mnist", Wanted(), lambda *_: None, print)
+    with pytest.raises(ClusterRefusal) as e:
+        follow_logs(cluster, "mnist", LogSelection(), lambda *_: None, print)
     assert "get pods/log" in str(e.value)

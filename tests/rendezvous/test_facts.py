@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from pairun.rendezvous.facts import Facts
-from pairun.rendezvous.refusals import NoKey, NotInTime, Refused
+from pairun.rendezvous.refusals import LeaderRefusal, NoKey, NotInTime
 from pairun.rendezvous.roster import JobKey
 from pairun.rendezvous.wire import Channel, pack
 from tests.rendezvous.conftest import JOB, KEY, WAIT_S, Gathering, Waiting
@@ -54,7 +54,7 @@ def test_a_barrier_opens_when_all_have_come(gathering: Make, background: Backgro
     job.facts().arrive("b", "late", 3, WAIT_S)
     with pytest.raises(NotInTime):
         job.facts().arrive("c", "one", 2, 0.2)
-    with pytest.raises(Refused, match="another count"):
+    with pytest.raises(LeaderRefusal, match="another count"):
         job.facts().arrive("c", "two", 3, WAIT_S)
 
 
@@ -127,11 +127,11 @@ def test_too_much_is_refused(gathering: Make) -> None:
     """A value has a limit, and so has the number of facts."""
     job = gathering(1)
     job.lead(state=False)
-    with pytest.raises(Refused, match="too large"):
+    with pytest.raises(LeaderRefusal, match="too large"):
         job.facts().put("x", "y" * 20_000, WAIT_S)
     for n in range(1024):
         job.facts().put(f"n{n}", n, WAIT_S)
-    with pytest.raises(Refused, match="too many names"):
+    with pytest.raises(LeaderRefusal, match="too many names"):
         job.facts().put("one more", 0, WAIT_S)
 
 
@@ -139,7 +139,7 @@ def test_facts_of_another_attempt_are_refused(gathering: Make) -> None:
     """An older Pod reads nothing of a newer attempt."""
     job = gathering(1)
     job.lead()
-    with pytest.raises(Refused, match="older attempt"):
+    with pytest.raises(LeaderRefusal, match="older attempt"):
         job.facts(job=JobKey(JOB.uid, 0)).get("x", WAIT_S)
 
 

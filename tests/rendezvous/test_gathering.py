@@ -19,7 +19,7 @@ import pytest
 from pairun.errors import PairunError
 from pairun.rendezvous.loop import PortTaken
 from pairun.rendezvous.place import Place, read_place, write_place
-from pairun.rendezvous.refusals import NotInTime, Refused
+from pairun.rendezvous.refusals import LeaderRefusal, NotInTime
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member, Roster
 from pairun.rendezvous.server import Server
 from pairun.rendezvous.wire import Channel, Packed, pack
@@ -237,10 +237,10 @@ def test_an_older_attempt_is_refused(gathering: Make) -> None:
     """It can never become right, so it ends at once and says why."""
     job = gathering(1)
     job.lead()
-    with pytest.raises(Refused, match="this Pod belongs to an older attempt") as e:
+    with pytest.raises(LeaderRefusal, match="this Pod belongs to an older attempt") as e:
         job.join(0, job=JobKey(JOB.uid, JOB.attempt - 1))
     assert [p.id for p in e.value.problems] == ["PR776"]
-    with pytest.raises(Refused, match="another job"):
+    with pytest.raises(LeaderRefusal, match="another job"):
         job.join(0, job=JobKey("other", JOB.attempt))
 
 

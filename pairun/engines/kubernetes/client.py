@@ -63,7 +63,7 @@ class Unreachable(PairunError):
     """The API server gave no answer; it may later."""
 
 
-class Refused(PairunError):
+class ClusterRefusal(PairunError):
     """The API server's answer is an error.
 
     Args:
@@ -97,15 +97,15 @@ class Patience:
         """It is there."""
         self._since = None
 
-    def bear(self, e: Refused | Unreachable) -> None:
+    def bear(self, e: ClusterRefusal | Unreachable) -> None:
         """Take an error that may pass.
 
         Raises:
-            Refused, Unreachable: the error, when it will not pass, or has lasted too long.
+            ClusterRefusal, Unreachable: the error, when it will not pass, or has lasted too long.
         """
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        if (isinstance(e, Refused) and not e.passing) or now - self._since > TROUBLE_S:
+        if (isinstance(e, ClusterRefusal) and not e.passing) or now - self._since > TROUBLE_S:
             raise e
 
 
@@ -153,7 +153,7 @@ class Cluster:
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
             self._json("DELETE", path, body=body)
-        except Refused as e:
+        except ClusterRefusal as e:
             # 409: another object of this name
             if e.status in (404, 409):
                 return False
@@ -182,7 +182,7 @@ class Cluster:
         """What changes after a version, for some seconds.
 
         Raises:
-            Unreachable, Refused: also where the version is too old, with status 410.
+            Unreachable, ClusterRefusal: also where the version is too old, with status 410.
         """
         query = {
             "watch": "true",
@@ -218,7 +218,7 @@ class Cluster:
             verb: what a Role would call it.
 
         Raises:
-            Unreachable, Refused: as they say.
+            Unreachable, ClusterRefusal: as they say.
         """
         with self._answer("GET", path, query, None, None, silence_s, verb) as answer:
             yield from answer.stream(65536)
@@ -238,7 +238,7 @@ class Cluster:
         while True:
             try:
                 return self._once(method, path, query, body, content_type, verb)
-            except Refused as e:
+            except ClusterRefusal as e:
                 if e.status != 429 or time.monotonic() + e.retry_after_s > end:
                     raise
                 wait_s = e.retry_after_s
@@ -334,7 +334,7 @@ class Cluster:
         status: int,
         said: Mapping[str, Any],
         after_s: float = 1.0,
-    ) -> Refused:
+    ) -> ClusterRefusal:
         reason = str(said.get("reason") or "")
         words = visible(str(said.get("message") or reason or f"HTTP status {status}"))[:1000]
         parts = path.rpartition("/namespaces/")[2].split("/")
@@ -354,7 +354,7 @@ class Cluster:
                 hint = "deploy/base has what a namespace needs; --service-account names another one"
             elif status == 429 or status >= 500:
                 hint = "try again later; this is the server's trouble"
-        return Refused(Problem("PR788", text, hint=hint), status, reason, after_s)
+        return ClusterRefusal(Problem("PR788", text, hint=hint), status, reason, after_s)
 
 
 def connect(access: Access) -> Cluster:

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from pairun.engines.kubernetes.client import SILENCE_S, Cluster, Patience, Refused, Unreachable
-from pairun.engines.kubernetes.podstates import APP, ENDED, INIT, Instance
-from pairun.engines.kubernetes.watching import (
-    find,
-    pods_of,
-    state_of,
+from pairun.engines.kubernetes.client import (
+    SILENCE_S,
+    Cluster,
+    ClusterRefusal,
+    Patience,
+    Unreachable,
 )
+from pairun.engines.kubernetes.jobobjects import find, pods_of
+from pairun.engines.kubernetes.jobstate import state_of
+from pairun.engines.kubernetes.podstates import APP, ENDED, INIT, PodState
 from pairun.errors import PairunError, Problem
 
 MOST_STREAMS = 50
@@ -33,7 +36,7 @@ LOOK_S = 3.0
 
 
 @attrs.frozen(kw_only=True)
-class Wanted:
+class LogSelection:
     """What is to be read.
 
     Attributes:
@@ -55,7 +58,7 @@ class Wanted:
         """Name of the container."""
         return INIT if self.init else APP
 
-    def chosen(self, instances: Sequence[Instance]) -> list[Instance]:
+    def chosen(self, instances: Sequence[PodState]) -> list[PodState]:
         """Those of a job's instances that are meant."""
         return [
             i for i in instances if self.role in (None, i.role) and self.index in (None, i.index)
@@ -72,10 +75,10 @@ class Wanted:
 
 
 Say = Callable[[str], None]
-Show = Callable[[Instance, str], None]
+Show = Callable[[PodState, str], None]
 
 
-def print_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Say) -> bool:
+def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, say: Say) -> bool:
     """What has been printed so far, one instance after the other.
 
     Args:
@@ -102,7 +105,7 @@ def print_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Say
             for line in lines(data):
                 show(each, line)
                 because = ""
-        except Refused as e:
+        except ClusterRefusal as e:
             if e.status not in (400, 404):
                 raise
             because = because or str(e)
@@ -112,7 +115,7 @@ def print_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Say
     return whole
 
 
-def _chosen(cluster: Cluster, name: str, wanted: Wanted) -> list[Instance]:
+def _chosen(cluster: Cluster, name: str, wanted: LogSelection) -> list[PodState]:
     """The instances that are meant; none while the job has no Pod.
 
     Raises:
@@ -130,7 +133,7 @@ def _chosen(cluster: Cluster, name: str, wanted: Wanted) -> list[Instance]:
     return chosen
 
 
-def _started(instance: Instance, wanted: Wanted) -> bool:
+def _started(instance: PodState, wanted: LogSelection) -> bool:
     """Whether the container that is meant has been started."""
     if not wanted.init and instance.init_code:
         return False
@@ -138,14 +141,14 @@ def _started(instance: Instance, wanted: Wanted) -> bool:
     return instance.phase in (started | {"init"} if wanted.init else started)
 
 
-def _how_far(instance: Instance, wanted: Wanted) -> str:
+def _how_far(instance: PodState, wanted: LogSelection) -> str:
     said = f"it is {instance.phase}{': ' + instance.reason if instance.reason else ''}"
     if not wanted.init and instance.init_code:
         said += "; --init shows that phase's log"
     return said
 
 
-def _path(cluster: Cluster, instance: Instance) -> str:
+def _path(cluster: Cluster, instance: PodState) -> str:
     return cluster.path("v1", "pods", instance.pod, "log")
 
 
@@ -163,7 +166,7 @@ def lines(data: Iterator[bytes]) -> Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-def follow_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Say) -> None:
+def follow_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, say: Say) -> None:
     """What is printed, as it comes, until the job has ended and everything was read.
 
     Pods that come later are followed too. A connection that breaks is made again, from the line
@@ -188,14 +191,16 @@ def follow_logs(cluster: Cluster, name: str, wanted: Wanted, show: Show, say: Sa
         show(*item)
 
 
-_Out = queue.Queue[tuple[Instance, str] | Exception | None]
+_Out = queue.Queue[tuple[PodState, str] | Exception | None]
 """Lines; last of all what went wrong, or None."""
 
 
 class _Follower:
     """Starts a stream for every Pod that is meant, and ends when all of them and the job have."""
 
-    def __init__(self, cluster: Cluster, name: str, wanted: Wanted, say: Say, out: _Out) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str, wanted: LogSelection, say: Say, out: _Out
+    ) -> None:
         self._cluster = cluster
         self._name = name
         self._wanted = wanted
@@ -207,7 +212,7 @@ class _Follower:
         """Follow; whatever goes wrong reaches the reader."""
         try:
             self._follow()
-        except (Refused, Unreachable) as e:
+        except (ClusterRefusal, Unreachable) as e:
             self._out.put(e)
         except PairunError as e:
             # A job that is deleted is read to its end.
@@ -231,7 +236,7 @@ class _Follower:
                 found = find(self._cluster, self._name)
                 instances = pods_of(self._cluster, found)
                 patience.answered()
-            except (Refused, Unreachable) as e:
+            except (ClusterRefusal, Unreachable) as e:
                 patience.bear(e)
                 time.sleep(LOOK_S)
                 continue
@@ -249,12 +254,12 @@ class _Follower:
                 return
             time.sleep(AGAIN_S if self._streams and not busy else LOOK_S)
 
-    def _read_to_the_end(self, chosen: Sequence[Instance]) -> bool:
+    def _read_to_the_end(self, chosen: Sequence[PodState]) -> bool:
         """Whether nothing more can come of these Pods, whatever becomes of the rest of the job."""
         ends = {*ENDED, "running", "stopping"} if self._wanted.init else ENDED
         return bool(chosen) and all(i.phase in ends for i in chosen)
 
-    def _start(self, chosen: Sequence[Instance]) -> bool:
+    def _start(self, chosen: Sequence[PodState]) -> bool:
         """Follow those Pods too that are new; whether there were any."""
         if len(chosen) > MOST_STREAMS:
             text = f"{len(chosen)} Pods cannot be followed at once; {MOST_STREAMS} can"
@@ -270,7 +275,9 @@ class _Follower:
 class _Stream:
     """What one container prints, over as many connections as it takes."""
 
-    def __init__(self, cluster: Cluster, instance: Instance, wanted: Wanted, out: _Out) -> None:
+    def __init__(
+        self, cluster: Cluster, instance: PodState, wanted: LogSelection, out: _Out
+    ) -> None:
         self._cluster = cluster
         self._instance = instance
         self._wanted = wanted
@@ -293,10 +300,10 @@ class _Stream:
             try:
                 self._read()
                 patience.answered()
-            except (Refused, Unreachable) as e:
+            except (ClusterRefusal, Unreachable) as e:
                 if time.monotonic() - began > SILENCE_S:
                     patience.answered()
-                elif not (isinstance(e, Refused) and e.status in (400, 404)):
+                elif not (isinstance(e, ClusterRefusal) and e.status in (400, 404)):
                     patience.bear(e)
                     ended = False
             if ended:
@@ -307,7 +314,7 @@ class _Stream:
         """Whether the container prints no more."""
         try:
             pod = self._cluster.get(self._cluster.path("v1", "pods", self._instance.pod))
-        except Refused as e:
+        except ClusterRefusal as e:
             return e.status == 404
         except Unreachable:
             return False

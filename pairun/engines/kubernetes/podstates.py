@@ -55,7 +55,7 @@ ENDED = frozenset({"succeeded", "failed"})
 
 
 @attrs.frozen(kw_only=True)
-class Instance:
+class PodState:
     """An instance of a job, as its newest Pod shows it.
 
     Attributes:
@@ -108,7 +108,7 @@ class Instance:
         return self.init_code or 1
 
 
-def read_pod(pod: Mapping[str, Any]) -> Instance:
+def read_pod(pod: Mapping[str, Any]) -> PodState:
     """The instance that a Pod is of."""
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     labels = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
@@ -117,7 +117,7 @@ def read_pod(pod: Mapping[str, Any]) -> Instance:
     init_code, code = _code(init), _code(app)
     phase, reason = _phase(meta, status, init, app)
     ends = [_ended(c).get("finishedAt") for c in (init, app)]
-    return Instance(
+    return PodState(
         role=visible(str(labels.get(ROLE_LABEL) or labels.get("FC_TASKROLE_NAME") or "pod")),
         index=_index(labels),
         pod=str(meta.get("name")),
@@ -135,9 +135,9 @@ def read_pod(pod: Mapping[str, Any]) -> Instance:
     )
 
 
-def newest(pods: Iterable[Instance]) -> tuple[Instance, ...]:
+def newest(pods: Iterable[PodState]) -> tuple[PodState, ...]:
     """One per role and number, in order: the newest, which counts those before it."""
-    found: dict[tuple[str, int], list[Instance]] = {}
+    found: dict[tuple[str, int], list[PodState]] = {}
     for each in pods:
         found.setdefault((each.role, each.index), []).append(each)
     return tuple(

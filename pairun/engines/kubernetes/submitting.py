@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pairun.engines.kubernetes.client import Cluster, Refused, Unreachable
-from pairun.engines.kubernetes.watching import JobObjects, find, pods_of
+from pairun.engines.kubernetes.client import Cluster, ClusterRefusal, Unreachable
+from pairun.engines.kubernetes.jobobjects import JobObjects, find, pods_of
 from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem
 
@@ -125,7 +125,7 @@ def _failed(
 ) -> PairunError:
     """What to say of a submission that failed."""
     problem = e.problems[0]
-    if isinstance(e, Refused) and e.reason == "AlreadyExists":
+    if isinstance(e, ClusterRefusal) and e.reason == "AlreadyExists":
         what = f"{body['kind']} {body['metadata']['name']}"
         text = f"there already is a job '{name}' in namespace {cluster.namespace} ({what})"
         where = f"--namespace {cluster.namespace}"
@@ -193,7 +193,7 @@ def remove(cluster: Cluster, name: str) -> Removed:
     helpers = _helpers(cluster, name, kept)
     try:
         found = find(cluster, name)
-    except Refused:
+    except ClusterRefusal:
         raise
     except PairunError:
         if not helpers:
@@ -220,7 +220,7 @@ def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
             body = {"kind": kind, "apiVersion": "v1"}
             listed = cluster.objects(path, f"{JOB_LABEL}={name}")
             found += [_made(each, path, body) for each in listed]
-        except Refused as e:
+        except ClusterRefusal as e:
             if e.status == 403:
                 text = f"{plural} of the job may be left: {e}"
                 kept.append(e.problems[0]._replace(message=text, severity="warning"))

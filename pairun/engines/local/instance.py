@@ -32,7 +32,7 @@ class PhaseRun:
 
 
 @attrs.define(kw_only=True)
-class Instance:
+class LocalInstance:
     """One instance.
 
     Attributes:

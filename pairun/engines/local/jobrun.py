@@ -17,7 +17,7 @@ from pairun.base.paths import KEY_FILE
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.freeports import PodUids
-from pairun.engines.local.instance import Instance, PhaseName
+from pairun.engines.local.instance import LocalInstance, PhaseName
 from pairun.engines.local.instanceoutput import InstanceOutput, Screen
 from pairun.engines.local.isolation import Isolation, find_isolation
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
@@ -74,7 +74,7 @@ class RunOutcome:
     decision: Decision | None
     stopped_by: signal.Signals | None
     isolation: Isolation
-    instances: Sequence[Instance]
+    instances: Sequence[LocalInstance]
     workdir: str
     lost: OSError | None
 
@@ -170,7 +170,7 @@ class LocalRun:
 
     # --- preparing ---
 
-    def _make_instances(self) -> list[Instance]:
+    def _make_instances(self) -> list[LocalInstance]:
         uids = PodUids()
         drawn = {r.fc_name: [uids.draw(r, i) for i in range(r.instances)] for r in self._job.roles}
         name = self._job.framework_id
@@ -194,7 +194,7 @@ class LocalRun:
             for index in range(role.instances)
         ]
 
-    def _make_instance(self, role: Role, index: int, uid: str) -> Instance:
+    def _make_instance(self, role: Role, index: int, uid: str) -> LocalInstance:
         label = f"{role.name}-{index}"
         folder = self._workdir.make(label)
         for below in ("pai", "pai/logs", "work", "mount"):
@@ -206,7 +206,7 @@ class LocalRun:
             _write(os.path.join(folder, "pai/secrets/secrets.yaml"), text)
         os.mkdir(os.path.join(folder, "pai", os.path.dirname(KEY_FILE)), 0o700)
         _write(os.path.join(folder, "pai", KEY_FILE), self._key)
-        return Instance(
+        return LocalInstance(
             label=label,
             role=role.name,
             pod_uid=uid,
@@ -256,11 +256,11 @@ class LocalRun:
             waits.append(max(0.0, self._kill_at - time.monotonic()))
         return min(waits, default=None)
 
-    def _start(self, instance: Instance, phase: PhaseName) -> None:
+    def _start(self, instance: LocalInstance, phase: PhaseName) -> None:
         output = instance.start(phase)
         self._selector.register(output.fd, selectors.EVENT_READ, output)
 
-    def _look(self, instance: Instance) -> None:
+    def _look(self, instance: LocalInstance) -> None:
         output = instance.output
         if output is None:
             return

@@ -15,7 +15,7 @@ from pairun.report.journal.reading import describe
 
 
 @attrs.frozen(kw_only=True)
-class Found:
+class JournalFile:
     """A journal.
 
     Attributes:
@@ -29,7 +29,7 @@ class Found:
     logs: tuple[str, ...] = ()
 
 
-def find(path: str | None) -> list[Found]:
+def find(path: str | None) -> list[JournalFile]:
     """The journals that a path stands for.
 
     Args:
@@ -39,7 +39,7 @@ def find(path: str | None) -> list[Found]:
         PairunError: there is none.
     """
     if path == "-":
-        return [Found(label="standard input", journal="-")]
+        return [JournalFile(label="standard input", journal="-")]
     try:
         if path is None:
             return _below(_last_run(RUNS))
@@ -56,7 +56,7 @@ def _unreadable(path: str, why: str, hint: str | None = None) -> PairunError:
     return PairunError(Problem("PR810", f"{describe(path)}: {why}", hint=hint))
 
 
-def _below(path: str) -> list[Found]:
+def _below(path: str) -> list[JournalFile]:
     """The journals of a directory, whatever kind of directory of ours it is."""
     if _is_file(os.path.join(path, NAME)):
         return [_found(os.path.join(path, NAME))]
@@ -78,23 +78,25 @@ def _below(path: str) -> list[Found]:
     )
 
 
-def _instance(folder: str) -> list[Found]:
+def _instance(folder: str) -> list[JournalFile]:
     logs = os.path.join(folder, "pai", "logs")
     pods = [os.path.join(logs, n, NAME) for n in _folders(logs)] if os.path.isdir(logs) else []
     found = [_found(p) for p in pods if _is_file(p)]
-    return found or [Found(label=os.path.basename(folder), journal=None, logs=_output_of(folder))]
+    return found or [
+        JournalFile(label=os.path.basename(folder), journal=None, logs=_output_of(folder))
+    ]
 
 
-def _found(journal: str) -> Found:
+def _found(journal: str) -> JournalFile:
     """A journal, called as people call what it is of."""
     pod, name = os.path.split(os.path.abspath(journal))
     volume, logs = os.path.split(os.path.dirname(pod))
     folder, pai = os.path.split(volume)
     if name == NAME and (pai, logs) == ("pai", "logs") and (output := _output_of(folder)):
         shown = os.path.relpath(output[0]) if not os.path.isabs(journal) else output[0]
-        return Found(label=os.path.basename(folder), journal=journal, logs=(shown,))
+        return JournalFile(label=os.path.basename(folder), journal=journal, logs=(shown,))
     label = os.path.basename(pod) if name == NAME else name
-    return Found(label=label or name, journal=journal)
+    return JournalFile(label=label or name, journal=journal)
 
 
 def _output_of(folder: str) -> tuple[str, ...]:

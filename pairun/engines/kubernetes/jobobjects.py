@@ -1,0 +1,155 @@
+"""What a cluster has of a job: the objects that start its Pods, and the Pods."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import attrs
+
+from pairun.engines.completionpolicy import RolePolicy
+from pairun.engines.kubernetes.client import Cluster, ClusterRefusal
+from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
+from pairun.engines.manifest.objectnames import JOB_LABEL
+from pairun.errors import PairunError, Problem
+from pairun.report.terminal import visible
+
+
+class Kind(NamedTuple):
+    """A kind of object that starts Pods.
+
+    Attributes:
+        engine: the word for it on the command line.
+        kind: the API's.
+        version: its ``apiVersion``.
+        plural: as in its path.
+        pods: the label of its Pods that has the job's name.
+    """
+
+    engine: str
+    kind: str
+    version: str
+    plural: str
+    pods: str = JOB_LABEL
+
+
+KINDS = (
+    Kind("framework", "Framework", "frameworkcontroller.microsoft.com/v1", "frameworks",
+         "FC_FRAMEWORK_NAME"),
+    # a JobSet's Jobs bear the label too
+    Kind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets"),
+    Kind("job", "Job", "batch/v1", "jobs"),
+)  # fmt: skip
+POD = Kind("pod", "Pod", "v1", "pods")
+
+
+@attrs.frozen
+class JobObjects:
+    """What the API server has under a job's name.
+
+    Attributes:
+        name: the name.
+        kind: what starts the Pods.
+        workloads: the objects of that kind; with plain Pods none.
+        policies: with plain Pods what decides the job, as its ConfigMap has it.
+    """
+
+    name: str
+    kind: Kind
+    workloads: tuple[Mapping[str, Any], ...]
+    policies: tuple[RolePolicy, ...] = ()
+
+    @property
+    def selector(self) -> str:
+        """Finds the job's Pods."""
+        return f"{self.kind.pods}={self.name}"
+
+
+def find(cluster: Cluster, name: str) -> JobObjects:
+    """What there is of a job.
+
+    Args:
+        cluster: where.
+        name: the job's name in the cluster.
+
+    Raises:
+        PairunError: there is none, or the API server refuses to say.
+    """
+    refusals: list[ClusterRefusal] = []
+    # what is longer, or has other characters, names no job and no label
+    if re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
+        for kind in KINDS:
+            if workloads := workloads_of(cluster, kind, name, refusals):
+                return JobObjects(name, kind, workloads)
+        found = JobObjects(name, POD, (), _policies(cluster, name, refusals))
+        if found.policies or any(True for _ in _pods(cluster, found)):
+            return found
+    if refusals:
+        raise refusals[0]
+    raise absent(cluster, name)
+
+
+def absent(cluster: Cluster, name: str) -> PairunError:
+    """The error where there is no job of a name."""
+    text = f"there is no job '{visible(name)}' in namespace {cluster.namespace}"
+    return PairunError(Problem("PR789", text, hint="--namespace and --context say where to look"))
+
+
+def workloads_of(
+    cluster: Cluster, kind: Kind, name: str, refusals: list[ClusterRefusal]
+) -> tuple[Mapping[str, Any], ...]:
+    """The objects of a kind; none where the cluster does not have the kind, or does not tell."""
+    path = cluster.path(kind.version, kind.plural)
+    try:
+        if kind.engine == "framework":
+            return (cluster.get(f"{path}/{name}"),)
+        return tuple(cluster.objects(path, f"{JOB_LABEL}={name}"))
+    except ClusterRefusal as e:
+        if e.status == 403:
+            refusals.append(e)
+        elif e.status != 404:
+            raise
+        return ()
+
+
+def _policies(
+    cluster: Cluster, name: str, refusals: list[ClusterRefusal]
+) -> tuple[RolePolicy, ...]:
+    """When a job of plain Pods is decided: the completion policy in its ConfigMap."""
+    path = cluster.path("v1", "configmaps")
+    try:
+        maps = list(cluster.objects(path, f"{JOB_LABEL}={name}"))
+        texts = [text for m in maps if (text := (m.get("data") or {}).get("framework.json"))]
+        return tuple(
+            _policy(role) for text in texts for role in json.loads(text)["spec"]["taskRoles"]
+        )
+    except ClusterRefusal as e:
+        if e.status != 403:
+            raise
+        refusals.append(e)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return ()
+
+
+def _policy(role: Mapping[str, Any]) -> RolePolicy:
+    number = int(role["taskNumber"])
+    policy = role.get("frameworkAttemptCompletionPolicy") or {}
+    return RolePolicy(
+        role=str(role["name"]),
+        instances=number,
+        min_failed=int(policy.get("minFailedTaskCount") or 1),
+        min_succeeded=int(policy.get("minSucceededTaskCount") or number),
+    )
+
+
+def _pods(cluster: Cluster, found: JobObjects) -> Iterator[PodState]:
+    path = cluster.path("v1", "pods")
+    return map(read_pod, cluster.objects(path, found.selector))
+
+
+def pods_of(cluster: Cluster, found: JobObjects) -> tuple[PodState, ...]:
+    """The instances of a job."""
+    return newest(_pods(cluster, found))

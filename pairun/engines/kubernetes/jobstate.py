@@ -1,0 +1,206 @@
+"""How far a job in a cluster is, told from its objects and its Pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pairun.engines.completionpolicy import Ended, RolePolicy, decide
+from pairun.engines.kubernetes.jobobjects import POD, JobObjects
+from pairun.engines.kubernetes.podstates import ENDED, PodState
+from pairun.report.terminal import visible
+
+NAMED = 3
+"""So many instances are named where more of them do the same."""
+
+NOT_BEGUN = frozenset({"pending", "unschedulable", "starting", "stuck"})
+"""The phases of an instance whose containers do not run."""
+
+
+@attrs.frozen(kw_only=True)
+class JobState:
+    """A job at one moment.
+
+    Attributes:
+        name: its name.
+        namespace: where it is.
+        engine: what starts its Pods.
+        state: ``waiting``, ``running``, ``stopping``, ``succeeded`` or ``failed``.
+        because: why it ended so, or what the engine says; may be empty.
+        total: how many instances there are to be.
+        instances: those that have a Pod.
+        exit_code: 0 or what its first failure ended with; None while it goes on.
+    """
+
+    name: str
+    namespace: str
+    engine: str
+    state: str
+    because: str
+    total: int
+    instances: tuple[PodState, ...]
+    exit_code: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job has its outcome."""
+        return self.state in ENDED
+
+
+def state_of(found: JobObjects, namespace: str, instances: Sequence[PodState]) -> JobState:
+    """How far a job is, from its objects and its Pods."""
+    if found.kind is POD:
+        state, because, total = _decided(found.policies, instances)
+    else:
+        states = [_STATES[found.kind.engine](w) for w in found.workloads]
+        total = sum(number for *_, number in states)
+        state, because = _together([(s, b) for s, b, _ in states])
+        if state == "failed":
+            because = "; ".join(filter(None, (because, _failed_first(instances))))
+    if state == "waiting" and any(i.phase not in NOT_BEGUN for i in instances):
+        state = "running"
+    first = _first_failure(instances)
+    code = 0 if state == "succeeded" else None
+    if state == "failed":
+        code = (first.exit_code if first else None) or 1
+    return JobState(
+        name=found.name,
+        namespace=namespace,
+        engine=found.kind.engine,
+        state=state,
+        because=visible(" ".join(because.split())),
+        total=max(total, len(instances)),
+        instances=tuple(instances),
+        exit_code=code,
+    )
+
+
+def _first_failure(instances: Iterable[PodState]) -> PodState | None:
+    failed = [i for i in instances if i.phase == "failed"]
+    return min(failed, key=lambda i: i.ended or "~", default=None)
+
+
+def _failed_first(instances: Iterable[PodState]) -> str:
+    """The first instance that failed, and why: the workload's own status does not say."""
+    first = _first_failure(instances)
+    return f"{first.label}: {first.reason}" if first and first.reason else ""
+
+
+def _decided(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> tuple[str, str, int]:
+    """State, reason and number of instances of a job of plain Pods, which nobody else decides."""
+    roles = sorted({i.role for i in instances})
+    counts = {r: sum(i.role == r for i in instances) for r in roles}
+    policies = policies or [RolePolicy(r, n, 1, n) for r, n in counts.items()]
+    total = sum(p.instances for p in policies)
+    ended = [
+        Ended(i.role, i.label, i.exit_code or 0, "init" if i.init_code else "runtime")
+        for i in sorted(instances, key=lambda i: i.ended or "~")
+        if i.phase in ENDED
+    ]
+    if decision := decide(policies, ended, max(total, len(instances), 1)):
+        return ("succeeded" if decision.succeeded else "failed"), decision.because, total
+    return "waiting", "", total
+
+
+def _together(states: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """One state of several objects: a failure counts first, a success when all have it."""
+    for wanted in ("failed", "stopping", "running", "waiting", "succeeded"):
+        for state, because in states:
+            if state == wanted:
+                return state, because
+    return "waiting", ""
+
+
+def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
+    """Of a Framework (frameworkcontroller v1, FrameworkStatus)."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    total = sum(int(r.get("taskNumber") or 0) for r in spec.get("taskRoles") or ())
+    state = str(status.get("state") or "")
+    done = (status.get("attemptStatus") or {}).get("completionStatus") or {}
+    if state == "Completed":
+        succeeded = (done.get("type") or {}).get("name") == "Succeeded"
+        words = (done.get("phrase"), done.get("diagnostics"))
+        because = ": ".join(str(w).strip().partition("\n")[0][:300] for w in words if w)
+        return ("succeeded", "", total) if succeeded else ("failed", because, total)
+    if spec.get("executionType") == "Stop" or _deleted(obj):
+        return "stopping", "", total
+    return ("running" if state == "AttemptRunning" else "waiting"), state, total
+
+
+def _job(obj: Mapping[str, Any]) -> tuple[str, str, int]:
+    """Of a Job (kubernetes.io/docs/concepts/workloads/controllers/job)."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    total = int(spec.get("completions") or spec.get("parallelism") or 1)
+    return *_conditions(obj, {"Complete": "succeeded", "Failed": "failed"}, status), total
+
+
+def _jobset(obj: Mapping[str, Any]) -> tuple[str, str, int]:
+    """Of a JobSet (jobset.sigs.k8s.io, v1alpha2)."""
+    total = 0
+    for each in (obj.get("spec") or {}).get("replicatedJobs") or ():
+        job = ((each.get("template") or {}).get("spec")) or {}
+        number = int(job.get("completions") or job.get("parallelism") or 1)
+        total += int(each.get("replicas") or 1) * number
+    states = {"Completed": "succeeded", "Failed": "failed"}
+    return *_conditions(obj, states, obj.get("status") or {}), total
+
+
+def _conditions(
+    obj: Mapping[str, Any], states: Mapping[str, str], status: Mapping[str, Any]
+) -> tuple[str, str]:
+    held = [c for c in status.get("conditions") or () if c.get("status") == "True"]
+    for condition in held:
+        if state := states.get(str(condition.get("type"))):
+            words = (condition.get("reason"), condition.get("message"))
+            return state, ": ".join(str(w) for w in words if w) if state == "failed" else ""
+    if _deleted(obj):
+        return "stopping", ""
+    suspended = any(c.get("type") == "Suspended" for c in held)
+    return "waiting", "suspended" if suspended else ""
+
+
+def _deleted(obj: Mapping[str, Any]) -> bool:
+    return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
+
+
+_STATES = {"framework": _framework, "job": _job, "jobset": _jobset}
+
+
+def changes(before: JobState | None, now: JobState) -> list[str]:
+    """What is new since a moment before, a line for each: for people who follow a job.
+
+    Instances that came to the same point share a line.
+    """
+    old = {i.label: (i.phase, i.reason) for i in before.instances} if before else {}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for each in now.instances:
+        point = (each.phase, each.reason)
+        if old.get(each.label) != point:
+            groups.setdefault(point, []).append(each.label)
+    lines = [_line(now, point, labels) for point, labels in groups.items()]
+    gone = [label for label in old if label not in {i.label for i in now.instances}]
+    if gone:
+        lines.append(f"{named(gone)}: the Pod is gone")
+    said = (before.state, before.because) if before else ("", "")
+    if (now.state, now.because) != said and not now.ended and now.because:
+        lines.append(f"the job is {now.state}: {now.because}")
+    if not now.instances and before is None:
+        lines.append("no Pod yet")
+    return lines
+
+
+def _line(now: JobState, point: tuple[str, str], labels: Sequence[str]) -> str:
+    phase, reason = point
+    said = f"{phase}: {reason}" if reason else phase
+    if now.total == 1:
+        return f"{labels[0]}: {said}"
+    number = sum(i.phase == phase for i in now.instances)
+    return f"{named(labels)}: {said} ({number} of {now.total} {phase})"
+
+
+def named(labels: Sequence[str]) -> str:
+    """Some instances by their names, more of them by their number too."""
+    more = len(labels) - NAMED
+    return ", ".join(labels[:NAMED]) + (f" and {more} more" if more > 0 else "")

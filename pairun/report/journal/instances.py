@@ -1,0 +1,60 @@
+"""Reads the journals of instances."""
+
+from __future__ import annotations
+
+import sys
+
+from pairun.errors import PairunError, Problem
+from pairun.report.journal.finding import JournalFile, find
+from pairun.report.journal.history import phases_of
+from pairun.report.journal.pastinstances import InstancePast
+from pairun.report.journal.reading import describe, notes, read_entries
+
+
+def read_instances(path: str | None) -> tuple[list[InstancePast], list[Problem]]:
+    """The instances whose journals a path stands for, and what could not be read.
+
+    Args:
+        path: as `find` takes it.
+    """
+    instances: list[InstancePast] = []
+    problems: list[Problem] = []
+    try:
+        files = find(path)
+    except PairunError as e:
+        return instances, list(e.problems)
+    for file in files:
+        try:
+            instances.append(read_instance(file))
+        except PairunError as e:
+            problems += e.problems
+    return instances, problems
+
+
+def read_instance(file: JournalFile) -> InstancePast:
+    """The past of the instance that a journal is of.
+
+    Raises:
+        PairunError: it cannot be read.
+    """
+    if file.journal is None:
+        return InstancePast(label=file.label, journal=None, logs=file.logs)
+    try:
+        if file.journal == "-":
+            reading = read_entries(sys.stdin.buffer, "standard input")
+        else:
+            with open(file.journal, "rb") as f:
+                reading = read_entries(f, describe(file.journal))
+    except OSError as e:
+        message = f"{describe(file.journal)}: {e.strerror or e}"
+        raise PairunError(Problem("PR810", message)) from e
+    if file.journal == "-" and not reading.lines:
+        raise PairunError(Problem("PR810", "standard input: it is empty"))
+    return InstancePast(
+        label=file.label,
+        journal=file.journal,
+        logs=file.logs,
+        phases=phases_of(reading.entries),
+        notes=notes(reading),
+        ignored=reading.ignored,
+    )
