@@ -7,7 +7,6 @@ everything it started.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import selectors
 import subprocess
@@ -15,16 +14,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from pairun.module import Completed, Failure, Permanent, Secret, TimedOut, Transient
+from pairun.host.starting import end, not_started
+from pairun.module import Completed, Failure, Permanent, Secret, TimedOut
 
 MAX_CAPTURE = 64 * 1024 * 1024
 _POLL_S = 0.05
 _ASK_S = 0.5
 _DRAIN_S = 0.5
-_END_S = 0.5
 
 
-def run_process(
+def run(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
@@ -64,77 +63,16 @@ def run_process(
                 pass_fds=tuple(pass_fds), bufsize=0,
             )  # fmt: skip
         except (OSError, ValueError) as e:
-            raise _not_started(e, argv[0], cwd) from e
+            raise not_started(e, argv[0], cwd) from e
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 stack.enter_context(pipe)
         try:
             taken = _wait(process, remaining, argv[0], watch, until)
         except BaseException:
-            _end(process)
+            end(process)
             raise
     return Completed(process.returncode, *taken)
-
-
-class Started:
-    """A command that runs beside us; see `pairun.module.Talk`.
-
-    Args:
-        process: it, with pipes for its input and its output.
-    """
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._input, self._output = process.stdin, process.stdout
-        for pipe in (self._input, self._output):
-            os.set_blocking(pipe.fileno(), False)
-
-    def take(self) -> bytes:
-        """What it has printed since the last time; waits for nothing."""
-        taken = b""
-        with contextlib.suppress(BlockingIOError, ValueError):
-            while data := os.read(self._output.fileno(), 65536):
-                taken += data
-        return taken
-
-    def say(self, data: bytes) -> None:
-        """Write to its input, as far as it reads."""
-        with contextlib.suppress(OSError, ValueError):
-            os.write(self._input.fileno(), data)
-
-    def code(self) -> int | None:
-        """Its exit status, or None while it runs."""
-        return self._process.poll()
-
-    def end(self) -> None:
-        """End it, if it runs."""
-        if self._process.poll() is None:
-            _end(self._process)
-        self._input.close()
-        self._output.close()
-
-
-def start_process(argv: Sequence[str], *, env: Mapping[str, str]) -> Started:
-    """Start a command to talk with.
-
-    Args:
-        argv: program and arguments; the program is looked up in ``PATH`` of ``env``.
-        env: the whole environment.
-
-    Raises:
-        Permanent: it cannot be executed.
-    """
-    try:
-        return Started(
-            subprocess.Popen(
-                list(argv), env=dict(env), bufsize=0, stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )
-        )  # fmt: skip
-    except (OSError, ValueError) as e:
-        raise _not_started(e, argv[0], None) from e
 
 
 @contextlib.contextmanager
@@ -173,7 +111,7 @@ def _wait(
             if left is not None and left <= 0:
                 raise TimedOut(f"{name} did not end in its time")
             if until is not None and until():
-                _end(process)
+                end(process)
                 break
             ticks = (left, _POLL_S if end_fd is None else None, _ASK_S if until else None)
             limit = min((t for t in ticks if t is not None), default=None)
@@ -234,45 +172,4 @@ def _too_much(name: str) -> Failure:
         f"{name} printed more than {MAX_CAPTURE >> 20} MiB, too much to be taken as a value",
         fault="user",
         hint="write it to a file",
-    )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the command itself; whatever it started is ended with the attempt's group."""
-    for send in (process.terminate, process.kill):
-        send()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
-            return
-
-
-def _not_started(error: OSError | ValueError, name: str, cwd: str | None) -> Failure:
-    """Why a command could not be started, in words."""
-    code = error.errno if isinstance(error, OSError) else None
-    if code in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-        return Transient(f"cannot start {name}: {os.strerror(code)}")
-    if cwd is not None and not os.path.isdir(cwd):
-        return Permanent(f"cannot run {name} in {cwd}: there is no such directory", fault="user")
-    sentences = {
-        errno.ENOENT: f"the program {name} does not exist here",
-        errno.EACCES: f"the program {name} may not be executed",
-        errno.ENOEXEC: f"{name} is no program that this machine can execute",
-        errno.E2BIG: f"the arguments and the environment of {name} are too long",
-    }
-    hints = {
-        errno.ENOENT: "install it in the image, or correct its name",
-        errno.EACCES: "make it executable (chmod +x)",
-        errno.ENOEXEC: "is it a script without `#!`, or built for another architecture?",
-        errno.E2BIG: "hand long texts over in a file",
-    }
-    if code == errno.ENOENT and os.path.sep in name and os.path.exists(name):
-        return Permanent(
-            f"the program {name} exists, but not the interpreter it asks for",
-            fault="user",
-            hint="see the first line of the script, or which C library the program was built for",
-        )
-    return Permanent(
-        sentences.get(code or 0, f"cannot execute {name}: {error}"),
-        fault="user",
-        hint=hints.get(code or 0),
     )

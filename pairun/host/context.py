@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pairun.host import files as hostfiles
-from pairun.host.commands import run_process, start_process
-from pairun.host.ports import accepts, port_taken
+from pairun.host import commands, conversation, files, ports
 from pairun.module import (
     Completed,
     Context,
@@ -64,20 +62,20 @@ class HostContext(Context):
         self._emit_progress = emit_progress
         self._progress: dict[str, Any] | None = None
         self._progress_at = time.monotonic()
-        self._digests: dict[hostfiles.Identity, str] = {}
+        self._digests: dict[files.Identity, str] = {}
         self._api: ApiServer | None = None
 
     def stat(self, path: str) -> FileStat | None:
-        return hostfiles.stat(path)
+        return files.stat(path)
 
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
-        return hostfiles.read(path, max_bytes)
+        return files.read(path, max_bytes)
 
     def digest(self, path: str) -> str | None:
-        return hostfiles.digest(path, self._digests)
+        return files.digest(path, self._digests)
 
     def list_dir(self, path: str) -> list[str] | None:
-        return hostfiles.names(path)
+        return files.names(path)
 
     def which(self, program: str) -> str | None:
         return shutil.which(program, path=self.env.get("PATH", os.defpath))
@@ -96,7 +94,7 @@ class HostContext(Context):
             limits = (self.remaining_s(), None if until is None else until - time.monotonic())
             return min((x for x in limits if x is not None), default=None)
 
-        return run_process(
+        return commands.run(
             argv, env=self._environment(env), remaining=remaining, cwd=cwd, capture=True
         )
 
@@ -106,7 +104,7 @@ class HostContext(Context):
         return {name: reveal(value) for name, value in full.items() if value is not None}
 
     def port_taken(self, port: int) -> str | None:
-        return port_taken(port)
+        return ports.port_taken(port)
 
     def fetch(
         self,
@@ -155,27 +153,29 @@ class HostContext(Context):
         return self._api
 
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
-        return accepts(host, port, self._bounded(timeout_s))
+        from pairun.host import addresses
+
+        return addresses.accepts(host, port, self._bounded(timeout_s))
 
     def lookup(self, host: str, *, timeout_s: float = 10.0) -> str:
-        from pairun.host import mounts as hostmounts
+        from pairun.host import addresses
 
-        return hostmounts.lookup(host, self._bounded(timeout_s))
+        return addresses.lookup(host, self._bounded(timeout_s))
 
     def mounts(self) -> list[Mount]:
-        from pairun.host import mounts as hostmounts
+        from pairun.host import mounts
 
-        return hostmounts.mounts()
+        return mounts.mounts()
 
     def real_path(self, path: str, *, timeout_s: float = 10.0) -> str:
-        from pairun.host import mounts as hostmounts
+        from pairun.host import mounts
 
-        return hostmounts.real_path(path, self._bounded(timeout_s))
+        return mounts.real_path(path, self._bounded(timeout_s))
 
     def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
-        from pairun.host import mounts as hostmounts
+        from pairun.host import mounts
 
-        return hostmounts.free_bytes(path, self._bounded(timeout_s))
+        return mounts.free_bytes(path, self._bounded(timeout_s))
 
     def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
         # Sockets, digests and a thread: only the barrier needs them.
@@ -207,7 +207,7 @@ class HostContext(Context):
     ) -> Completed:
         # What we have printed so far must stand before what the command prints.
         sys.stdout.flush()
-        return run_process(
+        return commands.run(
             argv,
             env=self._environment(env),
             remaining=self.remaining_s,
@@ -244,13 +244,13 @@ class HostContext(Context):
 
     def start(self, argv: Sequence[str]) -> Talk:
         sys.stdout.flush()
-        return start_process(argv, env=self._environment(None))
+        return conversation.start(argv, env=self._environment(None))
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        hostfiles.refuse_links(self.pai_dir, path)
+        files.refuse_links(self.pai_dir, path)
         # What a crash of the machine takes from the volume is made anew, as the Pod starts anew.
-        durable = not hostfiles.is_below(self.pai_dir, path)
-        hostfiles.write(path, data, mode, durable=durable)
+        durable = not files.is_below(self.pai_dir, path)
+        files.write(path, data, mode, durable=durable)
 
     def fetch_file(
         self,
@@ -265,7 +265,7 @@ class HostContext(Context):
     ) -> FetchedFile:
         from pairun.net import download as hostdownload
 
-        hostfiles.refuse_links(self.pai_dir, path)
+        files.refuse_links(self.pai_dir, path)
         fetched = hostdownload.fetch_file(
             hostdownload.Wanted(
                 url=reveal(url),
@@ -281,7 +281,7 @@ class HostContext(Context):
             progress=self.progress,
             now=self.now,
         )
-        hostfiles.remember(path, fetched.sha256, self._digests)
+        files.remember(path, fetched.sha256, self._digests)
         return fetched
 
     def unpack(
@@ -293,29 +293,29 @@ class HostContext(Context):
         max_members: int,
         extra: Mapping[str, bytes] | None = None,
     ) -> Unpacked:
-        from pairun.host import archives as hostarchives
+        from pairun.host import archives, tree
 
-        hostfiles.refuse_links(self.pai_dir, directory)
-        limits = hostarchives.Limits(max_bytes, max_members)
-        return hostarchives.unpack(archive, directory, limits, extra or {})
+        files.refuse_links(self.pai_dir, directory)
+        limits = tree.Limits(max_bytes, max_members)
+        return archives.unpack(archive, directory, limits, extra or {})
 
     def set_mode(self, path: str, mode: int) -> None:
-        hostfiles.refuse_links(self.pai_dir, path)
-        hostfiles.set_mode(path, mode)
+        files.refuse_links(self.pai_dir, path)
+        files.set_mode(path, mode)
 
     def make_dir(self, path: str, mode: int = 0o755) -> None:
         # The directory itself counts too: what is written into it would go through the link.
-        hostfiles.refuse_links(self.pai_dir, os.path.join(path, "x"))
-        hostfiles.make_directory(path, mode)
+        files.refuse_links(self.pai_dir, os.path.join(path, "x"))
+        files.make_directory(path, mode)
 
     def rename(self, source: str, target: str) -> None:
-        hostfiles.refuse_links(self.pai_dir, source)
-        hostfiles.refuse_links(self.pai_dir, target)
-        hostfiles.rename(source, target)
+        files.refuse_links(self.pai_dir, source)
+        files.refuse_links(self.pai_dir, target)
+        files.rename(source, target)
 
     def remove(self, path: str) -> None:
-        hostfiles.refuse_links(self.pai_dir, path)
-        hostfiles.remove(path)
+        files.refuse_links(self.pai_dir, path)
+        files.remove(path)
 
     def mount(
         self,
@@ -328,9 +328,9 @@ class HostContext(Context):
         read_only: bool = False,
         timeout_s: float = 60.0,
     ) -> None:
-        from pairun.host import mounts as hostmounts
+        from pairun.host import mounts
 
-        wanted = hostmounts.Wanted(
+        request = mounts.MountRequest(
             source=source,
             target=target,
             kind=kind,
@@ -338,12 +338,12 @@ class HostContext(Context):
             subdir=subdir,
             read_only=read_only,
         )
-        hostmounts.mount(wanted, self.pai_dir, self._bounded(timeout_s))
+        mounts.mount(request, self.pai_dir, self._bounded(timeout_s))
 
     def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
-        from pairun.host import mounts as hostmounts
+        from pairun.host import mounts
 
-        hostmounts.unmount(target, self._bounded(timeout_s))
+        mounts.unmount(target, self._bounded(timeout_s))
 
     def sleep(self, seconds: float) -> None:
         """Wait.

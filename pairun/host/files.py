@@ -1,8 +1,4 @@
-"""Files of this machine: atomic writes, careful removal, and failures in words.
-
-Nothing found on the shared volume is trusted: no symbolic link below it is followed when something
-is written or removed, and no mount point is crossed.
-"""
+"""Files of this machine: bounded reads, atomic writes, removal that follows no link."""
 
 from __future__ import annotations
 
@@ -10,66 +6,22 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 import stat as stat_bits
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from pairun.module import Failure, Fault, FileStat, Permanent, Transient
+from pairun.base.mounts import mount_points
+from pairun.base.removal import remove_entry
+from pairun.host.failures import in_words
+from pairun.module import FileStat, Permanent, Transient
 
-_MAX_DEPTH = 400
 _MAX_NAME = 255
 _PIECE = 256 * 1024
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-# What may heal by itself, whose it is, and what to do; everything else stays as it is.
-_MAY_HEAL: dict[int, tuple[Fault, str | None]] = {
-    errno.ENOSPC: ("unknown", "free space on that file system, or write elsewhere"),
-    errno.EDQUOT: ("unknown", "free space within the quota, or write elsewhere"),
-    errno.EIO: ("platform", None),
-    errno.ESTALE: ("platform", None),
-    errno.ETIMEDOUT: ("platform", None),
-    errno.EHOSTDOWN: ("platform", None),
-    errno.ENOMEM: ("unknown", None),
-    errno.EMFILE: ("unknown", None),
-    errno.ENFILE: ("platform", None),
-    errno.EAGAIN: ("platform", None),
-}
-_HINTS = {
-    errno.EROFS: "it is on a read-only file system; choose another place",
-    errno.EACCES: "choose a place this user may write to",
-    errno.EPERM: "choose a place this user may write to",
-    errno.EBUSY: "it is a mount point; name a path below it",
-}
-
-
-def failure(error: OSError | ValueError, doing: str) -> Failure:
-    """A failure in words for what the operating system said.
-
-    Args:
-        error: what was raised; a `ValueError` is a path with a NUL in it.
-        doing: what was tried, with the path: ``write /x``.
-    """
-    code = error.errno if isinstance(error, OSError) else None
-    said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    sentence = f"cannot {doing}: {said[:1].lower()}{said[1:]}"
-    if code in _MAY_HEAL:
-        fault, hint = _MAY_HEAL[code]
-        return Transient(sentence, fault=fault, hint=hint)
-    return Permanent(sentence, fault="user", hint=_HINTS.get(code or 0))
-
-
-@contextlib.contextmanager
-def _in_words(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as e:
-        raise failure(e, doing) from e
 
 
 def stat(path: str) -> FileStat | None:
     """What stands at a path, without following a link there; None when nothing does."""
-    with _in_words(f"look at {path}"):
+    with in_words(f"look at {path}"):
         try:
             found = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -86,7 +38,7 @@ def read(path: str, max_bytes: int) -> bytes | None:
     Raises:
         Permanent: it is no regular file, larger than ``max_bytes``, or not readable.
     """
-    with _in_words(f"read {path}"):
+    with in_words(f"read {path}"):
         try:
             # O_NONBLOCK: opening a named pipe would wait for a writer for ever.
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -119,7 +71,7 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
     Raises:
         Permanent: it is no regular file, or not readable.
     """
-    with _in_words(f"read {path}"):
+    with in_words(f"read {path}"):
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -142,7 +94,7 @@ def remember(path: str, sha256: str, known: dict[Identity, str]) -> None:
 
 def names(path: str) -> list[str] | None:
     """The sorted names in a directory, or None where there is no directory."""
-    with _in_words(f"list {path}"):
+    with in_words(f"list {path}"):
         try:
             return sorted(os.listdir(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -207,7 +159,7 @@ def _replacing(path: str, mode: int, *, durable: bool) -> Iterator[BinaryIO]:
     """A new file that takes the place of the one at a path at the end."""
     directory = os.path.dirname(path) or "."
     temporary = os.path.join(directory, f".pairun-{os.urandom(8).hex()}")
-    with _in_words(f"write {path}"):
+    with in_words(f"write {path}"):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with open(fd, "wb") as file:
@@ -237,7 +189,7 @@ def _sync_directory(path: str) -> None:
 
 def make_directory(path: str, mode: int) -> None:
     """Make a directory with exactly this mode, and its parents; one that exists is left alone."""
-    with _in_words(f"make the directory {path}"):
+    with in_words(f"make the directory {path}"):
         if os.path.isdir(path):
             return
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -252,7 +204,7 @@ def make_directory(path: str, mode: int) -> None:
 
 def set_mode(path: str, mode: int) -> None:
     """Set the permissions of what stands at a path; a link there is an error."""
-    with _in_words(f"set the mode of {path}"):
+    with in_words(f"set the mode of {path}"):
         # O_PATH needs no permission; chmod(2) has no way to say that it follows no link.
         fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -273,83 +225,33 @@ def beside(path: str, suffix: str) -> str:
 
 def rename(source: str, target: str) -> None:
     """Move a path within one file system, atomically."""
-    with _in_words(f"move {source} to {target}"):
+    with in_words(f"move {source} to {target}"):
         os.rename(source, target)
     _sync_directory(os.path.dirname(target) or ".")
-
-
-# --- removal -------------------------------------------------------------------------------------
-
-
-def mount_points() -> frozenset[str]:
-    """Every mount point this process sees (proc(5), ``/proc/self/mountinfo``, fifth field)."""
-    try:
-        with open("/proc/self/mountinfo", "rb") as file:
-            fields = [line.split()[4] for line in file]
-    except (OSError, IndexError):
-        return frozenset()
-    plain = (re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), f) for f in fields)
-    return frozenset(os.fsdecode(f) for f in plain)
 
 
 def remove(path: str) -> None:
     """Remove a path and all below it.
 
-    No link is followed. Mount points stay, and so do the directories that lead to them. What
-    vanishes meanwhile is no error.
+    No link is followed. Mount points stay, and so do the directories that lead to them. An entry
+    that vanishes meanwhile is no error.
 
     Raises:
         Failure: something cannot be removed.
     """
-    with _in_words(f"remove {path}"):
+    with in_words(f"remove {path}"):
         parent, name = os.path.split(os.path.abspath(path))
-        # As mountinfo writes it: with the links above the path resolved.
+        # As the mount table has it: without links above the path.
         parent = os.path.realpath(parent)
         try:
-            parent_fd = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            folder = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return
         try:
-            device = os.fstat(parent_fd).st_dev
-            _remove_at(parent_fd, name, os.path.join(parent, name), device, mount_points())
+            remove_entry(folder, name, os.path.join(parent, name), mount_points())
+        except OSError as e:
+            if e.errno == errno.ENOTEMPTY:
+                raise Transient(f"cannot remove {path}: something keeps writing into it") from e
+            raise
         finally:
-            os.close(parent_fd)
-
-
-def _remove_at(
-    parent_fd: int, name: str, path: str, device: int, mounts: frozenset[str], depth: int = 0
-) -> bool:
-    """Remove one entry of an open directory; say whether it is gone.
-
-    One stack frame and one open directory per level, so that the limits of both are far away.
-    """
-    if path in mounts:
-        return False
-    if depth > _MAX_DEPTH:
-        raise Permanent(f"cannot remove {path[:100]}…: the directories are nested too deeply")
-    try:
-        found = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
-        # A bind mount within one file system shows in mountinfo only; where that cannot be read,
-        # the device tells the others.
-        if found.st_dev != device:
-            return False
-        if not stat_bits.S_ISDIR(found.st_mode):
-            os.unlink(name, dir_fd=parent_fd)
-            return True
-        fd = os.open(name, _DIRECTORY, dir_fd=parent_fd)
-        try:
-            all_gone = True
-            for entry in os.listdir(fd):
-                below = os.path.join(path, entry)
-                all_gone &= _remove_at(fd, entry, below, device, mounts, depth + 1)
-        finally:
-            os.close(fd)
-        if all_gone:
-            os.rmdir(name, dir_fd=parent_fd)
-    except FileNotFoundError:
-        return True
-    except OSError as e:
-        if e.errno == errno.ENOTEMPTY:
-            raise Transient(f"cannot remove {path}: something keeps writing into it") from e
-        raise
-    return all_gone
+            os.close(folder)

@@ -34,15 +34,6 @@ def port_taken(port: int) -> str | None:
     return _bound("tcp", port) or _bound("udp", port) or _answers(port)
 
 
-def accepts(host: str, port: int, timeout_s: float) -> bool:
-    """Whether something accepts a TCP connection at an address, within seconds."""
-    try:
-        socket.create_connection((host, port), timeout_s).close()
-    except OSError:
-        return False
-    return True
-
-
 def _bound(protocol: str, port: int) -> str | None:
     refused = [
         family for family in (socket.AF_INET, socket.AF_INET6) if _in_use(protocol, family, port)

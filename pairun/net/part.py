@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 
-from pairun.host import files as hostfiles
+from pairun.host import failures, files
 from pairun.module import Conflict, Fetched
 
 _TRIES = 3
@@ -107,7 +107,7 @@ class Part:
             Failure: the directory is missing, read-only, …
         """
         # Room for the ending of the note.
-        path = hostfiles.beside(target, ".pairun-part.json").removesuffix(".json")
+        path = files.beside(target, ".pairun-part.json").removesuffix(".json")
         with _writing(target):
             fd = _open_part(path)
         part = cls(fd, path, target, url)
@@ -146,7 +146,7 @@ class Part:
             return None
         if not stat_bits.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             return None
-        return Note.parsed(hostfiles.read(self._note_path, _NOTE_BYTES) or b"")
+        return Note.parsed(files.read(self._note_path, _NOTE_BYTES) or b"")
 
     def conditions(self) -> dict[str, str]:
         """The headers that ask for the rest."""
@@ -172,7 +172,7 @@ class Part:
         """Keep what is known of the whole, if that is enough to go on later."""
         if self.note.validator:
             data = json.dumps(attrs.asdict(self.note)).encode()
-            hostfiles.write(self._note_path, data, 0o600)
+            files.write(self._note_path, data, 0o600)
 
     def append(self, piece: bytes) -> None:
         """Write the next bytes."""
@@ -184,7 +184,7 @@ class Part:
             if e.errno in (errno.ENOSPC, errno.EDQUOT):
                 # What was taken is given back: others want to write, too.
                 self.forget()
-            raise hostfiles.failure(e, f"write {self._target}") from e
+            raise failures.failure(e, f"write {self._target}") from e
         self._hash.update(piece)
         self.size += len(piece)
 
@@ -197,7 +197,7 @@ class Part:
         with _writing(self._target):
             os.fchmod(self.fd, mode)
             os.fsync(self.fd)
-        hostfiles.rename(self._path, self._target)
+        files.rename(self._path, self._target)
         self._placed = True
         with contextlib.suppress(OSError):
             os.unlink(self._note_path)
@@ -256,7 +256,7 @@ def _writing(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as e:
-        raise hostfiles.failure(e, f"write {path}") from e
+        raise failures.failure(e, f"write {path}") from e
 
 
 def _strong_date(head: Fetched) -> str:

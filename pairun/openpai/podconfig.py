@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from pairun.base.mounts import mount_points
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Place, Problem, Problems, Source
-from pairun.host.files import mount_points
 from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.document.scalars import Dialect
 

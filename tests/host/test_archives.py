@@ -18,9 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairun.host import archives as hostarchives
+from pairun.host import tararchive
 from pairun.host.context import HostContext
-from pairun.host.worlds import ProbeContext, ReviewContext
 from pairun.module import Failure, Permanent, Transient, Unpacked
 from tests.effort import cases
 
@@ -212,7 +211,7 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("too large", tar_of(file("f", bytes(1_000_001))), "holds more than 977 KiB"),
     ("bomb", gzip.compress(tar_of(file("f", bytes(9_000_000)))), "holds more than 977 KiB"),
     ("header bomb", gzip.compress(tar_of(file("f"), pax={"comment": "x" * 3_000_000})),
-     "what describes its members is too large"),
+     "the description of its members is too large"),
     ("no archive", b"hello", "is no archive"),
     ("nothing", b"", "is no archive"),
     ("torn", tar_of(file("f", bytes(9000)))[:5000], "is damaged"),
@@ -256,7 +255,7 @@ def test_xz_takes_no_more_memory_than_it_may(
     unpack: Callable[..., Unpacked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The memory that an xz file asks for is bounded."""
-    monkeypatch.setattr(hostarchives, "_XZ_MEMORY", 1_000_000)
+    monkeypatch.setattr(tararchive, "_XZ_MEMORY", 1_000_000)
     with pytest.raises(Permanent, match="emory"):
         unpack(lzma.compress(tar_sample()))
 
@@ -285,45 +284,6 @@ def test_a_link_on_the_volume_leads_nowhere(tmp_path: Path) -> None:
         ctx.fetch_file("http://127.0.0.1:9/", str(tmp_path / "pai/l/f"))
     with pytest.raises(Permanent, match="symbolic link on the shared volume"):
         ctx.set_mode(str(tmp_path / "pai/l/a"), 0o600)
-
-
-@pytest.mark.parametrize("kind", [ProbeContext, ReviewContext])
-def test_looking_unpacks_nothing(kind: Any, tmp_path: Path) -> None:
-    """Where a module may only look, the new ways to change something are bugs."""
-    looking = kind({}, str(tmp_path))
-    deeds: list[Callable[[], Any]] = [
-        lambda: looking.unpack("a", "b", **LIMITS),
-        lambda: looking.fetch_file("http://h", "/x"),
-        lambda: looking.set_mode("/x", 0o600),
-        lambda: looking.progress(1),
-    ]
-    for deed in deeds:
-        with pytest.raises(RuntimeError, match="may only read"):
-            deed()
-
-
-def test_set_mode_follows_no_link(ctx: HostContext, tmp_path: Path) -> None:
-    """What a link points to keeps its mode; a file that may not be read can be set all the same."""
-    (tmp_path / "f").write_text("x")
-    (tmp_path / "f").chmod(0o000)
-    (tmp_path / "l").symlink_to("f")
-    with pytest.raises(Permanent, match="symbolic link"):
-        ctx.set_mode(str(tmp_path / "l"), 0o644)
-    ctx.set_mode(str(tmp_path / "f"), 0o640)
-    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o640
-
-
-def test_a_digest_is_renewed_when_the_file_changes(ctx: HostContext, tmp_path: Path) -> None:
-    """What was read before counts only while nobody touched the file."""
-    path = tmp_path / "f"
-    assert ctx.digest(str(path)) is None
-    path.write_text("one")
-    first = ctx.digest(str(path))
-    assert ctx.digest(str(path)) == first
-    path.write_text("two")
-    assert ctx.digest(str(path)) != first
-    with pytest.raises(Permanent, match="not a regular file"):
-        ctx.digest(str(tmp_path))
 
 
 # --- whatever it says -----------------------------------------------------------------------------

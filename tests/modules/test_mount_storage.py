@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pairun.base import system
-from pairun.host import mounts as hostmounts
+from pairun.host import addresses, mounts
 from pairun.host.context import HostContext
 from pairun.module import Context, Failure, Permanent, Secret, TimedOut
 from tests.modules.conftest import Harness
@@ -36,14 +36,14 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def unmounted(tmp_path: Path) -> Iterator[None]:
     """Whatever a test mounts is gone after it."""
     yield
-    for mount in reversed(hostmounts.mounts()):
+    for mount in reversed(mounts.mounts()):
         if mount.target.startswith(str(tmp_path)):
-            system.unmount(mount.target, hostmounts.MNT_DETACH)
+            system.unmount(mount.target, mounts.MNT_DETACH)
 
 
 def mounted(harness: Harness) -> list[str]:
     """What is mounted below the test's directory."""
-    below = [m.target for m in hostmounts.mounts() if m.target.startswith(str(harness.tmp))]
+    below = [m.target for m in mounts.mounts() if m.target.startswith(str(harness.tmp))]
     return [t.removeprefix(str(harness.tmp)) for t in below]
 
 
@@ -461,7 +461,7 @@ def test_a_name_that_nobody_knows_is_said(
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(60))
     began = time.monotonic()
     with pytest.raises(TimedOut, match="looking up files: no answer within"):
-        hostmounts.lookup("files", 0.2)
+        addresses.lookup("files", 0.2)
     assert time.monotonic() - began < 30
 
 
@@ -505,7 +505,7 @@ def test_a_sub_directory_of_a_mount_is_all_that_shows(harness: Harness) -> None:
     harness.context().mount("none", str(target), "tmpfs", subdir="a/b", read_only=False)
     (target / "x").write_text("1")
     assert mounted(harness) == ["/mnt"]
-    assert hostmounts.mounts()[-1].root == "/a/b"
+    assert mounts.mounts()[-1].root == "/a/b"
     assert target.stat().st_mode & 0o777 == 0o777
 
 

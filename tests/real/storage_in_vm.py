@@ -24,7 +24,7 @@ from pairun.base import system  # noqa: E402
 from pairun.contract.arguments import build  # noqa: E402
 from pairun.contract.loading import load_module  # noqa: E402
 from pairun.executor.child import perform  # noqa: E402
-from pairun.host import mounts as hostmounts  # noqa: E402
+from pairun.host import mounts  # noqa: E402
 from pairun.host.context import HostContext  # noqa: E402
 from pairun.module import Secret  # noqa: E402
 
@@ -57,7 +57,7 @@ def run(*storages: dict[str, Any], limit_s: float | None = None, **more: Any) ->
     deadline = None if limit_s is None else began + limit_s
     report = attrs.asdict(perform(module, HostContext(dict(os.environ), PAI_DIR, deadline)))
     report["seconds"] = time.monotonic() - began
-    report["mounted"] = sorted(m.target for m in hostmounts.mounts() if m.target.startswith("/mnt"))
+    report["mounted"] = sorted(m.target for m in mounts.mounts() if m.target.startswith("/mnt"))
     return report
 
 
@@ -213,4 +213,4 @@ if __name__ == "__main__":
     passwords()
     points()
     hanging()
-    say("end", {"mounted": sorted(m.target for m in hostmounts.mounts() if "/mnt" in m.target)})
+    say("end", {"mounted": sorted(m.target for m in mounts.mounts() if "/mnt" in m.target)})

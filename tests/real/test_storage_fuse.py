@@ -18,7 +18,7 @@ from pairun.base import system
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.executor.child import perform
-from pairun.host import mounts as hostmounts
+from pairun.host import mounts
 from pairun.host.context import HostContext
 from pairun.module import Secret
 from tests.real.conftest import Lab, _served
@@ -86,7 +86,7 @@ class Place:
     @property
     def source(self) -> str | None:
         """What the mount table shows at the mount point."""
-        found = [m.source for m in hostmounts.mounts() if m.target == str(self.mount)]
+        found = [m.source for m in mounts.mounts() if m.target == str(self.mount)]
         return found[-1] if found else None
 
 
@@ -96,7 +96,7 @@ def place(tmp_path: Path, path_of_tools: Mapping[str, str]) -> Iterator[Place]:
     place = Place(tmp_path, path_of_tools)
     yield place
     while place.source is not None:
-        system.unmount(str(place.mount), hostmounts.MNT_DETACH)
+        system.unmount(str(place.mount), mounts.MNT_DETACH)
 
 
 def s3_storage(served: Mapping[str, str], **more: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import uuid
-from collections.abc import Iterator
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -29,14 +28,6 @@ def empty(folder: str) -> None:
                 _take_apart(top, name)
     finally:
         os.close(top)
-
-
-def mount_points() -> Iterator[str]:
-    """Where something is mounted, as ``/proc/self/mountinfo`` tells (proc(5))."""
-    with open("/proc/self/mountinfo", "rb") as f:
-        for line in f:
-            # a space or backslash in the path is written in octal
-            yield os.fsdecode(line.split()[4].decode("unicode_escape").encode("latin-1"))
 
 
 def _take_apart(top: int, name: str) -> None:

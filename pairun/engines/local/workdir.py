@@ -11,8 +11,9 @@ import time
 import uuid
 from collections.abc import Callable
 
+from pairun.base.mounts import mount_points
 from pairun.base.runfolders import MARKER, PREVIOUS
-from pairun.engines.local.removal import empty, mount_points
+from pairun.engines.local.removal import empty
 from pairun.errors import PairunError, Problem
 
 TRASH = ".trash"

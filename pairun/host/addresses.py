@@ -1,0 +1,43 @@
+"""Other hosts: their addresses, and whether they accept connections."""
+
+from __future__ import annotations
+
+import socket
+
+from pairun.host.boundedcall import in_child
+from pairun.module import Permanent, Transient
+
+
+def accepts(host: str, port: int, timeout_s: float) -> bool:
+    """Whether something accepts a TCP connection at an address, within seconds."""
+    try:
+        socket.create_connection((host, port), timeout_s).close()
+    except OSError:
+        return False
+    return True
+
+
+def lookup(host: str, limit_s: float) -> str:
+    """The first address of a host, IPv4 before IPv6.
+
+    Raises:
+        Permanent: there is no such name.
+        Transient: nobody can say now.
+        TimedOut: no answer in time.
+    """
+
+    def ask() -> list[str]:
+        try:
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except socket.gaierror as e:
+            return [str(e.errno), e.strerror or "the name service failed"]
+        addresses.sort(key=lambda a: a[0] != socket.AF_INET)
+        return [str(addresses[0][4][0])]
+
+    answer = in_child(ask, f"looking up {host}", limit_s)
+    if len(answer) == 1:
+        return str(answer[0])
+    if int(answer[0]) in (socket.EAI_AGAIN, socket.EAI_SYSTEM, socket.EAI_MEMORY):
+        raise Transient(f"{host} cannot be looked up now: {answer[1]}")
+    hint = "check its spelling; a name without dots is looked up in the Pod's search domains"
+    raise Permanent(f"there is no host {host}: {answer[1]}", fault="user", hint=hint)

@@ -1,0 +1,85 @@
+"""A call in a child process, which is killed when its time is up.
+
+A system call that waits for a dead file server cannot be interrupted otherwise.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pairun.base.signals import fork_program
+from pairun.module import TimedOut, Transient, format_duration
+
+_DEAD_WAIT_S = 1.0
+"""How long to wait for a killed child; the kernel may hold it while a file server is dead."""
+
+
+def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
+    """Do something in a child process; returns what it returns, as plain data.
+
+    Raises:
+        OSError: as the child raised it.
+        TimedOut: it was killed after ``limit_s`` seconds.
+    """
+    end = time.monotonic() + limit_s
+    read, write = os.pipe()
+    pid = fork_program()
+    if pid == 0:
+        _child(act, write)
+    os.close(write)
+    try:
+        answer = _read(read, end)
+        if answer is None:
+            os.kill(pid, signal.SIGKILL)
+    finally:
+        os.close(read)
+        _reap(pid)
+    if answer is None:
+        raise TimedOut(f"{what}: no answer within {format_duration(limit_s)}")
+    if not answer:
+        raise Transient(f"{what}: the process that asked was killed")
+    found = json.loads(answer)
+    if "errno" in found:
+        raise OSError(found["errno"], os.strerror(found["errno"]), found["filename"])
+    return found["value"]
+
+
+def _child(act: Callable[[], Any], write: int) -> None:
+    """The child's whole life; never returns."""
+    code = 1
+    try:
+        try:
+            report = {"value": act()}
+        except OSError as e:
+            report = {"errno": e.errno or errno.EIO, "filename": e.filename}
+        os.write(write, json.dumps(report).encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _read(fd: int, end: float) -> bytes | None:
+    """All that comes from the child, or None when the time is up before its end."""
+    found = b""
+    while True:
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            return None
+        piece = os.read(fd, 65536)
+        if not piece:
+            return found
+        found += piece
+
+
+def _reap(pid: int) -> None:
+    """Wait for the child, but not for ever: what the kernel holds becomes the parent's orphan."""
+    end = time.monotonic() + _DEAD_WAIT_S
+    while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < end:
+        time.sleep(0.002)

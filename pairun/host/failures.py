@@ -1,0 +1,59 @@
+"""Errors of the operating system as failures: the kind, whose fault it is, and a hint."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+
+from pairun.module import Failure, Fault, Permanent, Transient
+
+_TRANSIENT: dict[int, tuple[Fault, str | None]] = {
+    errno.ENOSPC: ("unknown", "free space on that file system, or write elsewhere"),
+    errno.EDQUOT: ("unknown", "free space within the quota, or write elsewhere"),
+    errno.EIO: ("platform", None),
+    errno.ESTALE: ("platform", None),
+    errno.ETIMEDOUT: ("platform", None),
+    errno.EHOSTDOWN: ("platform", None),
+    errno.ENOMEM: ("unknown", None),
+    errno.EMFILE: ("unknown", None),
+    errno.ENFILE: ("platform", None),
+    errno.EAGAIN: ("platform", None),
+}
+"""Errors that may heal: whose fault they are, and a hint. All others are permanent."""
+
+_HINTS = {
+    errno.EROFS: "it is on a read-only file system; choose another place",
+    errno.EACCES: "choose a place this user may write to",
+    errno.EPERM: "choose a place this user may write to",
+    errno.EBUSY: "it is a mount point; name a path below it",
+}
+
+
+def failure(error: OSError | ValueError, doing: str) -> Failure:
+    """The failure for an error of the operating system.
+
+    Args:
+        error: what was raised; a `ValueError` is a path with a NUL in it.
+        doing: what was tried, with the path: ``write /x``.
+    """
+    code = error.errno if isinstance(error, OSError) else None
+    reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    sentence = f"cannot {doing}: {reason[:1].lower()}{reason[1:]}"
+    if code in _TRANSIENT:
+        fault, hint = _TRANSIENT[code]
+        return Transient(sentence, fault=fault, hint=hint)
+    return Permanent(sentence, fault="user", hint=_HINTS.get(code or 0))
+
+
+@contextlib.contextmanager
+def in_words(doing: str) -> Iterator[None]:
+    """Turn an error of the operating system into a `Failure`.
+
+    Args:
+        doing: what is tried, with the path: ``write /x``.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as e:
+        raise failure(e, doing) from e

@@ -1,0 +1,54 @@
+"""Starting and ending commands: why one cannot be started, and how one is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+
+from pairun.module import Failure, Permanent, Transient
+
+_END_S = 0.5
+"""Seconds that a command gets between TERM and KILL."""
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End the command itself; whatever it started is ended with the attempt's group."""
+    for send in (process.terminate, process.kill):
+        send()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+            return
+
+
+def not_started(error: OSError | ValueError, name: str, cwd: str | None) -> Failure:
+    """Why a command could not be started, in words."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+        return Transient(f"cannot start {name}: {os.strerror(code)}")
+    if cwd is not None and not os.path.isdir(cwd):
+        return Permanent(f"cannot run {name} in {cwd}: there is no such directory", fault="user")
+    sentences = {
+        errno.ENOENT: f"the program {name} does not exist here",
+        errno.EACCES: f"the program {name} may not be executed",
+        errno.ENOEXEC: f"{name} is no program that this machine can execute",
+        errno.E2BIG: f"the arguments and the environment of {name} are too long",
+    }
+    hints = {
+        errno.ENOENT: "install it in the image, or correct its name",
+        errno.EACCES: "make it executable (chmod +x)",
+        errno.ENOEXEC: "is it a script without `#!`, or built for another architecture?",
+        errno.E2BIG: "hand long texts over in a file",
+    }
+    if code == errno.ENOENT and os.path.sep in name and os.path.exists(name):
+        return Permanent(
+            f"the program {name} exists, but not the interpreter it asks for",
+            fault="user",
+            hint="see the first line of the script, or which C library the program was built for",
+        )
+    return Permanent(
+        sentences.get(code or 0, f"cannot execute {name}: {error}"),
+        fault="user",
+        hint=hints.get(code or 0),
+    )

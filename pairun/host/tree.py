@@ -1,0 +1,158 @@
+"""The directory that an archive is unpacked into: no name in the archive leads out of it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat as stat_bits
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from pairun.host.failures import failure, in_words
+from pairun.module import Permanent, format_size
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a directory is opened: no link is followed."""
+
+_MAX_DEPTH = 100
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIMIT_HINT = "if that is right, allow more: max_unpacked_bytes, max_members"
+
+
+@attrs.frozen
+class Limits:
+    """How much may come out of an archive."""
+
+    max_bytes: int
+    max_members: int
+
+
+class Tree:
+    """A directory that is filled; whatever a name says, nothing outside it is touched.
+
+    Attributes:
+        members: how many were put into it.
+        size: bytes of its files.
+    """
+
+    def __init__(self, root: int, archive: str, limits: Limits) -> None:
+        self.members = 0
+        self.size = 0
+        self._root = root
+        self._archive = archive
+        self._limits = limits
+
+    def refuse(self, why: str, name: str | None = None, hint: str | None = None) -> Permanent:
+        """The failure that ends it all."""
+        member = f": {name[:200]!r}" if name is not None else ""
+        return Permanent(f"{self._archive}{member} {why}", fault="user", hint=hint)
+
+    def count(self) -> None:
+        """One more member."""
+        self.members += 1
+        if self.members > self._limits.max_members:
+            raise self.refuse(f"has more than {self._limits.max_members} members", hint=_LIMIT_HINT)
+
+    def directory(self, name: str, mode: int) -> None:
+        """Make a directory, or find it made."""
+        with self._opened(name, self._parts(name)) as fd, in_words(f"unpack {name[:200]!r}"):
+            if self._parts(name):
+                os.fchmod(fd, mode & 0o755 | 0o700)
+
+    def file(self, name: str, mode: int, read: Callable[[], bytes]) -> None:
+        """Write a file; ``read`` gives the next piece, nothing at the end."""
+        *above, last = self._parts(name) or self._nameless(name)
+        with self._opened(name, above) as parent:
+            with self._in_words(name):
+                fd = os.open(last, _NEW_FILE, 0o600, dir_fd=parent)
+            with open(fd, "wb", buffering=0) as out:
+                for piece in iter(read, b""):
+                    self.size += len(piece)
+                    if self.size > self._limits.max_bytes:
+                        limit = format_size(self._limits.max_bytes)
+                        raise self.refuse(f"holds more than {limit}", hint=_LIMIT_HINT)
+                    with self._in_words(name):
+                        view = memoryview(piece)
+                        while view:
+                            view = view[out.write(view) or 0 :]
+                with self._in_words(name):
+                    os.fchmod(fd, mode & 0o755 | 0o600)
+
+    def link(self, name: str, target: str) -> None:
+        """Make a symbolic link that stays within the tree, whatever else is a link in it.
+
+        Up it may go only first, and there from a real directory: then it comes to a real
+        directory, and every link on its way down stays within the tree as well.
+        """
+        *above, last = self._parts(name) or self._nameless(name)
+        steps = [s for s in target.split("/") if s not in ("", ".")]
+        ups = 0
+        while ups < len(steps) and steps[ups] == "..":
+            ups += 1
+        if not target or target.startswith("/") or ups > len(above) or ".." in steps[ups:]:
+            raise self.refuse(f"is a link that leads outside, to {target[:200]!r}", name)
+        with self._opened(name, above) as parent, self._in_words(name):
+            os.symlink(target, last, dir_fd=parent)
+
+    def hard_link(self, name: str, target: str) -> None:
+        """Give a file that was unpacked before a second name."""
+        *above, last = self._parts(name) or self._nameless(name)
+        *target_above, target_last = self._parts(target) or self._nameless(target)
+        with self._opened(name, above) as parent, self._opened(name, target_above) as source:
+            try:
+                found = os.stat(target_last, dir_fd=source, follow_symlinks=False)
+            except (OSError, ValueError):
+                found = None
+            if found is None or not stat_bits.S_ISREG(found.st_mode):
+                raise self.refuse(
+                    f"is a link to {target[:200]!r}, which is no file before it", name
+                )
+            with self._in_words(name):
+                os.link(
+                    target_last, last, src_dir_fd=source, dst_dir_fd=parent, follow_symlinks=False
+                )
+
+    def _parts(self, name: str) -> list[str]:
+        parts = [p for p in name.split("/") if p not in ("", ".")]
+        if name.startswith("/") or ".." in parts or "\0" in name:
+            raise self.refuse("leads outside of the directory it is unpacked into", name)
+        if len(parts) > _MAX_DEPTH:
+            raise self.refuse(f"lies more than {_MAX_DEPTH} directories deep", name)
+        return parts
+
+    def _nameless(self, name: str) -> list[str]:
+        raise self.refuse("has no name", name)
+
+    @contextlib.contextmanager
+    def _opened(self, name: str, parts: list[str]) -> Iterator[int]:
+        """A directory of the tree, open; it and those above it are made where they are missing."""
+        fd = os.dup(self._root)
+        try:
+            for part in parts:
+                with self._in_words(name):
+                    try:
+                        below = os.open(part, FOLDER, dir_fd=fd)
+                    except FileNotFoundError:
+                        os.mkdir(part, 0o700, dir_fd=fd)
+                        below = os.open(part, FOLDER, dir_fd=fd)
+                        os.fchmod(below, 0o755)
+                os.close(fd)
+                fd = below
+            yield fd
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def _in_words(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except FileExistsError:
+            raise self.refuse("comes twice", name) from None
+        except OSError as e:
+            if e.errno in (errno.ENOTDIR, errno.ELOOP):
+                raise self.refuse("lies below what is no directory", name) from None
+            raise failure(e, f"unpack {name[:200]!r}") from e
+        except ValueError as e:
+            raise failure(e, f"unpack {name[:200]!r}") from e
