@@ -26,7 +26,6 @@ STANDARD = sys.stdlib_module_names
 PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "handover"}
 """What PID 1's own process stands on."""
 PENDING = {
-    ("net/part.py", "pairun.host"),
 }
 """What still points the wrong way; nothing may be added."""
 LIBRARIES = {
@@ -35,7 +34,7 @@ LIBRARIES = {
     "kube": {"attrs"},
     "module": {"attrs"},
     "contract": {"attrs"},
-    "net": {"attrs", "requests", "urllib3", "certifi"},
+    "net": {"requests", "urllib3"},
     "plan": {"attrs"},
     "rendezvous": set(),
     "diagnose": {"_pairun_scan"},

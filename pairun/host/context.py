@@ -115,17 +115,12 @@ class HostContext(Context):
         timeout_s: float = 10.0,
         max_bytes: int = 1024 * 1024,
     ) -> Fetched:
-        # http.client and ssl are heavy, and most attempts ask nobody.
-        from pairun.net import http as hosthttp
+        # requests and ssl are heavy, and most attempts ask nobody.
+        from pairun.net.exchange import fetch
 
-        left = self.remaining_s()
-        return hosthttp.fetch(
-            url,
-            method=method,
-            headers=headers or {},
-            limit_s=timeout_s if left is None else min(timeout_s, left),
-            max_bytes=max_bytes,
-            env=self.env,
+        limit_s = self._bounded(timeout_s)
+        return fetch(
+            url, self.env, method=method, headers=headers, limit_s=limit_s, max_bytes=max_bytes
         )
 
     def ask_api(
@@ -227,17 +222,10 @@ class HostContext(Context):
         headers: Mapping[str, str | Secret] | None = None,
         timeout_s: float = 10.0,
     ) -> Fetched:
-        from pairun.net import http as hosthttp
+        from pairun.net.exchange import fetch
 
-        return hosthttp.fetch(
-            url,
-            method="POST",
-            headers=headers or {},
-            limit_s=self._bounded(timeout_s),
-            max_bytes=1024 * 1024,
-            env=self.env,
-            data=data,
-        )
+        limit_s = self._bounded(timeout_s)
+        return fetch(url, self.env, method="POST", headers=headers, limit_s=limit_s, data=data)
 
     def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
         return self._api_server().post(path, data, timeout_s=self._bounded(timeout_s))
@@ -263,11 +251,11 @@ class HostContext(Context):
         max_bytes: int | None = None,
         stall_s: float = 60.0,
     ) -> FetchedFile:
-        from pairun.net import download as hostdownload
+        from pairun.host import download as hostdownload
 
         files.refuse_links(self.pai_dir, path)
         fetched = hostdownload.fetch_file(
-            hostdownload.Wanted(
+            hostdownload.FileRequest(
                 url=reveal(url),
                 path=path,
                 headers=headers or {},

@@ -16,7 +16,8 @@ from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, Problem
 from pairun.formats.stored import API_VERSION
 from pairun.module import Failure, TimedOut, Transient, format_duration
-from pairun.net.apiserver import METADATA_ONLY, ApiServer, NoApiServer
+from pairun.net.apicredentials import NoApiServer
+from pairun.net.apiserver import METADATA_ONLY, ApiServer
 
 TIMEOUT = "BARRIER_CHECK_TIMEOUT_SEC"
 _DEFAULT_TIMEOUT_S = 600

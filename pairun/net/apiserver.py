@@ -1,47 +1,27 @@
-"""The cluster's API server, as a Pod asks it: verified TLS, one kept connection, limits that hold.
-
-Where it is and who asks stands where every client in a Pod finds it (Kubernetes documentation,
-"Accessing the Kubernetes API from a Pod"). The token appears in no message.
-"""
+"""The cluster's API server, as a Pod asks it: verified TLS, one kept connection, limits that hold."""
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
 import math
-import os
-import queue
-import re
-import socket
-import ssl
-import threading
-import time
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from pairun.base.system import BUNDLED
-from pairun.module import Failure, Permanent, TimedOut, Transient, format_duration
-from pairun.net.authorities import find_authorities
-
-CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where the kubelet puts token, authority and namespace of the Pod's service account."""
+from pairun.module import Fetched, TimedOut, Transient
+from pairun.net.apianswers import Asked, failure_of_answer, status_object
+from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
+from pairun.net.authorities import cluster_context
+from pairun.net.exchange import Deadline, Exchange, too_large
+from pairun.net.failures import BadCertificate
+from pairun.net.session import Session
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """An `accept` that leaves an object's spec and status with the server."""
 
 _LONGEST_EVENT = 64 * 1024 * 1024
-_LARGEST_MADE = 1024 * 1024
-
-
-class Answer(NamedTuple):
-    """What the server said; ``retry_after_s`` is how long it asked us to wait, in seconds."""
-
-    status: int
-    body: bytes
-    retry_after_s: float | None
+_LARGEST_ANSWER = 1024 * 1024
 
 
 class _Question(NamedTuple):
@@ -51,14 +31,7 @@ class _Question(NamedTuple):
     accept: str | None
     max_bytes: int
     data: bytes | None = None
-
-
-class NoApiServer(Permanent):
-    """There is no API server that can be asked from here: no address, no proof, no trust."""
-
-
-class Refused(Permanent):
-    """The server knows what was asked for, and will not tell this Pod."""
+    is_watch: bool = False
 
 
 class ApiServer:
@@ -72,6 +45,7 @@ class ApiServer:
 
     Attributes:
         host: its name or address.
+        where: the server, for people.
 
     Raises:
         NoApiServer: the address is none, or the token cannot be read.
@@ -82,57 +56,32 @@ class ApiServer:
     ) -> None:
         try:
             parts = urlsplit(address)
-            self._host, port = parts.hostname or "", parts.port
+            self.host, port = parts.hostname or "", parts.port
         except ValueError:
-            self._host, port = "", None
-        if parts.scheme not in ("http", "https") or not self._host:
+            self.host, port = "", None
+        if parts.scheme not in ("http", "https") or not self.host:
             raise NoApiServer(
                 "the address of the API server is no plain http or https address",
                 fault="platform",
                 hint="https://HOST:PORT",
             )
-        self.host = self._host
         self._secure = parts.scheme == "https"
-        self._port = port or (443 if self._secure else 80)
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        netloc = f"{shown}:{port or (443 if self._secure else 80)}"
+        self._base = f"{parts.scheme}://{netloc}"
         self._token_file, self._authority = token, authority
-        self._token = _read_token(token)
-        self._connection: http.client.HTTPConnection | None = None
-        shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.where = f"the API server at {shown}:{self._port}"
+        self._token = read_token(token)
+        self._session: Session | None = None
+        self.where = f"the API server at {netloc}"
 
     @classmethod
     def in_pod(cls, env: Mapping[str, str]) -> ApiServer:
-        """The API server of the cluster that this Pod is in.
-
-        Args:
-            env: ``KUBERNETES_SERVICE_HOST`` and ``_PORT`` say where it is, where there is a token;
-                ``KUBE_APISERVER_ADDRESS`` where there is none. ``PAIRUN_API_CREDENTIALS`` names
-                another folder than `CREDENTIALS`.
+        """The API server of the cluster that this Pod is in; see `access_of_pod`.
 
         Raises:
             NoApiServer: what is missing, all of it.
         """
-        folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
-        token, authority = os.path.join(folder, "token"), os.path.join(folder, "ca.crt")
-        known = authority if os.path.exists(authority) else None
-        if not os.path.exists(token):
-            if address := env.get("KUBE_APISERVER_ADDRESS"):
-                return cls(address, None, known)
-            raise NoApiServer(
-                f"this Pod cannot ask the API server: there is no {token}, and the variable "
-                "KUBE_APISERVER_ADDRESS is not set",
-                fault="platform",
-                hint="give the Pod a service account, and mount its token into the init container",
-            )
-        names = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
-        if missing := [name for name in names if not env.get(name)]:
-            raise NoApiServer(
-                f"this Pod cannot find the API server: not set: {', '.join(missing)}",
-                fault="platform",
-                hint="the kubelet sets these variables in every container",
-            )
-        host, port = (env[name] for name in names)
-        return cls(f"https://{f'[{host}]' if ':' in host else host}:{port}", token, known)
+        return cls(*access_of_pod(env))
 
     def get(
         self,
@@ -142,8 +91,8 @@ class ApiServer:
         accept: str | None = None,
         timeout_s: float,
         max_bytes: int,
-    ) -> Answer:
-        """Ask for something, once; a 401 is asked again with the token as the file has it now.
+    ) -> Fetched:
+        """Ask for something, once; after a 401, once more with the token as the file has it now.
 
         Args:
             path: of the resource, quoted.
@@ -161,37 +110,6 @@ class ApiServer:
         target = path + (f"?{urlencode(query)}" if query else "")
         return self._admitted(_Question(target, accept, max_bytes), timeout_s)
 
-    def post(self, path: str, data: bytes, *, timeout_s: float) -> bytes | None:
-        """Have an object made, once.
-
-        Args:
-            path: of the collection, quoted.
-            data: the object as JSON; with a name of its own, asking twice makes one.
-            timeout_s: seconds for everything.
-
-        Returns:
-            The object as it was made; None where there is one of that name already.
-
-        Raises:
-            Failure: as `ask`.
-        """
-        answer = self._admitted(_Question(path, None, _LARGEST_MADE, data), timeout_s)
-        if answer.status in (200, 201, 202):
-            return answer.body
-        if answer.status == 409 and _status(answer.body).get("reason") == "AlreadyExists":
-            return None
-        raise self._words(path, answer, "create")
-
-    def _admitted(self, question: _Question, timeout_s: float) -> Answer:
-        """The answer to a question; after a 401 it is asked again with the token of now."""
-        end = time.monotonic() + timeout_s
-        answer = self._answer(question, end)
-        if answer.status == 401 and self._token_file is not None:
-            # The kubelet replaces a token before it expires; ours may be the one before.
-            self._token = _read_token(self._token_file)
-            answer = self._answer(question, end)
-        return answer
-
     def ask(
         self,
         path: str,
@@ -208,7 +126,7 @@ class ApiServer:
 
         Raises:
             Refused: 401 or 403: this Pod's token is not accepted, or lacks a right.
-            Transient: 408, 410, 429 and 5xx, and as `get`.
+            Transient: a status that is worth a retry, and as `get`.
             Failure: as `get`, and any other status.
         """
         answer = self.get(
@@ -216,9 +134,30 @@ class ApiServer:
         )
         if answer.status == 200:
             return answer.body
-        if answer.status == 404 and _status(answer.body).get("reason") == "NotFound":
+        if answer.status == 404 and status_object(answer.body).get("reason") == "NotFound":
             return None
-        raise self._words(path, answer)
+        raise failure_of_answer(self._asked(path), answer)
+
+    def post(self, path: str, data: bytes, *, timeout_s: float) -> bytes | None:
+        """Have an object made, once.
+
+        Args:
+            path: of the collection, quoted.
+            data: the object as JSON; with a name of its own, asking twice makes one.
+            timeout_s: seconds for everything.
+
+        Returns:
+            The object as it was made; None where there is one of that name already.
+
+        Raises:
+            Failure: as `ask`.
+        """
+        answer = self._admitted(_Question(path, None, _LARGEST_ANSWER, data), timeout_s)
+        if answer.status in (200, 201, 202):
+            return answer.body
+        if answer.status == 409 and status_object(answer.body).get("reason") == "AlreadyExists":
+            return None
+        raise failure_of_answer(self._asked(path, "create"), answer)
 
     def watch(
         self, path: str, *, query: Mapping[str, str] | None = None, timeout_s: float
@@ -236,248 +175,142 @@ class ApiServer:
         Raises:
             Failure: as `ask`; an event that is no JSON is `Transient`.
         """
-        end = time.monotonic() + timeout_s
-        asked = {**(query or {}), "watch": "1", "timeoutSeconds": str(math.ceil(timeout_s))}
-        connection = self._new_connection(timeout_s)
+        deadline = Deadline(timeout_s)
+        parameters = {**(query or {}), "watch": "1", "timeoutSeconds": str(math.ceil(timeout_s))}
+        target = f"{path}?{urlencode(parameters)}"
+        question = _Question(target, None, _LARGEST_ANSWER, is_watch=True)
         try:
-            connection.request("GET", f"{path}?{urlencode(asked)}", headers=self._headers(None))
-            response = connection.getresponse()
-            if response.status != 200:
-                body = response.read(64 * 1024)
-                retry_after = _seconds(response.headers.get("Retry-After"))
-                raise self._words(path, Answer(response.status, body, retry_after))
-            while (left := end - time.monotonic()) > 0:
-                if connection.sock is not None:
-                    connection.sock.settimeout(left)
-                line = response.readline(_LONGEST_EVENT)
-                if not line:
-                    return
-                yield json.loads(line)
-        except TimeoutError:
+            with (
+                self._new_session() as session,
+                self._exchange(session, question, deadline) as exchange,
+            ):
+                head = exchange.head(deadline)
+                if head.status != 200:
+                    answer = head._replace(body=exchange.body(deadline, _LARGEST_ANSWER))
+                    raise failure_of_answer(self._asked(path), answer)
+                for line in _lines(exchange, deadline):
+                    yield json.loads(line)
+        except TimedOut:
             return
         except ValueError as e:
             raise Transient(f"{self.where} sent an event that is no JSON") from e
-        except (OSError, http.client.HTTPException) as e:
-            raise self._trouble(e, timeout_s) from None
-        finally:
-            connection.close()
+        except BadCertificate as e:
+            raise self._distrust(e) from None
 
     def close(self) -> None:
         """Let go of the connection; the next question makes another."""
-        connection, self._connection = self._connection, None
-        if connection is not None and connection.sock is not None:
-            # Wakes a thread that reads from it, which then closes it.
-            with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
-        if connection is not None:
-            connection.close()
+        session, self._session = self._session, None
+        if session is not None:
+            session.abort()
+            session.close()
 
-    # --- one exchange ----------------------------------------------------------------------------
+    # --- one question ----------------------------------------------------------------------------
 
-    def _answer(self, question: _Question, end: float) -> Answer:
-        connection, limit_s = self._connection, max(0.001, end - time.monotonic())
-        answer: Answer | Exception = ConnectionResetError()
-        if connection is not None and connection.sock is not None:
-            connection.sock.settimeout(limit_s)
-            answer = self._exchange(connection, question, limit_s)
-        # A server may have closed a connection that was idle; the question itself is harmless: it
-        # only reads, or makes an object that has a name.
-        if isinstance(answer, ConnectionError | http.client.BadStatusLine):
+    def _admitted(self, question: _Question, timeout_s: float) -> Fetched:
+        """The answer to a question; after a 401 it is asked again with the token of now."""
+        deadline = Deadline(timeout_s)
+        answer = self._answer(question, deadline)
+        if answer.status == 401 and self._token_file is not None:
+            # The kubelet replaces a token before it expires; ours may be the one before.
+            self._token = read_token(self._token_file)
+            answer = self._answer(question, deadline)
+        return answer
+
+    def _answer(self, question: _Question, deadline: Deadline) -> Fetched:
+        """The answer, over the connection that is kept where that still works."""
+        kept = self._session
+        connections = kept.connections if kept is not None else 0
+        try:
+            answer = self._taken(question, deadline)
+        except Transient:
+            if kept is None or kept.connections != connections:
+                raise
+            # The server may have closed a connection that was idle. The question can be asked
+            # again: it only reads, or makes an object that has a name.
+            answer = self._taken(question, deadline)
+        if answer.header("content-encoding") == "gzip":
+            return answer._replace(body=self._inflated(answer.body, question.max_bytes))
+        return answer
+
+    def _taken(self, question: _Question, deadline: Deadline) -> Fetched:
+        """Ask once, and take the whole answer; a connection that fails is not kept."""
+        if self._session is None:
+            self._session = self._new_session()
+        try:
+            with self._exchange(self._session, question, deadline) as exchange:
+                head = exchange.head(deadline)
+                return head._replace(body=exchange.body(deadline, question.max_bytes))
+        except BaseException as e:
             self.close()
-            self._connection = self._new_connection(limit_s)
-            answer = self._exchange(self._connection, question, limit_s)
-        if isinstance(answer, Answer):
-            return answer
-        self.close()
-        raise self._trouble(answer, limit_s) from None
+            if isinstance(e, BadCertificate):
+                raise self._distrust(e) from None
+            raise
 
-    def _exchange(
-        self,
-        connection: http.client.HTTPConnection,
-        question: _Question,
-        limit_s: float,
-    ) -> Answer | Exception:
-        """One question and its answer, or why there is none.
-
-        In a thread: no timeout of a socket bounds the look-up of a name, or a server that sends a
-        byte now and then.
-        """
-        answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
-        # The server compresses what is large (Kubernetes API concepts, "Compression").
-        headers = self._headers(question.accept) | {"Accept-Encoding": "gzip"}
-        method = "GET" if question.data is None else "POST"
+    def _exchange(self, session: Session, question: _Question, deadline: Deadline) -> Exchange:
+        headers = {"Accept": question.accept or "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if not question.is_watch:
+            # The server compresses what is large (Kubernetes API concepts, "Compression").
+            headers["Accept-Encoding"] = "gzip"
         if question.data is not None:
             headers["Content-Type"] = "application/json"
+        return Exchange(
+            session,
+            "GET" if question.data is None else "POST",
+            self._base + question.target,
+            headers=headers,
+            deadline=deadline,
+            data=question.data,
+        )
 
-        def work() -> None:
-            try:
-                connection.request(method, question.target, body=question.data, headers=headers)
-                with connection.getresponse() as response:
-                    answers.put(self._whole(response, question.max_bytes))
-            except Exception as e:  # noqa: BLE001 - for the thread that waits
-                answers.put(e)
-
-        threading.Thread(target=work, daemon=True).start()
-        try:
-            return answers.get(timeout=limit_s)
-        except queue.Empty:
-            return TimeoutError()
-
-    def _whole(self, response: http.client.HTTPResponse, max_bytes: int) -> Answer:
+    def _inflated(self, body: bytes, max_bytes: int) -> bytes:
         # One byte more than allowed shows that there is more.
-        body = response.read(max_bytes + 1)
-        if response.length and len(body) <= max_bytes:
-            raise ConnectionResetError("it ended before the answer did")
-        if response.headers.get("Content-Encoding") == "gzip":
-            body = self._inflated(body, max_bytes + 1)
-        if len(body) > max_bytes:
-            raise Permanent(f"{self.where} sent more than {max_bytes} bytes", fault="platform")
-        retry_after = _seconds(response.headers.get("Retry-After"))
-        return Answer(response.status, body, retry_after)
-
-    def _inflated(self, body: bytes, most: int) -> bytes:
         inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
-            found = inflater.decompress(body, most)
+            inflated = inflater.decompress(body, max_bytes + 1)
         except zlib.error:
-            found = b""
-        if not inflater.eof and len(found) < most:
+            inflated = b""
+        if len(inflated) > max_bytes:
+            raise too_large(self.where, max_bytes)
+        if not inflater.eof:
             raise Transient(f"{self.where} sent what cannot be inflated", fault="platform")
-        return found
+        return inflated
 
-    def _headers(self, accept: str | None) -> dict[str, str]:
-        headers = {"Accept": accept or "application/json", "User-Agent": "pairun"}
-        return headers | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
-
-    def _new_connection(self, limit_s: float) -> http.client.HTTPConnection:
-        """A connection that is not made yet."""
-        if not self._secure:
-            return http.client.HTTPConnection(self._host, self._port, timeout=limit_s)
-        file = self._authority or (find_authorities() if BUNDLED else None)
+    def _new_session(self) -> Session:
         try:
-            context = ssl.create_default_context(cafile=file)
+            return Session(self.where, cluster_context(self._authority) if self._secure else None)
         except OSError as e:
             raise NoApiServer(
-                f"the certificate authority {file} cannot be used: {e.strerror or 'no certificate'}",
+                f"the certificate authority {self._authority or 'of this image'} cannot be used: "
+                f"{e.strerror or 'no certificate'}",
                 fault="platform",
             ) from e
-        # Go, which the rest of the cluster checks with, accepts authorities without the key usage
-        # that Python asks for since 3.13; clusters have them.
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        return http.client.HTTPSConnection(self._host, self._port, timeout=limit_s, context=context)
 
-    # --- in words --------------------------------------------------------------------------------
+    def _asked(self, path: str, verb: str | None = None) -> Asked:
+        return Asked(self.where, path, self._token_file, verb)
 
-    def _trouble(self, error: Exception, limit_s: float) -> Failure:
-        """Why there is no answer."""
-        if isinstance(error, Failure):
-            return error
-        if isinstance(error, TimeoutError):
-            waited = format_duration(limit_s)
-            return TimedOut(f"{self.where} did not answer within {waited}", fault="platform")
-        if isinstance(error, ssl.SSLCertVerificationError):
-            by = f"by {self._authority}" if self._authority else "by an authority of this machine"
-            return NoApiServer(
-                f"the certificate of {self.where} is not the one expected: it is not signed {by}, "
-                f"or made out to another name ({error.verify_message})",
-                fault="platform",
-                hint="the Pod's ca.crt must be the cluster's; something may stand in between",
-            )
-        if isinstance(error, OSError | UnicodeError):
-            reason = getattr(error, "strerror", None) or str(error) or "it broke off"
-            return Transient(f"the connection to {self.where} failed: {reason}", fault="platform")
-        if isinstance(error, http.client.HTTPException):
-            said = type(error).__name__
-            return Transient(f"{self.where} broke off, or spoke no HTTP ({said})", fault="platform")
-        raise error
-
-    def _words(self, path: str, answer: Answer, doing: str | None = None) -> Failure:
-        """Why an answer is no help; ``doing`` is the verb where it was no question."""
-        status = answer.status
-        said = str(_status(answer.body).get("message") or "")
-        verb, resource, namespace = _asked(path)
-        verb = doing or verb
-        if status == 401:
-            if self._token_file is None:
-                what, hint = "wants to know who asks, and there is no token", None
-            else:
-                what = f"refuses the token in {self._token_file}, which was read again"
-                hint = "it has expired, or its service account or Pod was deleted"
-            return Refused(f"{self.where} {what} (401)", fault="platform", hint=hint)
-        if status == 403:
-            found = re.search(r'[Uu]ser "([^"\s]{1,300})"', said)
-            user = found[1] if found else None
-            return Refused(
-                f"{user or 'this Pod'} may not {verb} {resource} in the namespace {namespace}: "
-                f"{self.where} says 403",
-                fault="platform",
-                hint=_grant(verb, resource, namespace, user),
-            )
-        if status in (408, 410, 429) or status >= 500:
-            return Transient(
-                f"{self.where} says {status} to `{verb} {resource}`",
-                fault="platform",
-                retry_after_s=answer.retry_after_s,
-            )
-        if status == 404:
-            return Permanent(
-                f"{self.where} knows no {resource}",
-                fault="platform",
-                hint="is the CustomResourceDefinition installed in this cluster?",
-            )
-        shown = f": {' '.join(said.split())[:200]}" if said else ""
-        return Permanent(
-            f"{self.where} says {status} to `{verb} {resource}`{shown}", fault="platform"
+    def _distrust(self, failure: BadCertificate) -> NoApiServer:
+        by = f"by {self._authority}" if self._authority else "by an authority of this machine"
+        return NoApiServer(
+            f"the certificate of {self.where} is not the one expected: it is not signed {by}, "
+            f"or made out to another name ({failure.reason})",
+            fault="platform",
+            hint="the Pod's ca.crt must be the cluster's; something may stand in between",
         )
 
 
-def _read_token(path: str | None) -> str:
-    if path is None:
-        return ""
-    try:
-        with open(path, encoding="ascii") as file:
-            token = file.read(1024 * 1024).strip()
-    except (OSError, UnicodeError) as e:
-        why = (isinstance(e, OSError) and e.strerror) or "it is no text"
-        raise NoApiServer(f"the token in {path} cannot be read: {why}", fault="platform") from None
-    if not re.fullmatch("[!-~]+", token):
-        raise NoApiServer(f"{path} holds no token", fault="platform")
-    return token
+def _lines(exchange: Exchange, deadline: Deadline) -> Iterator[bytes]:
+    """The lines of a body as they come; the last may lack its end.
 
-
-def _status(body: bytes) -> dict[str, Any]:
-    """The ``Status`` object of an answer that is not good; empty where it is none."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
-
-
-def _asked(path: str) -> tuple[str, str, str]:
-    """Verb, resource with its group, and namespace of a path (Kubernetes API concepts)."""
-    parts = path.strip("/").split("/")
-    group = parts[1] if parts[0] == "apis" and len(parts) > 1 else ""
-    rest = parts[3:] if parts[0] == "apis" else parts[2:]
-    namespace = ""
-    if len(rest) > 2 and rest[0] == "namespaces":
-        namespace, rest = rest[1], rest[2:]
-    resource = rest[0] if rest else path
-    return "get" if len(rest) > 1 else "list", f"{resource}.{group}".rstrip("."), namespace
-
-
-def _grant(verb: str, resource: str, namespace: str, user: str | None) -> str:
-    """How to give somebody a right."""
-    who = f"--user={user or 'USER'}"
-    if user and user.startswith("system:serviceaccount:"):
-        who = f"--serviceaccount={user.removeprefix('system:serviceaccount:')}"
-    name = f"pairun-{verb}-{resource.partition('.')[0]}"
-    return (
-        f"grant it: kubectl -n {namespace} create role {name} --verb={verb} --resource={resource} "
-        f"&& kubectl -n {namespace} create rolebinding {name} --role={name} {who}"
-    )
-
-
-def _seconds(header: str | None) -> float | None:
-    """The seconds of a ``Retry-After``; the API server never writes a date there."""
-    return float(header) if header is not None and re.fullmatch("[0-9]{1,6}", header) else None
+    Raises:
+        ValueError: a line is longer than any event.
+    """
+    rest = b""
+    while piece := exchange.read(deadline):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+        if len(rest) > _LONGEST_EVENT:
+            raise ValueError("it is too long")
+    if rest:
+        yield rest

@@ -1,4 +1,4 @@
-"""Certificate authorities in an image that we know nothing about.
+"""Certificate authorities: those that a task names, else those of the image, whichever it is.
 
 An ordinary Python knows where its distribution keeps them. The bundle runs in every distribution,
 with OpenSSL's own defaults: ``/etc/ssl/cert.pem`` and the hashed files in ``/etc/ssl/certs``.
@@ -7,8 +7,12 @@ with OpenSSL's own defaults: ``/etc/ssl/cert.pem`` and the hashed files in ``/et
 from __future__ import annotations
 
 import os
+import ssl
+from collections.abc import Mapping
 
 from pairun.base.paths import pai_dir, runtime_file
+from pairun.base.system import BUNDLED
+from pairun.module import Permanent
 
 PLACES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Alpine, Arch, distroless
@@ -30,3 +34,44 @@ def find_authorities() -> str | None:
     """
     places = (*PLACES, runtime_file(pai_dir(), HANDED_OVER))
     return next((path for path in places if os.access(path, os.R_OK)), None)
+
+
+def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
+    """What verifies the servers that a task asks.
+
+    Args:
+        env: the task's; ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` replace the image's authorities.
+
+    Raises:
+        Permanent: the authorities cannot be read.
+    """
+    file, directory = env.get("SSL_CERT_FILE") or None, env.get("SSL_CERT_DIR") or None
+    if BUNDLED and not (file or directory):
+        file = find_authorities()
+    try:
+        return ssl.create_default_context(cafile=file, capath=directory)
+    except OSError as e:
+        raise Permanent(
+            f"the certificate authorities in {file or directory} cannot be read: "
+            f"{e.strerror or type(e).__name__}",
+            fault="platform",
+            hint="SSL_CERT_FILE and SSL_CERT_DIR name them",
+        ) from e
+
+
+def cluster_context(authority: str | None) -> ssl.SSLContext:
+    """What verifies the API server of the cluster.
+
+    Args:
+        authority: the file of the authority that signed its certificate, or None for the image's.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    context = ssl.create_default_context(
+        cafile=authority or (find_authorities() if BUNDLED else None)
+    )
+    # Go, which the rest of the cluster checks with, accepts authorities without the key usage
+    # that Python asks for since 3.13; clusters have them.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context

@@ -8,9 +8,11 @@ import time
 import urllib.parse
 from typing import Any
 
+from pairun.base.retryafter import retry_after_s
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, rendezvous_port
-from pairun.module import TimedOut, Transient
-from pairun.net.apiserver import Answer, ApiServer, Refused
+from pairun.module import Fetched, TimedOut, Transient
+from pairun.net.apianswers import Refused
+from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.roster import Address
 
 _READ_S = 10.0
@@ -69,7 +71,7 @@ class LeaderPod:
             asked_s = 0.0
             try:
                 answer = self._read(end - time.monotonic())
-                asked_s = answer.retry_after_s or 0.0
+                asked_s = retry_after_s(answer.header("retry-after"), time.time()) or 0.0
                 if answer.status in (200, 404):
                     pod, version = self._pod(_parsed(answer.body))
                     if address := self._address(pod):
@@ -84,7 +86,7 @@ class LeaderPod:
                 return None
             time.sleep(wait_s)
 
-    def _read(self, left_s: float) -> Answer:
+    def _read(self, left_s: float) -> Fetched:
         self.calls += 1
         one = f"{self._list}/{urllib.parse.quote(self._name, safe='')}" if self._name else None
         answer = self._api.get(

@@ -28,7 +28,6 @@ from pairun.executor.run import Executor, PhaseOutcome
 from pairun.host import context
 from pairun.host.context import HostContext
 from pairun.module import Permanent, Secret, TimedOut, Transient
-from pairun.net import part as hostpart
 from pairun.plan import Plan, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
@@ -944,9 +943,3 @@ def test_the_limits_of_names(harness: Harness, site: Site) -> None:
     assert harness.run("download", args).failure is None
     assert site.asked[1]["range"] == "bytes=1000-"
     assert dest.read_bytes() == BODY
-
-
-def test_dates_of_other_worlds_are_no_validators() -> None:
-    """A header that only looks like a date breaks nothing."""
-    for text in ("", "x", "Tue, 99 Jan 2019 00:00:00 GMT", "1 Jan 99999 00:00"):
-        assert hostpart.seconds(text) is None

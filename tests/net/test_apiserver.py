@@ -27,8 +27,10 @@ from pairun.host.worlds import ReviewContext
 from pairun.init import fromcluster as head
 from pairun.init.phase import EXIT_CODES
 from pairun.init.podinput import read_pod_input
-from pairun.module import Failure, Permanent, TimedOut, Transient, UnknownUntilRun
-from pairun.net.apiserver import ApiServer, NoApiServer, Refused
+from pairun.module import Failure, Fetched, Permanent, TimedOut, Transient, UnknownUntilRun
+from pairun.net.apianswers import Asked, Refused, failure_of_answer
+from pairun.net.apicredentials import NoApiServer
+from pairun.net.apiserver import ApiServer
 
 SECRET = "t0ken-that-nobody-may-see"
 POD = "/api/v1/namespaces/default/pods/x"
@@ -163,7 +165,7 @@ def test_a_limit_holds_whatever_the_server_does(server: Server, api: ApiServer) 
 def test_a_body_that_is_too_large(server: Server, api: ApiServer) -> None:
     """Nothing larger than allowed is kept."""
     server.reply = lambda _: (200, b"x" * 1001, {})
-    with pytest.raises(Permanent, match="more than 1000 bytes"):
+    with pytest.raises(Permanent, match="larger than 1000 bytes"):
         api.get(POD, **LIMITS)
 
 
@@ -173,7 +175,7 @@ def test_a_compressed_body(server: Server, api: ApiServer) -> None:
     server.reply = lambda _: (200, gzip.compress(b'{"a": 1}'), sent)
     assert api.get(POD, **LIMITS).body == b'{"a": 1}'
     server.reply = lambda _: (200, gzip.compress(b"x" * 1001), sent)
-    with pytest.raises(Permanent, match="more than 1000 bytes"):
+    with pytest.raises(Permanent, match="larger than 1000 bytes"):
         api.get(POD, **LIMITS)
     broken = [gzip.compress(b"{}")[:-9], b"no gzip"]
     server.reply = lambda _: (200, broken.pop(), sent)
@@ -254,7 +256,7 @@ def test_a_token_is_read_again_once(server: Server, api: ApiServer, token: Path)
         (406, b'{"kind":"Status","message":"only\\nthese"}', Permanent, "says 406 .*: only these"),
         (429, b"", Transient, "says 429"),
         (500, b"\xff", Transient, "says 500"),
-        (503, b"[" * 100_000, Permanent, "more than"),
+        (503, b"[" * 100_000, Permanent, "larger than"),
         (410, b"", Transient, "says 410"),
     ],
 )
@@ -279,9 +281,7 @@ def test_what_does_not_exist_is_no_failure(server: Server, api: ApiServer) -> No
 @given(st.binary(max_size=200))
 def test_no_refusal_is_too_strange(body: bytes) -> None:
     """Whatever a 403 carries, words come of it."""
-    from pairun.net.apiserver import Answer
-
-    failure = ApiServer("http://x")._words(POD, Answer(403, body, None))
+    failure = failure_of_answer(Asked("the API server at x", POD), Fetched(403, {}, body))
     assert isinstance(failure, Refused)
     assert "may not get pods" in failure.message
 

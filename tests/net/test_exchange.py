@@ -460,11 +460,11 @@ def test_a_proxy_that_cannot_be_used(tmp_path: Path, proxy: str) -> None:
 )
 def test_who_is_asked_without_a_proxy(host: str, no_proxy: str, direct: bool) -> None:
     """NO_PROXY holds hosts, domains, networks; this machine never needs a proxy."""
-    from pairun.net import http as hosthttp
+    from pairun.net.address import parse_address
+    from pairun.net.proxies import proxy_for
 
     env = {"HTTP_PROXY": "p.example:3128", "NO_PROXY": no_proxy}
-    proxy = hosthttp._proxy(hosthttp._address(f"http://{host}/"), env)
-    assert (proxy is None) == direct
+    assert (proxy_for(parse_address(f"http://{host}/"), env) is None) == direct
 
 
 def test_the_smaller_case_of_a_variable_wins(tmp_path: Path, start: Start) -> None:
@@ -481,7 +481,7 @@ def test_who_does_not_ask_does_not_pay() -> None:
     """The heavy parts of the library are imported by the first request."""
     code = (
         "import sys; import pairun.host.context; "
-        "print([m for m in ('ssl', 'http.client', 'email') if m in sys.modules])"
+        "print([m for m in ('ssl', 'http.client', 'email', 'requests') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -539,9 +539,9 @@ def test_over_tls(start: Start, tls: ssl.SSLContext, certificate: Path, tmp_path
 )
 def test_who_may_see_the_headers(url: str, to: str, same: bool) -> None:
     """The same scheme, host and port, or the same host by its default port with TLS."""
-    from pairun.net.download import _same_server
+    from pairun.net.address import may_share_headers
 
-    assert _same_server(url, to) is same
+    assert may_share_headers(url, to) is same
 
 
 @pytest.mark.parametrize("said", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])

@@ -8,7 +8,6 @@ ours alone, and the server is asked whether it still has the same content.
 from __future__ import annotations
 
 import contextlib
-import email.utils
 import errno
 import fcntl
 import hashlib
@@ -21,6 +20,7 @@ from typing import Any
 
 import attrs
 
+from pairun.base.retryafter import http_date_s
 from pairun.host import failures, files
 from pairun.module import Conflict, Fetched
 
@@ -262,17 +262,9 @@ def _writing(path: str) -> Iterator[None]:
 def _strong_date(head: Fetched) -> str:
     """``Last-Modified`` where it is a strong validator, else nothing."""
     modified = head.header("last-modified") or ""
-    then, answered = seconds(modified), seconds(head.header("date") or "")
+    then, answered = http_date_s(modified), http_date_s(head.header("date") or "")
     strong = then is not None and answered is not None and answered - then >= _STRONG_AFTER_S
     return modified if strong else ""
-
-
-def seconds(date: str) -> float | None:
-    """A date of HTTP as seconds since the epoch, or None where it is none."""
-    try:
-        return email.utils.parsedate_to_datetime(date).timestamp()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
 
 
 def _digest_of(url: str) -> str:

@@ -1,0 +1,110 @@
+"""What the API server's answers mean, in words, where they are not what was asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any, NamedTuple
+
+from pairun.base.retryafter import is_worth_a_retry, retry_after_s
+from pairun.module import Failure, Fetched, Permanent, Transient
+
+_EXPIRED = 410
+"""A version or the rest of a list that the server no longer has: asking anew helps, unlike
+elsewhere (Kubernetes API concepts, "410 Gone responses")."""
+
+
+class Refused(Permanent):
+    """The server knows what was asked for, and does not give it to this Pod."""
+
+
+class Asked(NamedTuple):
+    """What was asked of the API server, and by whom.
+
+    Attributes:
+        where: the server, for people.
+        path: of the resource.
+        token_file: the file of the token, or None where there is none.
+        verb: the verb where it is neither "get" nor "list".
+    """
+
+    where: str
+    path: str
+    token_file: str | None = None
+    verb: str | None = None
+
+
+def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
+    """The failure that an answer means; it is none of those that were hoped for."""
+    status, where = answer.status, asked.where
+    message = str(status_object(answer.body).get("message") or "")
+    verb, resource, namespace = _parsed(asked.path)
+    verb = asked.verb or verb
+    if status == 401:
+        return _no_login(asked)
+    if status == 403:
+        named = re.search(r'[Uu]ser "([^"\s]{1,300})"', message)
+        user = named[1] if named else None
+        return Refused(
+            f"{user or 'this Pod'} may not {verb} {resource} in the namespace {namespace}: "
+            f"{where} says 403",
+            fault="platform",
+            hint=_grant(verb, resource, namespace, user),
+        )
+    if is_worth_a_retry(status) or status == _EXPIRED:
+        return Transient(
+            f"{where} says {status} to `{verb} {resource}`",
+            fault="platform",
+            retry_after_s=retry_after_s(answer.header("retry-after"), time.time()),
+        )
+    if status == 404:
+        return Permanent(
+            f"{where} knows no {resource}",
+            fault="platform",
+            hint="is the CustomResourceDefinition installed in this cluster?",
+        )
+    shown = f": {' '.join(message.split())[:200]}" if message else ""
+    return Permanent(f"{where} says {status} to `{verb} {resource}`{shown}", fault="platform")
+
+
+def status_object(body: bytes) -> dict[str, Any]:
+    """The ``Status`` object of an answer that is not good; empty where it is none."""
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) and parsed.get("kind") == "Status" else {}
+
+
+def _no_login(asked: Asked) -> Refused:
+    if asked.token_file is None:
+        what, hint = "wants to know who asks, and there is no token", None
+    else:
+        what = f"refuses the token in {asked.token_file}, which was read again"
+        hint = "it has expired, or its service account or Pod was deleted"
+    return Refused(f"{asked.where} {what} (401)", fault="platform", hint=hint)
+
+
+def _parsed(path: str) -> tuple[str, str, str]:
+    """Verb, resource with its group, and namespace of a path (Kubernetes API concepts)."""
+    parts = path.strip("/").split("/")
+    group = parts[1] if parts[0] == "apis" and len(parts) > 1 else ""
+    rest = parts[3:] if parts[0] == "apis" else parts[2:]
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    resource = rest[0] if rest else path
+    return "get" if len(rest) > 1 else "list", f"{resource}.{group}".rstrip("."), namespace
+
+
+def _grant(verb: str, resource: str, namespace: str, user: str | None) -> str:
+    """How to give a user a right."""
+    who = f"--user={user or 'USER'}"
+    if user and user.startswith("system:serviceaccount:"):
+        who = f"--serviceaccount={user.removeprefix('system:serviceaccount:')}"
+    name = f"pairun-{verb}-{resource.partition('.')[0]}"
+    return (
+        f"grant it: kubectl -n {namespace} create role {name} --verb={verb} --resource={resource} "
+        f"&& kubectl -n {namespace} create rolebinding {name} --role={name} {who}"
+    )

@@ -1,0 +1,84 @@
+"""Where the cluster's API server is, and what a Pod proves itself with.
+
+Both stand where every client in a Pod finds them (Kubernetes documentation, "Accessing the
+Kubernetes API from a Pod"). The token appears in no message.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pairun.module import Permanent
+
+CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where the kubelet puts token, authority and namespace of the Pod's service account."""
+
+_MAX_TOKEN = 1024 * 1024
+
+
+class NoApiServer(Permanent):
+    """There is no API server that can be asked from here: no address, no proof, no trust."""
+
+
+class ApiAccess(NamedTuple):
+    """The API server's address, and the files of the token and of the authority, where they exist."""
+
+    address: str
+    token: str | None
+    authority: str | None
+
+
+def access_of_pod(env: Mapping[str, str]) -> ApiAccess:
+    """How this Pod reaches the API server of its cluster.
+
+    Args:
+        env: ``KUBERNETES_SERVICE_HOST`` and ``_PORT`` say where it is, where there is a token;
+            ``KUBE_APISERVER_ADDRESS`` where there is none. ``PAIRUN_API_CREDENTIALS`` names
+            another folder than `CREDENTIALS`.
+
+    Raises:
+        NoApiServer: what is missing, all of it.
+    """
+    folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
+    token, authority = os.path.join(folder, "token"), os.path.join(folder, "ca.crt")
+    known = authority if os.path.exists(authority) else None
+    if not os.path.exists(token):
+        if address := env.get("KUBE_APISERVER_ADDRESS"):
+            return ApiAccess(address, None, known)
+        raise NoApiServer(
+            f"this Pod cannot ask the API server: there is no {token}, and the variable "
+            "KUBE_APISERVER_ADDRESS is not set",
+            fault="platform",
+            hint="give the Pod a service account, and mount its token into the init container",
+        )
+    names = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+    if missing := [name for name in names if not env.get(name)]:
+        raise NoApiServer(
+            f"this Pod cannot find the API server: not set: {', '.join(missing)}",
+            fault="platform",
+            hint="the kubelet sets these variables in every container",
+        )
+    host, port = (env[name] for name in names)
+    return ApiAccess(f"https://{f'[{host}]' if ':' in host else host}:{port}", token, known)
+
+
+def read_token(path: str | None) -> str:
+    """The token in a file; empty where there is no file.
+
+    Raises:
+        NoApiServer: it cannot be read, or is none.
+    """
+    if path is None:
+        return ""
+    try:
+        with open(path, encoding="ascii") as file:
+            token = file.read(_MAX_TOKEN).strip()
+    except (OSError, UnicodeError) as e:
+        why = (isinstance(e, OSError) and e.strerror) or "it is no text"
+        raise NoApiServer(f"the token in {path} cannot be read: {why}", fault="platform") from None
+    if not re.fullmatch("[!-~]+", token):
+        raise NoApiServer(f"{path} holds no token", fault="platform")
+    return token

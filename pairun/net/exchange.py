@@ -1,0 +1,236 @@
+"""One request and its answer, within a time that holds whatever the server does.
+
+A thread asks, and the caller waits for it no longer than it may: no timeout of a socket bounds the
+look-up of a name, several addresses that are tried in turn, or a server that sends a byte now and
+then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import re
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+import requests
+from requests.exceptions import InvalidHeader
+
+from pairun.module import Fetched, Permanent, Secret, reveal
+from pairun.net.failures import failure_of
+from pairun.net.session import Session
+
+_PIECE = 256 * 1024
+_AHEAD = 8
+
+
+class Deadline:
+    """A point in time; ``limit_s`` are the seconds that it was away."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self._end = time.monotonic() + limit_s
+
+    def left_s(self) -> float:
+        """The seconds until then."""
+        return max(0.0, self._end - time.monotonic())
+
+
+class Exchange:
+    """A request, made in a thread that reads the answer ahead: `head` once, then `read` or `body`.
+
+    The body comes as it was sent: what a server has compressed stays compressed.
+
+    Args:
+        session: asks; one request at a time.
+        method: of HTTP.
+        url: the address, on the session's server.
+        headers: further headers.
+        deadline: for each single step of the connection.
+        data: what is sent along.
+
+    Attributes:
+        where: the server, for people.
+
+    Raises:
+        Permanent: the address or a header cannot be sent.
+        TimedOut: there is no time left.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str | Secret],
+        deadline: Deadline,
+        data: bytes | None = None,
+    ) -> None:
+        self.where = session.where
+        self._session = session
+        self._request = _prepared(method, url, headers, data, session.where)
+        self._step_s = deadline.left_s()
+        if not self._step_s:
+            raise failure_of(TimeoutError(), self.where, deadline.limit_s)
+        self._pieces: queue.Queue[Fetched | bytes | Exception] = queue.Queue(_AHEAD)
+        self._given_up = threading.Event()
+        self._is_over = False
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._work, name="asking", daemon=True).start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._given_up.set()
+        if not self._is_over:
+            self._session.abort()
+
+    def head(self, deadline: Deadline) -> Fetched:
+        """Status and headers; the body is still to come.
+
+        Raises:
+            Failure: there is no answer; see `pairun.net.failures`.
+        """
+        head = self._next(deadline)
+        assert isinstance(head, Fetched)
+        return head
+
+    def read(self, deadline: Deadline) -> bytes:
+        """The next piece of the body; nothing at its end.
+
+        Raises:
+            Transient: the connection broke before the end of the body.
+            TimedOut: no byte came in the time.
+        """
+        piece = self._next(deadline)
+        assert isinstance(piece, bytes)
+        return piece
+
+    def body(self, deadline: Deadline, max_bytes: int) -> bytes:
+        """The whole body.
+
+        Raises:
+            Failure: as `read`.
+            Permanent: it is larger than ``max_bytes``.
+        """
+        body = bytearray()
+        while piece := self.read(deadline):
+            body += piece
+            if len(body) > max_bytes:
+                raise too_large(self.where, max_bytes)
+        return bytes(body)
+
+    def _next(self, deadline: Deadline) -> Fetched | bytes:
+        try:
+            item = self._pieces.get(timeout=deadline.left_s())
+        except queue.Empty:
+            item = TimeoutError()
+        if isinstance(item, Exception):
+            raise failure_of(item, self.where, deadline.limit_s) from None
+        return item
+
+    def _work(self) -> None:
+        try:
+            self._ask()
+        except Exception as e:  # noqa: BLE001 - for the thread that waits
+            self._put(e)
+
+    def _ask(self) -> None:
+        with self._session.send(self._request, stream=True, timeout=self._step_s) as response:
+            raw: Any = response.raw
+            self._put(Fetched(response.status_code, _headers(raw.headers), b""))
+            while not self._given_up.is_set():
+                # At its end the connection is free for the next request.
+                piece = raw.read1(_PIECE, decode_content=False)
+                self._is_over = not piece
+                self._put(piece)
+                if not piece:
+                    return
+
+    def _put(self, item: Fetched | bytes | Exception) -> None:
+        while not self._given_up.is_set():
+            with contextlib.suppress(queue.Full):
+                self._pieces.put(item, timeout=0.5)
+                return
+
+
+def fetch(
+    url: str,
+    env: Mapping[str, str],
+    *,
+    method: str,
+    headers: Mapping[str, str | Secret] | None,
+    limit_s: float,
+    max_bytes: int = 1024 * 1024,
+    data: bytes | None = None,
+) -> Fetched:
+    """Ask a server for something, once; a redirection is an answer like any other.
+
+    Args:
+        url: an http or https address without credentials.
+        env: the task's; see `pairun.net.proxies` and `pairun.net.authorities`.
+        method: ``GET`` or ``HEAD``; ``POST`` with ``data``.
+        headers: further headers.
+        limit_s: seconds for everything: name, connection, TLS, answer.
+        max_bytes: the largest body.
+        data: what is sent along.
+
+    Raises:
+        Transient: there was no answer, or none that is HTTP.
+        TimedOut: the time was up.
+        Permanent: the certificate is not valid, the address cannot be asked, the body is too large.
+    """
+    if method not in (("GET", "HEAD") if data is None else ("POST",)):
+        raise ValueError(f"fetch reads, so it knows GET and HEAD, not {method}")
+    deadline = Deadline(limit_s)
+    with (
+        Session.to(url, env) as session,
+        Exchange(
+            session, method, url, headers=headers or {}, deadline=deadline, data=data
+        ) as exchange,
+    ):
+        head = exchange.head(deadline)
+        return head._replace(body=exchange.body(deadline, max_bytes))
+
+
+def too_large(where: str, max_bytes: int) -> Permanent:
+    """The failure of a body that is larger than allowed."""
+    return Permanent(f"{where}: the answer is larger than {max_bytes} bytes", fault="platform")
+
+
+def _prepared(
+    method: str,
+    url: str,
+    headers: Mapping[str, str | Secret],
+    data: bytes | None,
+    where: str,
+) -> requests.PreparedRequest:
+    """A request as it is sent.
+
+    Raises:
+        Permanent: it cannot be sent; no value is shown.
+    """
+    sent: dict[str, str | bytes] = {"User-Agent": "pairun", "Accept-Encoding": "identity"}
+    for name, value in headers.items():
+        line = reveal(value).encode("utf-8", "surrogateescape")
+        if re.search(rb"[\r\n\0]", line):
+            raise Permanent(f"the header {name} would hold a line break")
+        sent[name] = line
+    try:
+        return requests.Request(method, url, headers=sent, data=data).prepare()
+    except InvalidHeader:
+        raise Permanent("a header begins with a space, or its name is none") from None
+    except ValueError as e:
+        raise failure_of(e, where, 0.0) from None
+
+
+def _headers(items: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Every value of each header, under its lower-case name, on one line."""
+    headers: dict[str, tuple[str, ...]] = {}
+    for name, text in items.items():
+        line = re.sub(r"[ \t]*[\r\n]+[ \t]*", " ", text)
+        headers[name.lower()] = (*headers.get(name.lower(), ()), line)
+    return headers

@@ -1,0 +1,76 @@
+"""The one table from what goes wrong on the way to a server to kinds of failure."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+
+import requests
+from urllib3.exceptions import HTTPError, LocationValueError
+
+from pairun.module import Failure, Permanent, TimedOut, Transient, format_duration
+
+
+class BadCertificate(Permanent):
+    """The server's certificate is not valid here; ``reason`` is OpenSSL's own word for it."""
+
+    reason = ""
+
+
+def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
+    """What prevented an answer, in words that hold no path, query or header.
+
+    Args:
+        error: what was raised while asking.
+        where: the server, for people.
+        limit_s: how long it was waited for, in seconds.
+
+    Raises:
+        Exception: the error itself, where nobody foresaw it.
+    """
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, Failure):
+            return cause
+        if isinstance(cause, TimeoutError):
+            waited = format_duration(max(0.0, limit_s))
+            return TimedOut(f"{where} did not answer within {waited}", fault="platform")
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            failure = BadCertificate(
+                f"the certificate of {where} is not valid here: {cause.verify_message}",
+                fault="platform",
+                hint="the container needs the authority that signed it; SSL_CERT_FILE may name one",
+            )
+            failure.reason = cause.verify_message
+            return failure
+        if isinstance(cause, socket.gaierror):
+            why = cause.strerror
+            return Transient(f"the name of {where} was not found: {why}", fault="platform")
+        if isinstance(cause, UnicodeError | LocationValueError | requests.exceptions.InvalidURL):
+            return Permanent(f"{where} is no name of a host", hint="check the address")
+    for cause in causes:
+        # The libraries' own errors only wrap what the system said; requests' are OSErrors, too.
+        if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
+            reason = getattr(cause, "reason", None) or cause.strerror or str(cause)
+            return Transient(
+                f"the connection to {where} failed: {reason or 'it broke off'}", fault="platform"
+            )
+    no_http = (http.client.HTTPException, HTTPError, requests.RequestException)
+    if names := [type(cause).__name__ for cause in causes if isinstance(cause, no_http)]:
+        return Transient(
+            f"{where} broke off, or answered what is no HTTP ({names[-1]})", fault="platform"
+        )
+    raise error
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and all that it was made from, the outermost first."""
+    todo, seen = [error], {id(error)}
+    while todo:
+        yield (one := todo.pop(0))
+        for other in (one.__cause__, one.__context__, *one.args):
+            if isinstance(other, BaseException) and id(other) not in seen:
+                seen.add(id(other))
+                todo.append(other)

@@ -1,0 +1,82 @@
+"""Which proxy asks for us, by the variables that curl and Go read."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import ipaddress
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from pairun.module import Permanent
+
+
+class Proxy(NamedTuple):
+    """A server that asks for us; ``headers`` hold its login and go to it alone."""
+
+    host: str
+    port: int
+    headers: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        """Its address, without the login."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
+    """The proxy for an address, or None; this machine is never asked through one.
+
+    Args:
+        address: what is to be asked.
+        env: ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``; the lower case of a name wins.
+
+    Raises:
+        Permanent: the variable holds no proxy that can be used.
+    """
+    name = f"{address.scheme}_proxy"
+    text = env.get(name) or env.get(name.upper())
+    if not text or _is_direct(address, env.get("no_proxy") or env.get("NO_PROXY") or ""):
+        return None
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme != "http":
+        # The text is not shown: it may hold a password.
+        raise Permanent(
+            f"{name.upper()} is no proxy that can be used",
+            fault="platform",
+            hint="http://HOST:PORT, also for https addresses",
+        )
+    headers = {}
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Proxy-Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
+    return Proxy(host, port or 80, headers)
+
+
+def _is_direct(address: SplitResult, no_proxy: str) -> bool:
+    """Whether an address is asked without a proxy: hosts, domains, networks, ``*``."""
+    host = address.hostname or ""
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        ip = None
+    if host == "localhost" or (ip is not None and ip.is_loopback):
+        return True
+    for entry in filter(None, (e.strip().lower() for e in no_proxy.split(","))):
+        if ip is not None:
+            with contextlib.suppress(ValueError):
+                if ip in ipaddress.ip_network(entry, strict=False):
+                    return True
+        name, _, port = entry.partition(":")
+        name = name.removeprefix("*").removeprefix(".")
+        if port and port != str(address.port or ""):
+            continue
+        if entry == "*" or (name and (host == name or host.endswith("." + name))):
+            return True
+    return False

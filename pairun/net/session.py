@@ -1,0 +1,146 @@
+"""A session of `requests` that asks as the task says, and that can be ended from outside.
+
+What `requests` does by itself and must not do here: read proxies, authorities and ``.netrc`` of the
+process; follow redirections; keep cookies; verify with the authorities of `certifi`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import socket
+import ssl
+from collections.abc import Mapping
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from pairun.net.address import parse_address, server_name
+from pairun.net.authorities import tls_context
+from pairun.net.proxies import Proxy, proxy_for
+
+
+class Session(requests.Session):
+    """A session for one server.
+
+    Args:
+        where: the server, for people.
+        tls: verifies it; None for a server that is asked in the clear.
+        proxy: asks for us.
+
+    Attributes:
+        connections: how many were made.
+        is_aborted: nothing more can be asked.
+    """
+
+    def __init__(
+        self, where: str, tls: ssl.SSLContext | None = None, proxy: Proxy | None = None
+    ) -> None:
+        super().__init__()
+        self.where = where
+        self.connections = 0
+        self.is_aborted = False
+        self._socket: socket.socket | None = None
+        self.trust_env = False
+        self.headers.clear()
+        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        if proxy is not None:
+            self.proxies = {"http": proxy.url, "https": proxy.url}
+        adapter = _Adapter(self, tls, proxy)
+        for prefix in list(self.adapters):
+            self.mount(prefix, adapter)
+
+    @classmethod
+    def to(cls, url: str, env: Mapping[str, str]) -> Session:
+        """A session for the server of an address.
+
+        Args:
+            url: the address.
+            env: the task's environment, for proxies and certificate authorities.
+
+        Raises:
+            Permanent: the address cannot be asked, or the environment names what cannot be used.
+        """
+        address = parse_address(url)
+        proxy = proxy_for(address, env)
+        where = server_name(address) + (f" through the proxy {proxy.host}" if proxy else "")
+        return cls(where, tls_context(env) if address.scheme == "https" else None, proxy)
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Nothing: a redirection is an answer, and whoever asked decides what may follow it."""
+        return None
+
+    def note_connection(self, sock: socket.socket) -> None:
+        """Take the socket of a new connection, so that it can be ended.
+
+        Raises:
+            ConnectionAbortedError: nobody waits for an answer any more.
+        """
+        self.connections += 1
+        self._socket = sock
+        if self.is_aborted:
+            raise ConnectionAbortedError("the time was up before the connection was made")
+
+    def abort(self) -> None:
+        """End what is under way in another thread, which then closes its connection."""
+        self.is_aborted = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+class _Adapter(HTTPAdapter):
+    """Connections with the session's own trust and proxy."""
+
+    def __init__(self, session: Session, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
+        self._session = session
+        self._tls: dict[str, Any] = {"ssl_context": tls} if tls is not None else {}
+        self._proxy = proxy
+        super().__init__()
+
+    def init_poolmanager(
+        self, connections: int, maxsize: int, block: bool = False, **kwargs: Any
+    ) -> None:
+        """Make the pools of connections, with the session's trust."""
+        super().init_poolmanager(connections, maxsize, block, **self._tls, **kwargs)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        """The pools of connections through the proxy, with the session's trust."""
+        return super().proxy_manager_for(proxy, **self._tls, **kwargs)
+
+    def proxy_headers(self, proxy: str) -> dict[str, str]:
+        """The login of the proxy; its address, which errors repeat, does not hold it."""
+        return self._proxy.headers if self._proxy is not None else {}
+
+    def cert_verify(self, *args: Any) -> None:
+        """Leave it to the session's context."""
+
+    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
+        """The pool for a request; its connections tell the session of their sockets."""
+        pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
+        kind = _SecureConnection if pool.scheme == "https" else _PlainConnection
+        pool.ConnectionCls = functools.partial(kind, session=self._session)
+        return pool
+
+
+class _PlainConnection(HTTPConnection):
+    def __init__(self, *args: Any, session: Session, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._session = session
+
+    def connect(self) -> None:
+        super().connect()
+        self._session.note_connection(self.sock)
+
+
+class _SecureConnection(HTTPSConnection):
+    def __init__(self, *args: Any, session: Session, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._session = session
+
+    def connect(self) -> None:
+        super().connect()
+        self._session.note_connection(self.sock)
