@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import email.utils
 import os
 import re
 import shlex
@@ -26,7 +24,9 @@ from pairun.module import (
     Verdict,
     arg,
     define,
+    is_worth_a_retry,
     no_change,
+    retry_after_s,
     reveal,
     will_change,
 )
@@ -569,7 +569,7 @@ class GitClone(StateModule):
             )
             if done.code != 0:
                 headers = trace.read().decode("latin-1")
-                raise _failure(command, done, _retry_after(headers, ctx.now()))
+                raise _failure(command, done, _asked_wait_s(headers, ctx.now()))
 
     def _environment(self, ctx: Context, stall_s: float) -> dict[str, str | Secret | None]:
         """No questions, English messages, the credentials, and nothing that starts a program."""
@@ -750,7 +750,7 @@ def _settings(server: str | None, *, local: bool, lfs: bool, stall_s: float) -> 
     return out
 
 
-def _failure(command: str, done: Completed, retry_after_s: float | None = None) -> Failure:
+def _failure(command: str, done: Completed, asked_wait_s: float | None = None) -> Failure:
     """A failure of the kind that git's own words mean."""
     if done.code < 0:
         return Transient(f"git {command} was killed by signal {-done.code}", fault="unknown")
@@ -762,7 +762,7 @@ def _failure(command: str, done: Completed, retry_after_s: float | None = None) 
             # An address in it is somebody's words, not git's.
             if not re.search(meaning.words, re.sub(r"\w+://\S+", "…", line), re.IGNORECASE):
                 continue
-            wait = retry_after_s if issubclass(meaning.kind, Transient) else None
+            wait = asked_wait_s if issubclass(meaning.kind, Transient) else None
             if wait is None and meaning is _MEANINGS[0]:
                 wait = _BUSY_S
             return meaning.kind(
@@ -779,8 +779,8 @@ def _plain(line: str) -> str:
     return re.sub("^(fatal|error): ", "", line.strip())
 
 
-def _retry_after(headers: str, now: float) -> float | None:
-    """Seconds that the last answer of a server asked for, when it was 429 or 5xx.
+def _asked_wait_s(headers: str, now: float) -> float | None:
+    """Seconds that the last answer of a server asked for, when it is worth a retry.
 
     Args:
         headers: git's trace of what was sent and received.
@@ -792,15 +792,9 @@ def _retry_after(headers: str, now: float) -> float | None:
     ):
         if line[1]:
             status, value = int(line[1]), None
-        elif status == 429 or status >= 500:
+        elif is_worth_a_retry(status):
             value = line[2].strip()
-    if value is None:
-        return None
-    if value.isdecimal():
-        return float(value[:9])
-    with contextlib.suppress(ValueError):
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
-    return None
+    return retry_after_s(value, now)
 
 
 def _tree(ctx: Context, path: str) -> set[tuple[str, str]]:

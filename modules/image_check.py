@@ -25,6 +25,8 @@ from pairun.module import (
     arg,
     define,
     format_duration,
+    is_worth_a_retry,
+    retry_after_s,
     reveal,
 )
 
@@ -497,10 +499,10 @@ class _Conversation:
                 rf"(?<![\w.-])\[?{re.escape(host)}\]?(:[0-9]+)?(?![\w.-])", re.IGNORECASE
             )
             raise type(e)(shown.sub(lambda _: who, e.message), fault=e.fault) from None
-        if answer.status in (408, 429) or answer.status >= 500:
+        if is_worth_a_retry(answer.status):
             raise Transient(
                 f"{who} answered {answer.status}",
-                retry_after_s=_retry_after(answer, self._ctx.now()),
+                retry_after_s=retry_after_s(answer.header("retry-after"), self._ctx.now()),
             )
         return answer
 
@@ -643,17 +645,3 @@ def _object(answer: Fetched) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) and answer.status == 200 else {}
-
-
-def _retry_after(answer: Fetched, now: float) -> float | None:
-    """Seconds of ``Retry-After``, by RFC 9110 (10.2.3) a number or a date."""
-    text = (answer.header("retry-after") or "").strip()
-    if re.fullmatch("[0-9]{1,9}", text):
-        return float(text)
-    # Imported where it is used: it takes as long as all else here.
-    import email.utils
-
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, OverflowError):
-        return None

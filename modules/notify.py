@@ -17,7 +17,6 @@ from pairun.module import (
     Duration,
     Failure,
     FailureKind,
-    Fetched,
     Permanent,
     Result,
     Secret,
@@ -26,6 +25,8 @@ from pairun.module import (
     Transient,
     arg,
     define,
+    is_worth_a_retry,
+    retry_after_s,
     reveal,
 )
 
@@ -161,8 +162,9 @@ class Notify(CheckModule):
         status = f"it answered {answer.status}"
         if 300 <= answer.status < 400:
             raise Permanent(f"{status}, a redirect", hint="give the address it redirects to")
-        if answer.status in (408, 425, 429) or answer.status >= 500:
-            raise Transient(status, retry_after_s=_retry_after(answer))
+        if is_worth_a_retry(answer.status):
+            asked_s = retry_after_s(answer.header("retry-after"), ctx.now())
+            raise Transient(status, retry_after_s=asked_s)
         raise Permanent(status)
 
     def _create_event(self, ctx: Context, message: Message) -> None:
@@ -247,9 +249,3 @@ def _address_mistake(url: str) -> str | None:
     if "@" in parts.netloc:
         return "'url' may hold no user and no password: they go into 'headers', as Authorization"
     return None
-
-
-def _retry_after(answer: Fetched) -> float | None:
-    """Seconds of ``Retry-After`` (RFC 9110, 10.2.3), where it is a number."""
-    text = (answer.header("retry-after") or "").strip()
-    return float(text) if re.fullmatch("[0-9]{1,9}", text) else None

@@ -950,16 +950,6 @@ def test_what_a_server_repeats_is_shown_nowhere(
     assert not [w for w in words if w.lower() in shown]
 
 
-@settings(max_examples=cases(300))
-@given(st.text() | st.text("0123456789 ,:GMTonTueJan+-", max_size=40))
-def test_any_retry_after_is_survived(parse: Callable[[str], Any], text: str) -> None:
-    """A number, a date, or nothing that counts."""
-    wait = sys.modules[parse.__module__]._retry_after(
-        Fetched(429, {"retry-after": (text,)}, b""), 0
-    )
-    assert wait is None or wait >= 0
-
-
 # --- time ------------------------------------------------------------------------------------------
 
 

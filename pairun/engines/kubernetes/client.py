@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.errors import PairunError, Problem, did_you_mean
 from pairun.report.terminal import visible
 
@@ -84,7 +85,7 @@ class ClusterRefusal(PairunError):
     @property
     def passing(self) -> bool:
         """Whether the same question may be answered later."""
-        return self.status == 429 or self.status >= 500
+        return is_worth_a_retry(self.status)
 
 
 class Patience:
@@ -310,7 +311,7 @@ class Cluster:
         except refusal as e:
             if not e.status:
                 raise self._unreachable(str(e.reason)) from None
-            after_s = _seconds((e.headers or {}).get("Retry-After"))
+            after_s = _pause_s((e.headers or {}).get("Retry-After"))
             raise self._refusal(
                 method, path, verb, int(e.status), _status(e.body), after_s
             ) from None
@@ -352,7 +353,7 @@ class Cluster:
             text = f"the API server refuses to {verb} {what}: {words}"
             if re.search('serviceaccount "[^"]*" not found', words):
                 hint = "deploy/base has what a namespace needs; --service-account names another one"
-            elif status == 429 or status >= 500:
+            elif is_worth_a_retry(status):
                 hint = "try again later; this is the server's trouble"
         return ClusterRefusal(Problem("PR788", text, hint=hint), status, reason, after_s)
 
@@ -512,9 +513,10 @@ def _status(body: object) -> Mapping[str, Any]:
     return read if isinstance(read, dict) else {}
 
 
-def _seconds(text: object) -> float:
-    """A ``Retry-After`` in seconds (RFC 9110, 10.2.3); what is no number is one second."""
-    return min(max(float(text), 0.1), 60.0) if isinstance(text, str) and text.isdigit() else 1.0
+def _pause_s(retry_after: str | None) -> float:
+    """The seconds to wait by a ``Retry-After``, within bounds; one second where it says nothing."""
+    asked_s = retry_after_s(retry_after, time.time())
+    return 1.0 if asked_s is None else min(max(asked_s, 0.1), 60.0)
 
 
 def _why(text: str) -> str:
