@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from pairun.module import Peer
-from tests.modules.test_barrier_cluster import ENV, World, fails, framework, passes
+from tests.modules.barrier.conftest import ENV, World, fails, framework, passes
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness

@@ -1,0 +1,108 @@
+"""The tasks of the job, and what one look at them found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from pairun.module import Context, Permanent
+
+SHOWN = 10
+"""How many tasks a message names."""
+
+INSTANCE_VARIABLES = ("FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_POD_UID")
+"""The variables that identify this task."""
+
+
+class Member(NamedTuple):
+    """One task of the job."""
+
+    role: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.number}"
+
+
+class Look(NamedTuple):
+    """The result of one look.
+
+    Attributes:
+        framework: the Framework with every known address.
+        members: the tasks that the barrier waits for.
+        missing: those without an address, or not ready.
+        foreign: why the addresses are not for this Pod; empty if they are.
+    """
+
+    framework: dict[str, Any]
+    members: list[Member]
+    missing: list[Member]
+    foreign: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the barrier has nothing more to wait for."""
+        return not self.missing and not self.foreign
+
+    def __str__(self) -> str:
+        here = len(self.members) - len(self.missing)
+        return f"{here} of {len(self.members)} tasks have addresses"
+
+
+class Backend(Protocol):
+    """Knows the addresses."""
+
+    def look(self) -> Look:
+        """Read the addresses as they are now.
+
+        Raises:
+            Transient: there is no answer now.
+            TimedOut: likewise.
+            Permanent: there will be no answer.
+        """
+
+    def why(self, missing: list[Member]) -> Iterator[tuple[Member, str]]:
+        """Why tasks are missing; tasks whose reason is unknown are left out.
+
+        Raises:
+            Failure: this Pod cannot find out.
+        """
+
+
+def all_members(framework: Mapping[str, Any]) -> list[Member]:
+    """Every task in the job's specification.
+
+    Raises:
+        Permanent: the object is not a Framework.
+    """
+    try:
+        roles = framework["spec"]["taskRoles"]
+        return [Member(role["name"], i) for role in roles for i in range(role["taskNumber"])]
+    except (KeyError, TypeError) as e:
+        raise Permanent(
+            f"the object that describes the job is not a Framework: {e}", fault="platform"
+        ) from e
+
+
+def own_member(ctx: Context, members: list[Member]) -> Member:
+    """This task.
+
+    Raises:
+        Permanent: the job does not have it.
+    """
+    name = f"{ctx.env['FC_TASKROLE_NAME']}-{ctx.env['FC_TASK_INDEX']}"
+    for member in members:
+        if str(member) == name:
+            return member
+    raise Permanent(
+        f"the task {name} is not part of its own job",
+        fault="platform",
+        hint="the job may have been scaled down",
+    )
+
+
+def some_of(members: Iterable[Member], reasons: Mapping[Member, str]) -> str:
+    """The first `SHOWN` tasks, with the reason where it is known, and how many more there are."""
+    names = [f"{m} ({reasons[m]})" if m in reasons else str(m) for m in members]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

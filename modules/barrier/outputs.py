@@ -1,0 +1,73 @@
+"""What the barrier writes: its log, the Framework, and the injector of FrameworkController."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from pairun.module import Context, Failure
+
+from .members import all_members
+from .objects import MAX_BYTES, Object, role_statuses, task_attempts
+
+
+class BarrierLog:
+    """Writes lines to the task's log and to ``barrier.log`` in the Pod's log directory."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._folder = os.path.join(ctx.pai_dir, "logs", ctx.env["FC_POD_UID"])
+        self._lines: list[str] = []
+        self._works = True
+
+    def say(self, line: str) -> None:
+        """Log one line, and keep it."""
+        self._ctx.log(line)
+        self.keep(line)
+
+    def keep(self, line: str) -> None:
+        """Add one line to the file; if that fails, log so once and go on."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._ctx.now()))
+        self._lines.append(f"{stamp} {line}\n")
+        if not self._works:
+            return
+        try:
+            self._ctx.make_dir(self._folder)
+            path = os.path.join(self._folder, "barrier.log")
+            self._ctx.write_file(path, "".join(self._lines).encode())
+        except Failure as e:
+            self._works = False
+            self._ctx.log(f"cannot write barrier.log: {e.message}")
+
+
+def write_if_changed(ctx: Context, name: str, data: bytes, mode: int = 0o644) -> None:
+    """Write a file on the shared volume, unless it has this content."""
+    path = os.path.join(ctx.pai_dir, name)
+    if ctx.stat(path) is None or ctx.read_file(path, MAX_BYTES) != data:
+        ctx.write_file(path, data, mode)
+
+
+def write_framework(ctx: Context, framework: Object) -> None:
+    """Write ``framework.json``."""
+    # One line: for a large gang, indenting takes longer than everything else.
+    write_if_changed(ctx, "framework.json", json.dumps(framework).encode() + b"\n")
+
+
+def write_injector(ctx: Context, framework: Object) -> None:
+    """Write ``injector.sh``, the script of FrameworkController's barrier.
+
+    The shell that sources it sets ``FB_<ROLE>_PORT``.
+    """
+    members = set(all_members(framework))
+    ips: dict[str, list[str]] = {role["name"]: [] for role in role_statuses(framework)}
+    for member, attempt in task_attempts(framework):
+        if member in members and attempt.get("podIP"):
+            ips[member.role].append(attempt["podIP"])
+    lines = ["#!/bin/bash", ""]
+    for suffix, port in (("IPS", ""), ("ADDRESSES", ":${{FB_{}_PORT}}")):
+        for role in dict.fromkeys(member.role for member in members if member.role in ips):
+            name = f"FB_{role.upper()}_{suffix}"
+            values = ",".join(ip + port.format(role.upper()) for ip in ips[role])
+            lines += [f"export {name}={values}", f"echo {name}=${{{name}}}"]
+    write_if_changed(ctx, "injector.sh", "\n".join(lines).encode() + b"\n", 0o755)
