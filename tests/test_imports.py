@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,6 +113,14 @@ def test_the_order_knows_every_room() -> None:
     """A new room of the package gets a place in the order."""
     rooms = {part_of(p) for p in FILES}
     assert rooms - {"__init__", "__main__"} == set(ORDER)
+
+
+def test_the_page_on_architecture_shows_every_room_in_this_order() -> None:
+    """docs/architecture.md lists the rooms as they may import each other."""
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    table = page.partition("| room | owns |")[2].partition("\n\n")[0]
+    rooms = re.findall(r"^\| `([a-z]+)(?:/|\.py)`", table, re.MULTILINE)
+    assert tuple(rooms) == ORDER
 
 
 def test_late_values_need_nothing_but_the_floor_and_jinja() -> None:
