@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from pairun.plan import EVENTS, Task
+from tests.stopwatch import Stopwatch
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 
@@ -131,36 +131,41 @@ def test_results_and_retries_of_handlers(here: Any) -> None:
     assert here.lines("h") == ["exported"]
 
 
-@pytest.mark.parametrize("budget_s", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("budget_s", [0.5, 1.5])
 @pytest.mark.parametrize("code", [DEAF, "import time; time.sleep(60)"])
 def test_the_whole_never_exceeds_its_time(here: Any, budget_s: float, code: str) -> None:
     """Handlers that hang and ignore TERM have their share each, and all are over in time."""
     hanging = [handler(here, f"h{i}", code, timeout_s=50.0, retries=5) for i in range(3)]
     task = here.task(on_exit=(handler(here, "last"), *hanging, handler(here, "first")))
-    here.run(task, handlers=False)
+    with Stopwatch() as alone:
+        here.run(task, handlers=False)
     here.events.clear()
-    began = time.monotonic()
-    here.run(task, budget_s=budget_s)
-    assert time.monotonic() - began < budget_s + 0.6
+    # a busy machine does less in a second
+    budget_s *= alone.slowness
+    with Stopwatch() as watch:
+        here.run(task, budget_s=budget_s)
+    assert watch.within(budget_s + 0.6), watch
     assert ran(here) == ["first", "h2", "h1", "h0", "last"]
     assert here.lines("last") == ["last"]
     # what the first did not need is the others'
     shares = [here.end(f"h{i}")["seconds"] for i in (2, 1, 0)]
-    assert all(share <= budget_s / 4 + 0.3 for share in shares)
+    assert all(watch.within(budget_s / 4 + 0.3, took_s=share) for share in shares), (shares, watch)
 
 
 def test_no_time_at_all(here: Any) -> None:
     """With no time left every handler is still begun, and nothing waits for it."""
-    began = time.monotonic()
-    here.run(here.task(on_exit=tuple(handler(here, f"h{i}", DEAF) for i in range(3))), budget_s=0.0)
+    with Stopwatch() as watch:
+        here.run(
+            here.task(on_exit=tuple(handler(here, f"h{i}", DEAF) for i in range(3))), budget_s=0.0
+        )
     assert ran(here) == ["h2", "h1", "h0"]
-    assert time.monotonic() - began < 2
+    assert watch.within(2.0), watch
 
 
 def test_a_handlers_own_deadline(here: Any) -> None:
     """A handler's own limits hold within its share."""
     slow = handler(here, "h", "import time; time.sleep(60)", deadline_s=0.3)
-    began = time.monotonic()
-    here.run(here.task(on_exit=(slow,)))
+    with Stopwatch() as watch:
+        here.run(here.task(on_exit=(slow,)))
     assert here.end("h")["kind"] == "timeout"
-    assert time.monotonic() - began < 5
+    assert watch.within(5.0), watch
