@@ -13,6 +13,7 @@ from pairun.module import (
     Context,
     Duration,
     Failure,
+    GpuReportElement,
     Permanent,
     Result,
     Skip,
@@ -20,10 +21,11 @@ from pairun.module import (
     arg,
     define,
     format_duration,
+    parse_gpu_report,
+    uncorrectable_errors,
 )
 
 _LARGEST_REPORT = 16 * 1024 * 1024
-_DEEPEST = 64
 _SHOWN = 4
 _KERNEL_LOG_S = 5.0
 _RECENT_S = 24 * 3600.0
@@ -76,84 +78,11 @@ _XID = re.compile(
 _Address = tuple[int, int, int]
 
 
-class Element:
-    """One element of a report: its name, what stands in its tag, its text, and those inside it."""
-
-    def __init__(self, name: str, attributes: str = "") -> None:
-        self.name = name
-        self.attributes = attributes
-        self.text = ""
-        self.inside: list[Element] = []
-
-    def all(self, name: str) -> list[Element]:
-        """Those of one name right inside it."""
-        return [e for e in self.inside if e.name == name]
-
-    def at(self, path: str) -> Element | None:
-        """The first at the end of a path of names."""
-        found: Element | None = self
-        for name in path.split("/"):
-            found = next(iter(found.all(name)), None) if found else None
-        return found
-
-    def said(self, path: str) -> str:
-        """The text at the end of a path; empty where there is none."""
-        found = self.at(path)
-        return found.text.strip().strip("[]") if found else ""
-
-    def texts(self) -> Iterator[str]:
-        """Every text in it."""
-        yield self.text
-        for e in self.inside:
-            yield from e.texts()
-
-
-_PART = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,99})((?:\s[^<>]{0,500})?)>|<[?!][^<>]{0,500}>")
-
-
-def parse(report: str) -> Element:
-    """Read what ``nvidia-smi -q -x`` prints: elements, attributes and text, and no more of XML.
-
-    The runtime phase has no parser of XML, and needs none: what is read here declares no entities
-    and expands none.
-
-    Raises:
-        ValueError: it is no whole report; the sentence says why.
-    """
-    begin, end = report.find("<nvidia_smi_log"), report.rfind("</nvidia_smi_log>")
-    if "<!ENTITY" in report:
-        raise ValueError("it declares entities, which no driver does")
-    if begin < 0 or end < begin:
-        raise ValueError("it is no whole report" if begin >= 0 else "it is no report in XML")
-    root = Element("")
-    stack, at = [root], begin
-    for part in _PART.finditer(report, begin, end + len("</nvidia_smi_log>")):
-        stack[-1].text += report[at : part.start()]
-        at = part.end()
-        closes, name, attributes = part[1], part[2], part[3] or ""
-        if name is None:
-            continue
-        if closes:
-            if len(stack) == 1 or stack[-1].name != name:
-                raise ValueError(f"</{name}> closes what is not open")
-            stack.pop()
-            continue
-        element = Element(name, attributes.removesuffix("/"))
-        stack[-1].inside.append(element)
-        if not attributes.endswith("/"):
-            stack.append(element)
-        if len(stack) > _DEEPEST:
-            raise ValueError("it nests too deep")
-    if len(stack) > 1:
-        raise ValueError(f"<{stack[-1].name}> is not closed")
-    return root.all("nvidia_smi_log")[0]
-
-
 class _Gpu(NamedTuple):
     """One GPU of the report."""
 
     number: int
-    element: Element
+    element: GpuReportElement
 
     @property
     def address(self) -> _Address | None:
@@ -164,20 +93,20 @@ class _Gpu(NamedTuple):
     @property
     def _bus(self) -> str:
         named = re.search('id="([^"]*)"', self.element.attributes)
-        return named[1] if named else self.element.said("pci/pci_bus_id")
+        return named[1] if named else self.element.value("pci/pci_bus_id")
 
     @property
     def devices(self) -> int:
         """How many a job can use: the parts of a GPU that is divided."""
-        if self.element.said("mig_mode/current_mig") != "Enabled":
+        if self.element.value("mig_mode/current_mig") != "Enabled":
             return 1
         parts = self.element.at("mig_devices")
         return len(parts.all("mig_device")) if parts else 0
 
     def __str__(self) -> str:
         facts = (
-            ("uuid", self.element.said("uuid")),
-            ("serial", self.element.said("serial")),
+            ("uuid", self.element.value("uuid")),
+            ("serial", self.element.value("serial")),
             ("at", self._bus),
         )
         known = [f"{name} {_plain(value)}" for name, value in facts if value not in ("", "N/A")]
@@ -229,7 +158,7 @@ class GpuCheck(CheckModule):
         if asked is None:
             return self._judged(ctx, problems)
         try:
-            log = parse(asked.stdout[:_LARGEST_REPORT].decode("utf-8", "replace"))
+            log = parse_gpu_report(asked.stdout[:_LARGEST_REPORT].decode("utf-8", "replace"))
         except ValueError as e:
             if not problems:
                 problems = [f"what nvidia-smi prints cannot be read: {e}"]
@@ -249,7 +178,7 @@ class GpuCheck(CheckModule):
         words = _CODES.get(asked.code) or _first_line(asked)
         return asked, [f"nvidia-smi ended with {asked.code}: {words}"]
 
-    def _compare(self, ctx: Context, log: Element, problems: list[str]) -> Result:
+    def _compare(self, ctx: Context, log: GpuReportElement, problems: list[str]) -> Result:
         gpus = [_Gpu(number, e) for number, e in enumerate(log.all("gpu"))]
         xids = _xids(ctx)
         devices = sum(gpu.devices for gpu in gpus)
@@ -266,23 +195,23 @@ class GpuCheck(CheckModule):
             if gpu.address and (codes := (xids or {}).get(gpu.address)):
                 found.append(_in_words(codes))
             problems += [f"{gpu}: {', '.join(found)}"] if found else []
-        driver = _plain(log.said("driver_version")) or "of an unknown version"
+        driver = _plain(log.value("driver_version")) or "of an unknown version"
         count = f"{devices} GPU{'s' if devices != 1 else ''}, driver {driver}"
         unread = "; the kernel's log cannot be read" if xids is None else ""
         values = {"gpus": devices, "driver": driver, "problems": problems}
         return self._judged(ctx, problems, Result(values=values, message=f"{count}{unread}"))
 
-    def _wrong(self, gpu: Element) -> Iterator[str]:
+    def _wrong(self, gpu: GpuReportElement) -> Iterator[str]:
         """What is wrong with one GPU."""
         if any(_GONE.search(text) for text in gpu.texts()):
             yield "the driver has lost it, or it must be reset"
-        if volatile := _uncorrectable(gpu, "volatile"):
+        if volatile := uncorrectable_errors(gpu, "volatile"):
             yield f"{volatile} uncorrectable memory errors since the driver was loaded"
-        aggregate = _uncorrectable(gpu, "aggregate")
+        aggregate = uncorrectable_errors(gpu, "aggregate")
         if self.max_aggregate is not None and aggregate > self.max_aggregate:
             yield f"{aggregate} uncorrectable memory errors in its life"
-        yield from dict.fromkeys(words for path, words in _FLAGS if gpu.said(path) == "Yes")
-        if _RECOVERY.fullmatch(action := gpu.said("gpu_recovery_action")):
+        yield from dict.fromkeys(words for path, words in _FLAGS if gpu.value(path) == "Yes")
+        if _RECOVERY.fullmatch(action := gpu.value("gpu_recovery_action")):
             yield f"the driver asks for: {action}"
 
     def _judged(self, ctx: Context, problems: list[str], result: Result | None = None) -> Result:
@@ -300,20 +229,6 @@ class GpuCheck(CheckModule):
         kind: type[Failure] = Conflict if self.policy == "retry" else Permanent
         hint = "the node's operator must look at it; another node may be well"
         raise kind(message, fault="platform", hint=hint)
-
-
-def _uncorrectable(gpu: Element, period: str) -> int:
-    """The errors that were not corrected; what is not counted is none.
-
-    Drivers before 450 have ``double_bit/total``, later ones ``sram_uncorrectable``, from 545 in
-    two parts, and ``dram_uncorrectable``.
-    """
-    counts = gpu.at(f"ecc_errors/{period}")
-    if counts is None:
-        return 0
-    new = [e for e in counts.inside if re.fullmatch("[a-z]+_uncorrectable(_[a-z]+)?", e.name)]
-    texts = [counts.said("double_bit/total"), *(e.text.strip() for e in new)]
-    return sum(int(t) for t in texts if re.fullmatch("[0-9]{1,18}", t))
 
 
 def _xids(ctx: Context) -> dict[_Address, list[int]] | None:

@@ -48,6 +48,9 @@ import attrs
 from pairun.base.durations import Duration as Duration  # noqa: PLC0414 - offered to modules
 from pairun.base.durations import format_duration as format_duration  # noqa: PLC0414 - likewise
 from pairun.base.durations import parse_duration as parse_duration  # noqa: PLC0414 - likewise
+from pairun.base.gpureport import GpuReportElement as GpuReportElement  # noqa: PLC0414 - likewise
+from pairun.base.gpureport import parse_gpu_report as parse_gpu_report  # noqa: PLC0414 - likewise
+from pairun.base.gpureport import uncorrectable_errors as uncorrectable_errors  # noqa: PLC0414
 from pairun.base.retryafter import is_worth_a_retry as is_worth_a_retry  # noqa: PLC0414 - offered
 from pairun.base.retryafter import retry_after_s as retry_after_s  # noqa: PLC0414 - to modules
 from pairun.kube.pods import init_succeeded as init_succeeded  # noqa: PLC0414 - offered

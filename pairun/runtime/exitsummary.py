@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
 from pairun.diagnose.brief import exit_code_of, read_table
 from pairun.diagnose.brief import told as tell
 from pairun.diagnose.brief import why as diagnosed
@@ -49,6 +50,9 @@ NO_SPEC: Mapping[str, Any] = {"specs": []}
 
 GPU_S = 1.0
 """How long ``nvidia-smi`` may take."""
+
+MAX_GPU_REPORT_BYTES = 4 * 1024 * 1024
+"""The largest report that is read; one of 16 GPUs has about 0.5 MB."""
 
 
 def summarise(found: Match, evidence: Evidence, why: Diagnosis | None = None) -> Summary:
@@ -100,37 +104,24 @@ def read_end(path: str, size: int) -> bytes:
         return b""
 
 
-def gpu_report(env: Mapping[str, str]) -> bytes:
-    """What ``nvidia-smi -q -x`` says; nothing where it is missing, fails or does not answer in time.
+def gpu_report(env: Mapping[str, str]) -> GpuReportElement | None:
+    """The report of ``nvidia-smi``; None where it is missing, fails or does not answer in time.
 
     Args:
-        env: where its ``PATH`` leads to the program.
+        env: its ``PATH`` is where the program is looked for.
     """
     try:
-        asked = subprocess.run(
+        output = subprocess.run(
             ["nvidia-smi", "-q", "-x"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=GPU_S,
-            check=False,
+            check=True,
             env=dict(env),
-        )
-    except (OSError, subprocess.SubprocessError):
-        return b""
-    return asked.stdout if asked.returncode == 0 else b""
-
-
-def double_ecc_in(report: bytes) -> bool:
-    """Whether a report of ``nvidia-smi -q -x`` counts an uncorrectable error since the last boot.
-
-    Drivers before 450 count ``double_bit/total``, later ones ``*_uncorrectable``.
-    """
-    for counts in re.findall(rb"<volatile>(.*?)</volatile>", report, re.DOTALL):
-        old = re.findall(rb"<double_bit>.*?<total>\s*(\d+)\s*</total>", counts, re.DOTALL)
-        new = re.findall(rb"<[a-z]+_uncorrectable(?:_[a-z]+)?>\s*(\d+)\s*<", counts)
-        if any(int(n) > 0 for n in (*old, *new)):
-            return True
-    return False
+        ).stdout
+        return parse_gpu_report(output[:MAX_GPU_REPORT_BYTES].decode("utf-8", "replace"))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
 
 
 class Question(NamedTuple):
@@ -187,18 +178,19 @@ def work_out(
             where it was this one.
     """
     spec, table = _read_spec(question.spec_file), read_table(question.diagnosis_file)
-    gpus = gpu_report(env) if table is not None or _asks_for_gpu(spec) else b""
+    report = gpu_report(env) if table is not None or _asks_for_gpu(spec) else None
+    gpus = report.all("gpu") if report is not None else None
     evidence = Evidence(
         question.user_code,
         read_log(os.path.join(question.log_folder, "user-all")),
         read_end(os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES),
-        double_ecc=double_ecc_in(gpus),
+        double_ecc=any(uncorrectable_errors(gpu, "volatile") for gpu in gpus or ()),
     )
     # A spec that cannot be read replaces no code.
     unmatched = question.user_code if spec is NO_SPEC else question.unmatched_code
     why, code, told = None, None, []
     if table is not None:
-        facts = _facts(question, evidence, env, gpus)
+        facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         why = diagnosed(table, evidence.user_log or evidence.platform_log, facts, DIAGNOSIS_S)
         code, told = exit_code_of(why, table), tell(why)
         if (other := first(why)) is not None:
@@ -209,7 +201,7 @@ def work_out(
 
 
 def _facts(
-    question: Question, evidence: Evidence, env: Mapping[str, str], gpus: bytes
+    question: Question, evidence: Evidence, env: Mapping[str, str], gpus_seen: int | None
 ) -> Circumstances:
     """What is known beside the logs, and what the container shows at its end."""
     return Circumstances(**question.facts)._replace(
@@ -219,7 +211,7 @@ def _facts(
         disk_free=_free(env.get("PAI_WORK_DIR") or "/"),
         shm_free=_free("/dev/shm"),
         gpus_asked=_gpus_asked(env),
-        gpus_seen=gpus.count(b"<gpu id=") if gpus else None,
+        gpus_seen=gpus_seen,
     )
 
 

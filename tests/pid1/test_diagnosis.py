@@ -18,7 +18,7 @@ from pairun.playbook.rules import compiled
 
 MISSING = "echo \"ModuleNotFoundError: No module named 'frobnicate'\" >&2; exit 1"
 
-ECC = "<volatile><dram_uncorrectable>2</dram_uncorrectable></volatile>"
+ECC = "<ecc_errors><volatile><dram_uncorrectable>2</dram_uncorrectable></volatile></ecc_errors>"
 
 
 class Rules:
@@ -178,7 +178,9 @@ def test_what_the_driver_shows_counts(
 ) -> None:
     """The state of the GPUs at the end says what a log without a word of them does not."""
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "nvidia-smi").write_text(f"#!/bin/sh\ncat <<'X'\n{report}\nX\n")
+    (tmp_path / "bin" / "nvidia-smi").write_text(
+        f"#!/bin/sh\ncat <<'X'\n<nvidia_smi_log>{report}</nvidia_smi_log>\nX\n"
+    )
     (tmp_path / "bin" / "nvidia-smi").chmod(0o755)
     volume.command("echo it failed; exit 1")
     env = {"PAI_CURRENT_TASK_ROLE_NAME": "w", "PAI_RESOURCE_w": "2,4,1024,0",

@@ -181,8 +181,9 @@ def test_the_state_of_a_gpu_counts(
     """An uncorrectable memory error of a GPU decides, and nvidia-smi has a second to tell."""
     program = tmp_path / "bin" / "nvidia-smi"
     program.parent.mkdir()
-    report = "<gpu><ecc_errors><volatile><double_bit><total>1</total></double_bit></volatile>"
-    program.write_text(f"#!/bin/sh\necho '{report}</ecc_errors></gpu>'\n")
+    ecc = "<ecc_errors><volatile><double_bit><total>1</total></double_bit></volatile></ecc_errors>"
+    report = f"<nvidia_smi_log><gpu>{ecc}</gpu></nvidia_smi_log>"
+    program.write_text(f"#!/bin/sh\necho '{report}'\n")
     program.chmod(0o755)
     volume.command("exit 3")
     path = f"{program.parent}:/usr/bin:/bin"
