@@ -92,13 +92,20 @@ def test_a_value_is_shown_as_it_was_and_is_with_who_set_each(shell: Shell) -> No
 
 def test_a_value_that_nobody_set_before_was_the_default(shell: Shell) -> None:
     """A keyword or argument that only one side sets is compared with its default."""
-    body = "patches:\n  - patch: image_check\n    retries: 3\n    args: {policy: warn}\n"
+    body = (
+        "patches:\n  - patch: port_check\n    retries: 3\n"
+        "  - patch: image_check\n    args: {policy: warn}\n"
+    )
     root = shell.root(init(body))
     job = shell.job()
-    (task,) = tasks_of(shell("diff", "built-in", root, "--json", job).data, job).values()
-    by = {v["path"]: (v["old"] and v["old"]["by"], v["new"]["by"]) for v in task["values"]}
+    tasks = tasks_of(shell("diff", "built-in", root, "--json", job).data, job)
+    by = {
+        v["path"]: (v["old"] and v["old"]["by"], v["new"]["by"])
+        for task in tasks.values()
+        for v in task["values"]
+    }
     assert by["retries"] == ("the default", f"cluster {root}/playbooks/init.yaml:4:14")
-    assert values_of(task)["retries"] == (0, 3)
+    assert values_of(tasks["port_check"])["retries"] == (0, 3)
     assert by["args.policy"][0] == "the default"
 
 

@@ -1,0 +1,127 @@
+"""Check that a container image exists and may be pulled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from pairun.module import (
+    CheckModule,
+    Context,
+    Duration,
+    FailureKind,
+    Permanent,
+    Result,
+    Secret,
+    Skip,
+    arg,
+    define,
+)
+
+from .platforms import KNOWN_PLATFORM, parse_platform
+from .reference import HUB, HUB_NAMES, host_of, parse_reference
+from .registry import Conversation
+
+_Policy = Literal["off", "warn", "fail"]
+
+# What an attempt keeps of its time, so that the module says what happened and is not stopped.
+_RESERVE_S = 1.0
+
+
+@define
+class ImageCheck(CheckModule):
+    """Ask the registry whether an image exists and may be pulled, before a node tries to.
+
+    Only a definite answer fails the task: the image does not exist, or the registry refuses the
+    job's login. When a registry is slow, broken, busy or strange, nobody knows; the task is retried,
+    and then ignored. The manifest is asked for with HEAD, which no registry counts as a pull; only
+    `platform` needs the manifest itself.
+
+    Credentials go to the registry that they are for, and to the token service it names, over TLS
+    unless the registry itself is asked without.
+    """
+
+    phases = ("init",)
+    privileges = "network"
+    example = "image_check: {image: 'ghcr.io/team/train:1.0', policy: warn}"
+
+    image: str = arg("The image, as the container engine takes it.")
+    auth: dict[str, str | Secret | None] | None = arg(
+        "The login: username, password, and registry (Docker Hub by default).", default=None
+    )
+    policy: _Policy = arg(
+        "What a definite no does: fail, warn (the task is ignored), or off (nothing is asked).",
+        default="fail",
+    )
+    registries: dict[str, _Policy] | None = arg(
+        "Policies by registry (HOST or HOST:PORT, with *), the first that fits, before 'policy'.",
+        default=None,
+    )
+    platform: str | None = arg(
+        "What the image must be for too: OS/ARCHITECTURE[/VARIANT], or 'node' for this machine.",
+        default=None,
+    )
+    tries: int | None = arg("Use the task's 'retries'.", default=None, replaced_by="retries")
+    timeout: Duration = arg("For all requests of one attempt.", default=Duration(30.0))
+
+    def require(self) -> Iterator[str]:
+        """Known keys, and something to do."""
+        for key in self.auth or {}:
+            if key not in ("username", "password", "registry"):
+                yield f"'auth' has username, password and registry, not '{key}'"
+        for pattern in self.registries or {}:
+            if not re.fullmatch(r"[A-Za-z0-9.:*\[\]-]+", pattern):
+                yield f"'registries' has HOST or HOST:PORT, with *, not '{pattern}'"
+        platform = "node" if self.platform is None else self.platform
+        if platform != "node" and not KNOWN_PLATFORM.fullmatch(str(parse_platform(platform))):
+            yield f"'platform' is like linux/amd64 or linux/arm/v7, or node, not '{self.platform}'"
+        if self.timeout <= 0:
+            yield "'timeout' must be more than 0s"
+
+    @property
+    def harmless(self) -> frozenset[FailureKind]:
+        """Unknown never fails a job; under ``warn`` a definite no does not either."""
+        unknown: frozenset[FailureKind] = frozenset({"transient", "timeout"})
+        return unknown | {"permanent"} if self._effective_policy() == "warn" else unknown
+
+    def check(self, ctx: Context) -> Result:
+        """Ask once.
+
+        Raises:
+            Permanent: the name is not valid, the image does not exist, or this job may not pull it.
+            Transient: the registry gave no answer, or one that says nothing about the image.
+            TimedOut: it did not answer in time.
+            Skip: the policy is ``off``, or only the node can know.
+        """
+        if self._effective_policy() == "off":
+            raise Skip("the policy is off")
+        try:
+            reference = parse_reference(self.image)
+        except ValueError as e:
+            raise Permanent(
+                str(e), fault="user", hint="write [HOST[:PORT]/]PATH[:TAG][@DIGEST]"
+            ) from None
+        remaining_s = ctx.remaining_s()
+        limit_s = float(self.timeout)
+        if remaining_s is not None:
+            limit_s = min(limit_s, remaining_s - _RESERVE_S)
+        conversation = Conversation(ctx, reference, self.auth or {}, ctx.now() + limit_s)
+        conversation.require_image()
+        if self.platform is None:
+            return Result(message=f"{reference} exists")
+        conversation.require_platform(parse_platform(self.platform))
+        return Result(message=f"{reference} exists for {self.platform}")
+
+    def _effective_policy(self) -> _Policy:
+        """The policy that the operator set for the registry, else `policy`."""
+        try:
+            registry = parse_reference(self.image).registry.lower()
+        except ValueError:
+            return self.policy
+        names = HUB_NAMES if registry == HUB else (registry, host_of(registry))
+        for pattern, policy in (self.registries or {}).items():
+            glob = ".*".join(map(re.escape, pattern.lower().split("*")))
+            if any(re.fullmatch(glob, n) for n in names):
+                return policy
+        return self.policy
