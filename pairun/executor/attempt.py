@@ -24,10 +24,8 @@ from pairun.contract.results import (
     read_line,
 )
 from pairun.executor.child import run_child
+from pairun.executor.limits import TERM_WAIT_S
 from pairun.module import Module, format_duration
-
-TERM_WAIT_S = 5.0
-"""How long an attempt that is stopped has between TERM and KILL."""
 
 KILL_WAIT_S = 5.0
 """How long we wait for what was killed; the kernel may hold it for ever (a dead file server)."""

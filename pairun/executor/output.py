@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import collections
 import os
+import select
 
 from pairun.base.journal import Emit
+from pairun.base.signals import block_stop_signals
 from pairun.secrets.vault import Vault
 
 TAIL_LINES = 20
@@ -67,3 +69,27 @@ class OutputLines:
         """The last lines, the incomplete one too."""
         rest = [self._rest.decode("utf-8", "replace")] if self._rest else []
         return [*self._tail, *rest][-TAIL_LINES:]
+
+
+def pump_in_background(lingering: list[OutputLines]) -> None:
+    """Read on what background processes of tasks print, in a process of its own.
+
+    A task may leave a server running. When the executor ends, nobody would read its output any
+    more, and its next line would kill it (SIGPIPE). The child is left to PID 1, and ends with the
+    last writer: a signal that ends the writer must not cut off its last words.
+    """
+    for lines in lingering:
+        lines.drain()
+    if not any(lines.open for lines in lingering) or os.fork() != 0:
+        return
+    try:
+        os.setsid()
+        block_stop_signals()
+        while still_open := {lines.fd: lines for lines in lingering if lines.open}:
+            poll = select.poll()
+            for fd in still_open:
+                poll.register(fd, select.POLLIN)
+            for fd, _ in poll.poll():
+                still_open[fd].read()
+    finally:
+        os._exit(0)

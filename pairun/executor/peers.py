@@ -1,7 +1,6 @@
-"""Tasks that one instance runs for others (``run_on``): who runs them, how the others hear of it.
+"""Tasks that one instance runs for others (``run_on``): how they get its verdict.
 
-Where the verdict does not come, an instance runs the task itself: what one Pod cannot tell must
-not hold up ten thousand.
+An instance that gets none runs the task itself: one Pod must not hold up ten thousand.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from pairun.plan import Peers, PeerVerdict
 from pairun.secrets.vault import Vault
 
 VERDICT_S = 600.0
-"""How long a verdict is waited for where the task has no deadline."""
+"""How long an instance waits for a verdict where the task has no deadline."""
 
 TELL_S = 5.0
 """How long an instance tries to tell its verdict."""
 
 
-class Awaiting(CheckModule):
+class TakeVerdict(CheckModule):
     """Wait for the verdict of the instance that runs a task.
 
     Args:
@@ -34,15 +33,15 @@ class Awaiting(CheckModule):
         """Wait."""
         verdict = self._peers.take(self._topic, self._limit_s)
         if verdict.get("outcome") not in ("ok", "changed", "skipped", "ignored", "failed"):
-            raise Transient("the instance that runs it gave up")
+            raise Transient("that instance cancelled it")
         try:
-            adopted(verdict)
+            report_of(verdict)
         except BadResult as e:
             raise Transient(f"its verdict cannot be used: {e}") from e
         return Result(values=verdict)
 
 
-class Telling(CheckModule):
+class TellVerdict(CheckModule):
     """Tell the verdict on a task.
 
     Args:
@@ -66,7 +65,7 @@ def verdict_of(outcome: str, report: Report, by: str, vault: Vault) -> PeerVerdi
     return {"outcome": outcome, "by": by, **{k: v for k, v in fields.items() if v is not None}}
 
 
-def adopted(verdict: PeerVerdict) -> Report:
+def report_of(verdict: PeerVerdict) -> Report:
     """The report of a task that another instance ran.
 
     Raises:

@@ -1,101 +1,159 @@
-"""What both phases share: events go to the journal and to people, signals end in handlers."""
+"""The executor: a plan becomes events and an outcome."""
 
 from __future__ import annotations
 
-import os
-import select
-import time
+import signal
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Self
 
 import attrs
 
 from pairun.base.durations import parse_seconds
 from pairun.base.grace import VARIABLE
-from pairun.base.journal import Emit, Journal
-from pairun.base.signals import block_stop_signals
-from pairun.executor.output import OutputLines
-from pairun.executor.run import PhaseOutcome
-from pairun.plan import Plan
+from pairun.base.journal import Emit
+from pairun.executor.handlers import HandlerTime, handler_variables, handlers_for
+from pairun.executor.life import TaskEnd
+from pairun.executor.limits import Limits
+from pairun.executor.loop import Loop
+from pairun.executor.prepare import Resolve, Shared
+from pairun.module import Module
+from pairun.plan import Event, Group, Peers, Plan
 from pairun.secrets.vault import Vault
+
+DEFAULT_EXIT_CODE = {"init": 1, "runtime": 255}
+"""Exit code of a phase whose failure is mapped by no ``exit_codes``; OpenPAI's values."""
 
 
 def with_grace(plan: Plan, env: Mapping[str, str]) -> Plan:
-    """The plan with the grace time that the platform gives this Pod, where it tells."""
+    """The plan with the grace time that the platform gives this Pod, where that is known."""
     seconds = parse_seconds(env.get(VARIABLE, ""))
     return plan if seconds is None else attrs.evolve(plan, grace_s=seconds)
 
 
-class PhaseEvents:
-    """Sends events to a journal and to people, and frames the phase.
+@attrs.frozen(kw_only=True)
+class PhaseOutcome:
+    """How a phase ended.
+
+    Attributes:
+        event: success, failure or signal.
+        exit_code: of the process that ran the phase.
+        failed: id of the task that failed the phase, or None.
+        message: why, in one sentence.
+    """
+
+    event: Event
+    exit_code: int
+    failed: str | None = None
+    message: str = ""
+
+
+class Executor:
+    """Runs the steps of a plan, and the exit handlers that they registered.
+
+    It never imports `pairun.playbook`: a function that it is given resolves late values.
 
     Args:
-        plan: what runs.
-        journal: path of the journal.
-        people: takes every event for display.
-        vault: what no sink may hold.
-        say: prints a line for people.
+        plan: what to run.
+        load: module name to class.
+        resolve: resolves late values.
+        emit: takes every event (`pairun.base.journal` lists them, and ``output``).
+        vault: what no event may hold.
+        env: the environment of the tasks; exports of tasks are merged into it.
+        pai_dir: the shared volume.
+        peers: the other instances of the job, or None where each runs everything itself.
+
+    Attributes:
+        plan: what it runs.
+        shared: what the tasks share: environment, results, exports, registered handlers.
+        loop: where they run.
     """
 
     def __init__(
         self,
         plan: Plan,
-        journal: str,
-        people: Emit,
+        *,
+        load: Callable[[str], type[Module]],
+        resolve: Resolve,
+        emit: Emit,
         vault: Vault,
-        say: Callable[[str], None],
+        env: dict[str, str],
+        pai_dir: str,
+        peers: Callable[[], Peers | None] = lambda: None,
     ) -> None:
-        self._plan = plan
-        self._journal = Journal(journal, vault.record, say)
-        self._people = people
-        self._began = time.monotonic()
+        self.plan = plan
+        self.shared = Shared(
+            load=load,
+            resolve=resolve,
+            emit=emit,
+            vault=vault,
+            env=env,
+            pai_dir=pai_dir,
+            peers=peers,
+        )
+        self._handler_time = HandlerTime(plan.grace_s)
+        self.loop = Loop(self.shared, self._handler_time)
 
-    def emit(self, event: dict[str, Any]) -> None:
-        """Send an event to every sink."""
-        self._journal(event)
-        self._people(event)
+    def __enter__(self) -> Self:
+        """Take over the process's signals: from here on TERM, INT and HUP stop the phase."""
+        self.loop.__enter__()
+        return self
 
-    def begin(self) -> None:
-        """Say that the phase begins."""
-        self._began = time.monotonic()
-        self.emit(
-            {
-                "type": "phase_begin", "phase": self._plan.phase, "pairun": self._plan.pairun,
-                "tasks": sum(1 for _ in self._plan.tasks()),
-            }
-        )  # fmt: skip
+    def __exit__(self, *exc: object) -> None:
+        """Give the signals back."""
+        self.loop.__exit__(*exc)
 
-    def end(self, outcome: PhaseOutcome) -> None:
-        """Say how it ended."""
-        self.emit(
-            {
-                "type": "phase_end", "phase": self._plan.phase, "outcome": outcome.event,
-                "exit_code": outcome.exit_code, "message": outcome.message,
-                "seconds": round(time.monotonic() - self._began, 4),
-            }
-        )  # fmt: skip
-        self._journal.close()
+    def run_tasks(self) -> PhaseOutcome:
+        """Run the steps in order until one fails or a signal comes."""
+        for step in self.plan.steps:
+            if stopped := self.stopped():
+                return stopped
+            tasks = step.tasks if isinstance(step, Group) else (step,)
+            ends = self.loop.run([(task, Limits(task)) for task in tasks])
+            # Of a group, the one that failed first: the others were cancelled because of it.
+            failures = [end for end in ends if end.outcome == "failed"]
+            failed = min(failures, key=lambda end: end.ended, default=None)
+            if failed is not None and self.shared.stop_signal is None:
+                return self._failure(failed, failed.task.id)
+        return self.stopped() or PhaseOutcome(event="success", exit_code=0)
 
+    def run_handlers(self, outcome: PhaseOutcome, budget_s: float | None = None) -> PhaseOutcome:
+        """Run the exit handlers for an outcome, last registered first.
 
-def pump_in_background(lingering: list[OutputLines]) -> None:
-    """Read on what background processes of tasks print, in a process of its own.
+        Args:
+            outcome: how the tasks (or the user's command) ended.
+            budget_s: seconds for all handlers together, or None when only their own limits and
+                the grace time bound them; each has its share of what is left.
 
-    A task may leave a server running. When the executor ends, nobody would read its output any
-    more, and its next line would kill it (SIGPIPE). The child is left to PID 1, and ends with the
-    last writer: a signal that ends the writer must not cut off its last words.
-    """
-    for lines in lingering:
-        lines.drain()
-    if not any(lines.open for lines in lingering) or os.fork() != 0:
-        return
-    try:
-        os.setsid()
-        block_stop_signals()
-        while still_open := {lines.fd: lines for lines in lingering if lines.open}:
-            poll = select.poll()
-            for fd in still_open:
-                poll.register(fd, select.POLLIN)
-            for fd, _ in poll.poll():
-                still_open[fd].read()
-    finally:
-        os._exit(0)
+        Returns:
+            The outcome, turned into a failure when a handler that may fail the phase failed.
+        """
+        shared, handlers = self.shared, handlers_for(self.shared.registered, outcome.event)
+        shared.env |= handler_variables(
+            outcome.event, outcome.exit_code, outcome.message, shared.vault
+        )
+        if handlers:
+            count = len(handlers)
+            shared.emit({"type": "handlers_begin", "event": outcome.event, "count": count})
+        if budget_s is not None:
+            self._handler_time.limit(budget_s)
+        for number, handler in enumerate(handlers):
+            self._handler_time.waiting = len(handlers) - number
+            share_s = self._handler_time.share_of(handler)
+            (end,) = self.loop.run([(handler, Limits(handler, handler=True, share_s=share_s))])
+            if end.outcome == "failed" and outcome.event == "success":
+                outcome = self._failure(end, f"exit handler {handler.id}")
+        return (outcome.event == "success" and self.stopped()) or outcome
+
+    def stopped(self) -> PhaseOutcome | None:
+        """The outcome when a stop signal has come up to now, else None."""
+        self.loop.take_signals()
+        number = self.shared.stop_signal
+        if number is None:
+            return None
+        message = f"stopped by {signal.Signals(number).name}"
+        return PhaseOutcome(event="signal", exit_code=128 + number, message=message)
+
+    def _failure(self, end: TaskEnd, what: str) -> PhaseOutcome:
+        code = end.task.exit_codes.get(end.report.kind, DEFAULT_EXIT_CODE[self.plan.phase])
+        message = f"{what}: {end.report.message}"
+        return PhaseOutcome(event="failure", exit_code=code, failed=end.task.id, message=message)

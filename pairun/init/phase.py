@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pairun.base.paths import DEFAULT_PAI_DIR, DIAGNOSIS_FILE, journal_file, pai_dir
 from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError, Problems
-from pairun.executor.phase import PhaseEvents, with_grace
-from pairun.executor.run import Executor, PhaseOutcome
+from pairun.executor.events import PhaseEvents
+from pairun.executor.phase import Executor, PhaseOutcome, with_grace
 from pairun.handover.volume import Volume
 from pairun.init.envfile import read_variables
 from pairun.init.meeting import Meeting

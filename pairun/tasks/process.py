@@ -17,8 +17,9 @@ import attrs
 from pairun.base.paths import journal_file
 from pairun.base.signals import block_stop_signals
 from pairun.contract.loading import plan_loader
-from pairun.executor.phase import PhaseEvents, pump_in_background, with_grace
-from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.executor.events import PhaseEvents
+from pairun.executor.output import pump_in_background
+from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome, with_grace
 from pairun.handover.door import Door
 from pairun.handover.plans import read_plan
 from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
@@ -74,7 +75,7 @@ def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) 
             with open(question_fd, encoding="utf-8") as f:
                 question = json.load(f)
             answer.write(_run_handlers(executor, plan, question))
-    pump_in_background(executor.lingering)
+    pump_in_background(executor.loop.lingering)
 
 
 def _peers(pai_dir: str) -> Peers | None:
@@ -97,8 +98,8 @@ class _Answer:
 
     def keep(self, executor: Executor) -> None:
         """Write the answer that holds if this process is killed: PID 1 must undo what was begun."""
-        if len(executor.registered) > self._kept:
-            self._kept = len(executor.registered)
+        if len(executor.shared.registered) > self._kept:
+            self._kept = len(executor.shared.registered)
             message = "the process that ran the tasks was killed"
             code = DEFAULT_EXIT_CODE["runtime"]
             outcome = PhaseOutcome(event="failure", exit_code=code, message=message)
@@ -127,22 +128,18 @@ def _answer_of(executor: Executor, outcome: PhaseOutcome) -> dict[str, Any]:
         "outcome": outcome.event,
         "exit_code": outcome.exit_code,
         "message": outcome.message,
-        "registered": [h.id for h in executor.registered],
-        "results": executor.results,
-        "environment": executor.exports,
+        "registered": [h.id for h in executor.shared.registered],
+        "results": executor.shared.results,
+        "environment": executor.shared.exports,
     }
 
 
 def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -> dict[str, Any]:
     state = question["state"]
     known = {h.id: h for t in plan.tasks() for h in t.on_exit}
-    executor.registered = [known[id_] for id_ in state["registered"]]
-    executor.results = dict(state["results"])
-    for name, value in state["environment"].items():
-        if value is None:
-            executor.env.pop(name, None)
-        else:
-            executor.env[name] = value
+    executor.shared.registered = [known[id_] for id_ in state["registered"]]
+    executor.shared.results = dict(state["results"])
+    executor.shared.export(state["environment"])
     event = question["event"]
     outcome = PhaseOutcome(
         event=event, exit_code=question["exit_code"], message=question["message"]

@@ -19,8 +19,8 @@ import pytest
 
 from pairun.base.journal import read_journal
 from pairun.contract.loading import ModuleFile, plan_loader
-from pairun.executor.phase import PhaseEvents
-from pairun.executor.run import Executor, PhaseOutcome
+from pairun.executor.events import PhaseEvents
+from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.plan import Group, Late, Peers, Plan, SecretStore, Step, Task, dump_plan
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
@@ -100,9 +100,9 @@ class Here:
                 if handlers:
                     outcome = executor.run_handlers(outcome, budget_s)
                 events.end(outcome)
-        for lines in executor.lingering:
+        for lines in executor.loop.lingering:
             os.close(lines.fd)
-        self.results, self.exports = executor.results, executor.exports
+        self.results, self.exports = executor.shared.results, executor.shared.exports
         return outcome
 
     def of(self, kind: str, task: str | None = None) -> list[dict[str, Any]]:

@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 from pairun.contract.loading import plan_loader
-from pairun.executor.phase import PhaseEvents
-from pairun.executor.run import Executor
+from pairun.executor.events import PhaseEvents
+from pairun.executor.phase import Executor
 from pairun.plan import load_plan
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault

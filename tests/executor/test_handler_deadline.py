@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pairun.executor import run
+from pairun.executor import handlers
 from pairun.plan import EVENTS
 
 
@@ -17,7 +17,7 @@ def test_own_deadline(
     here: Any, monkeypatch: pytest.MonkeyPatch, deadline_s: float | None, outcome: str
 ) -> None:
     """The default bounds a handler that says nothing itself; one with a deadline has all of it."""
-    monkeypatch.setattr(run, "HANDLER_DEADLINE_S", 0.5)
+    monkeypatch.setattr(handlers, "HANDLER_DEADLINE_S", 0.5)
     handler = here.task(
         "h", "import time; time.sleep(1.5)", events=EVENTS, failure_policy="ignore",
         deadline_s=deadline_s,

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.executor.attempt import Attempt
-from pairun.executor.run import MAX_DELAY_S, MAX_RETRY_AFTER_S, retry_delay
+from pairun.executor.retry import MAX_DELAY_S, MAX_RETRY_AFTER_S, retry_delay
 from pairun.plan import Task
 
 COUNT = """

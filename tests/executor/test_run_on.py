@@ -117,7 +117,7 @@ def test_without_a_word_it_runs_here(here: Any, other: Folder) -> None:
     task = here.task(code=RESULT, run_on="first_of_job", on_exit=(handler,))
     assert here.run(task, peers=other).event == "success"
     assert here.end()["message"] == "all is well"
-    assert "no word from main-0 (nothing came in 600 s): it runs here, too" in here.lines("a")
+    assert "no verdict from main-0 (nothing came in 600 s): running it here" in here.lines("a")
     assert here.lines("a.on_exit") == ["undone"]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pairun.contract.results import Report, checked_report, failure
 from pairun.errors import PairunError, Problem
-from pairun.executor.run import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
 from pairun.module import CheckModule, FailureKind, Module, define
 from pairun.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
 from pairun.secrets.vault import Vault
@@ -163,7 +163,7 @@ def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutc
 @pytest.mark.parametrize("chunk", range(4))
 def test_what_holds_for_every_plan(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """Begins and ends pair up, attempts are bounded, handlers are reversed, the outcome is one."""
-    monkeypatch.setattr("pairun.executor.run.Attempt", PlayedAttempt)
+    monkeypatch.setattr("pairun.executor.loop.Attempt", PlayedAttempt)
     seen = set()
     for seed in range(chunk * PLANS, (chunk + 1) * PLANS):
         dice = Dice(seed)
@@ -220,17 +220,17 @@ def _check_handlers(executor: Executor, outcome: PhaseOutcome, events: list[Any]
         h.id for name in tasks_begun for t in executor.plan.tasks() if t.id == name
         for h in t.on_exit
     ]  # fmt: skip
-    assert [h.id for h in executor.registered] == expected
+    assert [h.id for h in executor.shared.registered] == expected
     headers = [e["event"] for e in events if e["type"] == "handlers_begin"]
     ran = [e["task"] for e in events if e["type"] == "task_end" and e["handler"]]
     assert len(headers) <= 1
     if headers:
-        wanted = [h.id for h in reversed(executor.registered) if headers[0] in h.events]
+        wanted = [h.id for h in reversed(executor.shared.registered) if headers[0] in h.events]
         assert ran == wanted
         assert headers[0] == outcome.event or outcome.event in ("failure", "signal")
     else:
         assert ran == []
-        assert not [h for h in executor.registered if outcome.event in h.events]
+        assert not [h for h in executor.shared.registered if outcome.event in h.events]
     assert begun >= set(tasks_begun)
 
 
@@ -246,7 +246,7 @@ def _check_outcome(
     assert (outcome.exit_code == 0) == (outcome.event == "success")
     failed = [e for e in events if e["type"] == "task_end" and e["outcome"] == "failed"]
     if outcome.event == "signal":
-        assert (executor.signal, outcome.exit_code) == (signal.SIGTERM, 143)
+        assert (executor.shared.stop_signal, outcome.exit_code) == (signal.SIGTERM, 143)
     elif outcome.event == "failure":
         (end,) = [e for e in failed if e["task"] == outcome.failed]
         codes = known[end["task"]].exit_codes
@@ -255,7 +255,7 @@ def _check_outcome(
         assert own[0] is end
     else:
         assert not failed
-        assert executor.signal is None
+        assert executor.shared.stop_signal is None
         assert {e["task"] for e in events if e["type"] == "task_end" and not e["handler"]} == {
             t.id for t in plan.tasks()
         }

@@ -23,8 +23,8 @@ import pytest
 
 from pairun.base.journal import read_journal
 from pairun.contract.loading import ModuleFile, plan_loader
-from pairun.executor.phase import PhaseEvents
-from pairun.executor.run import Executor, PhaseOutcome
+from pairun.executor.events import PhaseEvents
+from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.host import context
 from pairun.host.context import HostContext
 from pairun.module import Permanent, Secret, TimedOut, Transient

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pairun.contract.loading import ModuleFile, plan_loader
-from pairun.executor.run import Executor, PhaseOutcome
+from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.module import Secret
 from pairun.plan import Group, Late, Plan, Step, Task
 from pairun.secrets.vault import Vault

@@ -1,0 +1,240 @@
+"""The life of one task, as one generator that is read from top to bottom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+from typing import Any, Literal, TypeVar
+
+import attrs
+
+from pairun.contract.results import Report, failure
+from pairun.executor.limits import Limits
+from pairun.executor.peers import (
+    TELL_S,
+    VERDICT_S,
+    TakeVerdict,
+    TellVerdict,
+    report_of,
+    verdict_of,
+)
+from pairun.executor.prepare import Prepared, Shared, prepare
+from pairun.executor.retry import retry_or_report
+from pairun.module import Module, format_duration
+from pairun.plan import Task
+
+Outcome = Literal["ok", "changed", "skipped", "ignored", "failed"]
+
+
+_T = TypeVar("_T")
+_WAITED = Report(outcome="ok")
+
+
+@attrs.frozen
+class Wait:
+    """Nothing happens until a monotonic time; a cancellation ends it early."""
+
+    until: float
+
+
+@attrs.frozen(kw_only=True)
+class Work:
+    """A module runs in a process of its own.
+
+    Attributes:
+        task: id of the task, for its output and progress.
+        module: what the process does.
+        env: its environment.
+        attempt: the number of the attempt; 0 where it is none of the task's own.
+        limit_s: seconds that it may take, in place of the task's limits.
+        to_the_end: only a stop signal cancels it.
+    """
+
+    task: str
+    module: Module
+    env: Mapping[str, str]
+    attempt: int = 0
+    limit_s: float | None = None
+    to_the_end: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """What the loop sends back when a wait or work is over, and its process is gone.
+
+    Attributes:
+        cancelled: why it was cancelled, or None.
+        report: of work: how it ended.
+        seconds: of work: how long it took.
+        output: of work: the last lines that it printed.
+    """
+
+    cancelled: str | None = None
+    report: Report = _WAITED
+    seconds: float = 0.0
+    output: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class TaskEnd:
+    """How a task ended, and when (monotonic time)."""
+
+    task: Task
+    outcome: Outcome
+    report: Report
+    ended: float
+
+
+@attrs.frozen
+class _Done:
+    """What came of a task before it ends: the last report, how many attempts, whether cancelled."""
+
+    report: Report
+    attempts: int = 0
+    cancelled: bool = False
+
+
+Life = Generator[Wait | Work, Answer, TaskEnd]
+_Part = Generator[Wait | Work, Answer, _T]
+"""A part of a life, which comes to something."""
+
+
+def live(task: Task, shared: Shared, limits: Limits) -> Life:
+    """Run one task: prepare, ask the others, register handlers, attempt, tell the others, end.
+
+    Args:
+        task: the task.
+        shared: what the tasks of the phase share; results, exports and handlers are added to it.
+        limits: the task's time.
+
+    Returns:
+        How it ended; by then no process of it is left.
+    """
+    prepared = prepare(task, shared)
+    if isinstance(prepared, Report):
+        done = _Done(prepared)
+    elif adopted := (yield from _ask_others(task, prepared, shared, limits)):
+        done = adopted
+    else:
+        # What a first attempt half did must be undone too, so its handlers count from here.
+        shared.registered += task.on_exit
+        done = yield from _attempt(task, prepared, shared, limits)
+    yield from _tell_others(task, done, shared, limits)
+    harmless = task.failure_policy == "ignore" or (
+        isinstance(prepared, Prepared) and done.report.kind in prepared.harmless
+    )
+    outcome: Outcome = done.report.outcome
+    if outcome == "failed" and harmless and not done.cancelled:
+        outcome = "ignored"
+    return _end(task, outcome, done, shared, limits)
+
+
+def _ask_others(
+    task: Task, prepared: Prepared, shared: Shared, limits: Limits
+) -> _Part[_Done | None]:
+    """Take over the verdict of the instance that runs the task; None when it runs here."""
+    peers = shared.peers() if task.run_on != "all" else None
+    runner = peers.first(task.run_on) if peers else None
+    if peers is None or runner is None:
+        return None
+    limit_s = VERDICT_S if task.deadline_s is None else task.deadline_s
+    wait = format_duration(limit_s)
+    _log(task, shared, f"{runner} runs it for the others; waiting at most {wait}")
+    take = TakeVerdict(peers, peers.topic(task.run_on, task.id), limit_s)
+    answer = yield Work(task=task.id, module=take, env=prepared.env, limit_s=limit_s + TELL_S)
+    if answer.cancelled is not None:
+        return _Done(answer.report, cancelled=True)
+    if not answer.report.failed:
+        return _Done(report_of(answer.report.values))
+    _log(task, shared, f"no verdict from {runner} ({answer.report.message}): running it here")
+    limits.restart()
+    return None
+
+
+def _attempt(task: Task, prepared: Prepared, shared: Shared, limits: Limits) -> _Part[_Done]:
+    """Attempt the task until an attempt succeeds, or no further one may be made."""
+    number = 0
+    while True:
+        number += 1
+        of = task.retries + 1
+        shared.emit(
+            {
+                "type": "attempt_begin", "task": task.id, "name": task.name, "module": task.module,
+                "attempt": number, "of": of, "handler": limits.handler,
+            }
+        )  # fmt: skip
+        answer = yield Work(task=task.id, module=prepared.module, env=prepared.env, attempt=number)
+        _record_attempt(task, number, answer, shared)
+        report = answer.report
+        if not report.failed or answer.cancelled is not None:
+            return _Done(report, number, answer.cancelled is not None)
+        following = retry_or_report(task, number, report, limits)
+        if isinstance(following, Report):
+            return _Done(following, number)
+        shared.emit(
+            {
+                "type": "wait", "task": task.id, "seconds": round(following.delay_s, 3),
+                "because": following.because,
+            }
+        )  # fmt: skip
+        waited = yield Wait(time.monotonic() + following.delay_s)
+        if waited.cancelled is not None:
+            attempt = f"attempt {number} of {of}: {report.message}"
+            why = f"{waited.cancelled}, before a further attempt; {attempt}"
+            return _Done(failure(why, "transient"), number, cancelled=True)
+
+
+def _tell_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _Part[None]:
+    """Give the verdict to the instances that wait for it, where this one ran the task for them."""
+    if task.run_on == "all" or limits.handler or shared.stop_signal is not None:
+        return
+    peers = shared.peers()
+    if peers is None or peers.first(task.run_on) is not None:
+        return
+    # A task that was cancelled for a failure beside it binds nobody.
+    outcome = "none" if done.cancelled else done.report.outcome
+    verdict = verdict_of(outcome, done.report, peers.name, shared.vault)
+    tell = TellVerdict(peers, peers.topic(task.run_on, task.id), verdict)
+    yield Work(task=task.id, module=tell, env=shared.env, limit_s=TELL_S, to_the_end=True)
+
+
+def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limits) -> TaskEnd:
+    """Hand over what the task came to, and record its end."""
+    report, ended = done.report, time.monotonic()
+    shared.results[task.id] = {
+        "outcome": outcome,
+        "changed": outcome == "changed",
+        "message": report.message,
+        "values": dict(report.values),
+    }
+    shared.export(report.environment)
+    record: dict[str, Any] = {
+        "type": "task_end", "task": task.id, "name": task.name, "outcome": outcome,
+        "attempts": done.attempts, "of": task.retries + 1,
+        "seconds": round(ended - limits.started, 4),
+        "message": report.message, "handler": limits.handler,
+    }  # fmt: skip
+    if report.failed:
+        record |= {"kind": report.kind, "fault": report.fault, "hint": report.hint}
+        if done.attempts == 0 and report.trace is not None:
+            record["trace"] = report.trace
+    shared.emit(record)
+    return TaskEnd(task=task, outcome=outcome, report=report, ended=ended)
+
+
+def _record_attempt(task: Task, number: int, answer: Answer, shared: Shared) -> None:
+    report = answer.report
+    record: dict[str, Any] = {
+        "type": "attempt_end", "task": task.id, "attempt": number, "of": task.retries + 1,
+        "seconds": round(answer.seconds, 4), "outcome": report.outcome,
+    }  # fmt: skip
+    if report.failed:
+        record |= {
+            "kind": report.kind, "fault": report.fault, "message": report.message,
+            "hint": report.hint, "trace": report.trace, "output": list(answer.output),
+        }  # fmt: skip
+    shared.emit(record)
+
+
+def _log(task: Task, shared: Shared, line: str) -> None:
+    shared.emit({"type": "output", "task": task.id, "line": shared.vault.text(line)})

@@ -1,0 +1,61 @@
+"""How long one task may take, and one attempt of it."""
+
+from __future__ import annotations
+
+import time
+
+from pairun.module import format_duration
+from pairun.plan import Task
+
+TERM_WAIT_S = 5.0
+"""How long an attempt that is stopped has between TERM and KILL."""
+
+
+class Limits:
+    """The time of one task with all its attempts and waits.
+
+    Args:
+        task: the task; its own ``timeout`` and ``deadline`` count.
+        share_s: of an exit handler: its share of the time that all handlers have.
+
+    Attributes:
+        handler: whether the task is an exit handler.
+        started: monotonic time at which the task began.
+        deadline: monotonic time at which it must have ended, or None.
+        kill_after_s: seconds between TERM and KILL when an attempt reaches its limit.
+    """
+
+    def __init__(self, task: Task, *, handler: bool = False, share_s: float | None = None) -> None:
+        self._task = task
+        self.handler = handler
+        self.kill_after_s = TERM_WAIT_S
+        self.started = time.monotonic()
+        seconds = min((x for x in (task.deadline_s, share_s) if x is not None), default=None)
+        self.deadline = None if seconds is None else self.started + seconds
+
+    @property
+    def whole(self) -> str:
+        """The task's whole time, for people."""
+        return format_duration(max(0.0, (self.deadline or self.started) - self.started))
+
+    def restart(self) -> None:
+        """Give the task its whole deadline from now on."""
+        if self._task.deadline_s is not None and not self.handler:
+            self.deadline = time.monotonic() + self._task.deadline_s
+
+    def shorten(self, seconds: float) -> None:
+        """Leave the task no more than these seconds from now on."""
+        end = time.monotonic() + seconds
+        self.deadline = end if self.deadline is None else min(end, self.deadline)
+
+    def of_attempt(self, began: float) -> float | None:
+        """The monotonic time at which an attempt that began then is stopped, or None."""
+        limits = [self.deadline]
+        if self._task.timeout_s is not None:
+            limits.append(began + self._task.timeout_s)
+        limit = min((x for x in limits if x is not None), default=None)
+        if self.handler and limit is not None:
+            # A handler's share includes the time that it takes to stop it.
+            self.kill_after_s = min(1.0, 0.2 * max(0.0, limit - time.monotonic()))
+            limit -= self.kill_after_s
+        return limit

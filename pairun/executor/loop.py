@@ -1,0 +1,195 @@
+"""One thread, one loop: it runs the waits and attempts of lives, and sends back how they ended."""
+
+from __future__ import annotations
+
+import gc
+import select
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import attrs
+
+from pairun.base.signals import STOP_SIGNALS, Signals
+from pairun.contract.results import Progress, Report, failure
+from pairun.executor.attempt import Attempt
+from pairun.executor.handlers import HandlerTime
+from pairun.executor.life import Answer, Life, TaskEnd, Wait, Work, live
+from pairun.executor.limits import Limits
+from pairun.executor.output import OutputLines
+from pairun.executor.prepare import Shared
+from pairun.plan import Task
+
+MAX_POLL_S = 3600.0
+"""The longest time in one poll(2), which counts milliseconds in an int."""
+
+
+@attrs.define(kw_only=True)
+class _Running:
+    """A life, and the wait or work that it is in."""
+
+    life: Life
+    limits: Limits
+    step: Wait | Work | None = None
+    attempt: Attempt | None = None
+    lines: OutputLines | None = None
+    cancelled: str | None = None
+    end: TaskEnd | None = None
+
+
+class Loop:
+    """Runs tasks, and takes the signals of this process meanwhile.
+
+    Args:
+        shared: what the tasks share.
+        time_left: the time of exit handlers, which a stop signal limits.
+
+    Attributes:
+        lingering: output that background processes of ended attempts still hold open.
+    """
+
+    def __init__(self, shared: Shared, time_left: HandlerTime) -> None:
+        self.lingering: list[OutputLines] = []
+        self._shared = shared
+        self._time_left = time_left
+        self._signals = Signals()
+
+    def __enter__(self) -> Self:
+        """Take over the process's signals: from here on TERM, INT and HUP stop the phase."""
+        self._signals.install()
+        # A collection would touch, and so copy, every page that a forked child shares with us.
+        gc.freeze()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Give the signals back."""
+        gc.unfreeze()
+        self._signals.restore()
+
+    def run(self, tasks: Sequence[tuple[Task, Limits]]) -> list[TaskEnd]:
+        """Run tasks at once until all have ended; when one fails, the others are cancelled."""
+        running = [_Running(life=live(t, self._shared, x), limits=x) for t, x in tasks]
+        for each in running:
+            self._advance(each, None)
+        while any(each.end is None for each in running):
+            self._turn(running)
+        return [each.end for each in running if each.end is not None]
+
+    def take_signals(self, running: Sequence[_Running] = ()) -> None:
+        """Look for a stop signal; the first one cancels what runs, and limits exit handlers."""
+        numbers = [n for n in self._signals.take() if n in STOP_SIGNALS]
+        if not numbers or self._shared.stop_signal is not None:
+            return
+        self._shared.stop_signal = numbers[0]
+        self._time_left.stop_at_grace()
+        for each in running:
+            if each.limits.handler:
+                self._hurry(each)
+            else:
+                self._cancel(each, f"stopped by {signal.Signals(numbers[0]).name}")
+
+    def _turn(self, running: list[_Running]) -> None:
+        """Wait for the next thing to happen, and let it happen."""
+        for each in running:
+            if isinstance(each.step, Wait) and each.step.until <= time.monotonic():
+                self._advance(each, Answer())
+        if any(each.end is not None and each.end.outcome == "failed" for each in running):
+            for each in running:
+                if not (isinstance(each.step, Work) and each.step.to_the_end):
+                    self._cancel(each, "another task of its group failed")
+        busy = [each for each in running if each.end is None]
+        if busy:
+            self._poll(busy)
+            self.take_signals(busy)
+        for each in busy:
+            if each.attempt is not None:
+                each.attempt.check_time(each.limits.kill_after_s)
+                if (report := each.attempt.ended()) is not None:
+                    self._work_ended(each, each.attempt, report)
+
+    def _poll(self, busy: list[_Running]) -> None:
+        """Wait for a signal, for the next limit, or for something to read; read it."""
+        readers: dict[int, Callable[[], None]] = {x.fd: x.read for x in self.lingering}
+        wake_at = [time.monotonic() + MAX_POLL_S]
+        for each in busy:
+            if isinstance(each.step, Wait):
+                wake_at.append(each.step.until)
+            if each.attempt is not None:
+                if (limit := each.attempt.wake_at()) is not None:
+                    wake_at.append(limit)
+                if each.attempt.reporting:
+                    readers[each.attempt.result_fd] = each.attempt.read_report
+            if each.lines is not None and each.lines.open:
+                readers[each.lines.fd] = each.lines.read
+        poll = select.poll()
+        poll.register(self._signals.fd, select.POLLIN)
+        for fd in readers:
+            poll.register(fd, select.POLLIN)
+        # A child that ends between two looks at it wakes us through SIGCHLD.
+        for fd, _ in poll.poll(max(0.0, min(wake_at) - time.monotonic()) * 1000):
+            if fd in readers:
+                readers[fd]()
+        self.lingering = [x for x in self.lingering if x.open]
+
+    # --- one life ---
+
+    def _advance(self, each: _Running, answer: Answer | None) -> None:
+        """Send a life how its step ended, and begin its next one."""
+        each.attempt = each.lines = each.cancelled = None
+        try:
+            # A generator that has not begun takes nothing but None.
+            each.step = next(each.life) if answer is None else each.life.send(answer)
+        except StopIteration as e:
+            each.step, each.end = None, e.value
+            return
+        if isinstance(each.step, Work):
+            self._start(each, each.step)
+
+    def _start(self, each: _Running, work: Work) -> None:
+        shared, now = self._shared, time.monotonic()
+        limit = each.limits.of_attempt(now) if work.limit_s is None else now + work.limit_s
+        try:
+            each.attempt = Attempt(work.module, work.env, shared.pai_dir, limit)
+        except OSError as e:
+            message = f"no process could be started for it: {e.strerror}"
+            self._advance(each, Answer(report=failure(message, "transient", "platform")))
+            return
+
+        def emit_progress(progress: Progress) -> None:
+            record = {"type": "progress", "task": work.task, "attempt": work.attempt}
+            shared.emit({**record, **attrs.asdict(progress)})
+
+        each.attempt.on_progress = emit_progress
+        each.lines = OutputLines(each.attempt.output_fd, work.task, shared.vault, shared.emit)
+
+    def _work_ended(self, each: _Running, attempt: Attempt, report: Report) -> None:
+        assert each.lines is not None
+        each.lines.drain()
+        if each.lines.open:
+            # Something in the background still holds the pipe; it is read on, never broken.
+            self.lingering.append(each.lines)
+        answer = Answer(
+            cancelled=each.cancelled,
+            report=report,
+            seconds=time.monotonic() - attempt.started,
+            output=tuple(each.lines.tail()),
+        )
+        self._advance(each, answer)
+
+    def _cancel(self, each: _Running, why: str) -> None:
+        """End a step early; the life hears of it once the step's process is gone."""
+        if isinstance(each.step, Wait):
+            self._advance(each, Answer(cancelled=why))
+        elif each.attempt is not None and each.cancelled is None:
+            each.cancelled = why
+            each.attempt.stop(why, self._time_left.cancel_wait_s)
+
+    def _hurry(self, each: _Running) -> None:
+        """Leave an exit handler that runs no more than its share of the grace time."""
+        each.limits.shorten(self._time_left.share_s())
+        if isinstance(each.step, Wait):
+            each.step = Wait(time.monotonic())
+        elif each.attempt is not None:
+            limits = (each.attempt.deadline, each.limits.of_attempt(each.attempt.started))
+            each.attempt.deadline = min((x for x in limits if x is not None), default=None)

@@ -1,0 +1,89 @@
+"""Whether a failed task is attempted again, and when: every retry of pairun is decided here."""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+
+from pairun.contract.results import Report
+from pairun.executor.limits import Limits
+from pairun.module import format_duration
+from pairun.plan import Task
+
+MAX_DELAY_S = 300.0
+MAX_RETRY_AFTER_S = 3600.0
+
+
+@attrs.frozen
+class Retry:
+    """A further attempt.
+
+    Attributes:
+        delay_s: seconds until it begins.
+        because: why it is made, for people.
+    """
+
+    delay_s: float
+    because: str
+
+
+def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -> Retry | Report:
+    """The next attempt of a task whose attempt failed, or the report with which the task ends.
+
+    Args:
+        task: the task.
+        attempts: how many it has made.
+        report: of the last one.
+        limits: the task's time.
+    """
+    if attempts > task.retries or report.kind not in task.retry_on:
+        return report
+    left_s = None if limits.deadline is None else limits.deadline - time.monotonic()
+    delay_s = retry_delay(task, attempts, report.retry_after_s, left_s)
+    request = "" if report.retry_after_s is None else _request(report.retry_after_s)
+    if left_s is not None and delay_s >= left_s:
+        return attrs.evolve(
+            report,
+            message=f"{report.message} (no further attempt: {request and request + ', and '}"
+            f"the next would begin after the task's deadline of {limits.whole})",
+        )
+    failed = f"attempt {attempts} of {task.retries + 1} failed ({report.kind}): {report.message}"
+    return Retry(delay_s, f"{failed}{request and f' ({request})'}")
+
+
+def retry_delay(
+    task: Task, attempts: int, retry_after_s: float | None = None, left_s: float | None = None
+) -> float:
+    """Seconds to wait before the next attempt: exponential with full jitter.
+
+    A server's ``Retry-After`` (RFC 9110, 10.2.3) is the least. The jitter comes on top, because
+    ten thousand Pods get the same number of seconds.
+
+    Args:
+        task: the task.
+        attempts: how many it has made, one at least.
+        retry_after_s: the server's ``Retry-After`` in seconds.
+        left_s: seconds until the task's deadline; the jitter alone never exceeds it.
+    """
+    # Imported where it is used: it would draw a new seed in every forked child.
+    import random
+
+    # The exponent is bounded, because a float is.
+    longest = min(MAX_DELAY_S, task.delay_s * 2.0 ** min(attempts - 1, 64))
+    if retry_after_s is None:
+        return random.uniform(0, longest)  # noqa: S311 - jitter
+    least = max(0.0, min(retry_after_s, MAX_RETRY_AFTER_S))
+    # At least half of what the server asks for, also where the task's own delay is short.
+    spread = max(longest, min(least / 2, MAX_DELAY_S))
+    if left_s is not None and least < left_s:
+        spread = min(spread, (left_s - least) / 2)
+    return least + random.uniform(0, spread)  # noqa: S311 - jitter
+
+
+def _request(seconds: float) -> str:
+    """What the server asks for, in words."""
+    words = f"the other side asks us to wait {format_duration(max(0.0, seconds))}"
+    if seconds > MAX_RETRY_AFTER_S:
+        words += f", of which {format_duration(MAX_RETRY_AFTER_S)} are waited"
+    return words
