@@ -1,8 +1,8 @@
-/* Finds secrets in a stream, fast. pairun/secrets/forms.py is its face, and has the same in Python.
+/* Finds secrets in a stream, fast. pairun/secrets/scanner.py does the same in Python.
  *
- * The search is Wu's and Manber's ("A fast algorithm for multi-pattern searching", 1994): of a
- * window as long as the shortest form, the last two bytes tell how far the window may move on. Where
- * they tell nothing, the forms that have these two bytes there are compared. */
+ * The search is Wu's and Manber's ("A fast algorithm for multi-pattern searching", 1994): the last
+ * two bytes of a window as long as the shortest form say how far the window may move. Where they
+ * do not move it, the forms with these two bytes at this place are compared. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -14,10 +14,18 @@
 #define NONE (-1)
 #define MAX_SHIFT 255
 
+/* These four are those of pairun/base/escapes.py and pairun/secrets/scanner.py. */
+#define ESCAPE 0x1b
+#define MAX_PARAMETERS 64
+#define MAX_INTERMEDIATES 16
+#define MAX_TITLE 500
+#define WRAPPED 60
+
 typedef struct {
     const unsigned char *bytes;
     Py_ssize_t length;
     int next; /* the next form with the same last two bytes in the window, not longer than this */
+    int like; /* the next form with the same first byte, not longer than this */
 } Form;
 
 typedef struct {
@@ -28,6 +36,7 @@ typedef struct {
     int count;
     Py_ssize_t shortest, longest;
     int first[PAIRS];           /* the first form of a pair's list */
+    int begins[256];            /* the first form of a first byte's list */
     unsigned char shift[PAIRS]; /* how far the window may move */
 } Scanner;
 
@@ -57,11 +66,26 @@ static Py_ssize_t held(const Scanner *self, const unsigned char *data, Py_ssize_
     Py_ssize_t length = size < self->longest - 1 ? size : self->longest - 1;
     for (; length > 0; length--) {
         const unsigned char *at = data + size - length;
-        for (int i = 0; i < self->count && self->forms[i].length > length; i++)
-            if (self->forms[i].bytes[0] == at[0] && memcmp(self->forms[i].bytes, at, length) == 0)
+        int i = self->begins[at[0]];
+        for (; i != NONE && self->forms[i].length > length; i = self->forms[i].like)
+            if (memcmp(self->forms[i].bytes, at, length) == 0)
                 return length;
     }
     return 0;
+}
+
+/* Appends a span. Returns how many there are, or -1 without memory. */
+static Py_ssize_t append(Span **spans, Py_ssize_t count, Py_ssize_t *room, Span span)
+{
+    if (count == *room) {
+        *room = *room ? *room * 2 : 64;
+        Span *more = PyMem_RawRealloc(*spans, *room * sizeof(Span));
+        if (!more)
+            return -1;
+        *spans = more;
+    }
+    (*spans)[count] = span;
+    return count + 1;
 }
 
 /* Finds what begins before `end`. Returns how many spans there are, or -1 without memory. */
@@ -80,14 +104,9 @@ static Py_ssize_t find(const Scanner *self, const unsigned char *data, Py_ssize_
             at++;
             continue;
         }
-        if (found == room) {
-            room = room ? room * 2 : 64;
-            Span *more = PyMem_RawRealloc(*spans, room * sizeof(Span));
-            if (!more)
-                return -1;
-            *spans = more;
-        }
-        (*spans)[found++] = (Span){at, at + length};
+        found = append(spans, found, &room, (Span){at, at + length});
+        if (found < 0)
+            return -1;
         at += length;
     }
     return found;
@@ -114,32 +133,244 @@ static PyObject *masked(const Scanner *self, const unsigned char *data, Py_ssize
     return result;
 }
 
+/* Searches a buffer. Returns how many spans there are, and in `end` where the held bytes begin. */
+static Py_ssize_t search(const Scanner *self, const Py_buffer *buffer, int final, Span **spans,
+                         Py_ssize_t *end)
+{
+    Py_ssize_t found;
+    Py_BEGIN_ALLOW_THREADS
+    *end = buffer->len - (final ? 0 : held(self, buffer->buf, buffer->len));
+    found = find(self, buffer->buf, buffer->len, *end, spans);
+    if (found > 0 && (*spans)[found - 1].end > *end)
+        *end = (*spans)[found - 1].end;
+    Py_END_ALLOW_THREADS
+    if (found < 0)
+        PyErr_NoMemory();
+    return found;
+}
+
 static PyObject *scan(Scanner *self, PyObject *args)
 {
     Py_buffer buffer;
     int final;
     if (!PyArg_ParseTuple(args, "y*p:scan", &buffer, &final))
         return NULL;
-    const unsigned char *data = buffer.buf;
-    Py_ssize_t end, found;
+    Py_ssize_t end;
     Span *spans = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    end = buffer.len - (final ? 0 : held(self, data, buffer.len));
-    found = find(self, data, buffer.len, end, &spans);
-    if (found > 0 && spans[found - 1].end > end)
-        end = spans[found - 1].end;
-    Py_END_ALLOW_THREADS
+    Py_ssize_t found = search(self, &buffer, final, &spans, &end);
     PyObject *result = NULL;
-    if (found < 0) {
-        PyErr_NoMemory();
-    } else if (found == 0) {
+    if (found == 0) {
         result = Py_BuildValue("On", Py_None, end);
-    } else {
-        PyObject *out = masked(self, data, end, spans, found);
+    } else if (found > 0) {
+        PyObject *out = masked(self, buffer.buf, end, spans, found);
         if (out)
             result = Py_BuildValue("Nn", out, end);
     }
     PyMem_RawFree(spans);
+    PyBuffer_Release(&buffer);
+    return result;
+}
+
+/* A list of the start and the end of every span. */
+static PyObject *pairs_of(const Span *spans, Py_ssize_t count)
+{
+    PyObject *list = PyList_New(count);
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        PyObject *each = Py_BuildValue("nn", spans[i].start, spans[i].end);
+        if (!each)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, each);
+    }
+    return list;
+}
+
+static PyObject *spans(Scanner *self, PyObject *args)
+{
+    Py_buffer buffer;
+    int final;
+    if (!PyArg_ParseTuple(args, "y*p:spans", &buffer, &final))
+        return NULL;
+    Py_ssize_t end;
+    Span *spans = NULL;
+    Py_ssize_t found = search(self, &buffer, final, &spans, &end);
+    PyObject *list = found < 0 ? NULL : pairs_of(spans, found);
+    PyMem_RawFree(spans);
+    PyBuffer_Release(&buffer);
+    return list ? Py_BuildValue("Nn", list, end) : NULL;
+}
+
+/* The length of the escape code at `at`, also of one that the end of the data cuts; else 0. */
+static Py_ssize_t escape_at(const unsigned char *at, Py_ssize_t left)
+{
+    Py_ssize_t i = 2, limit;
+    if (left == 1)
+        return 1;
+    if (at[1] == '[') {
+        for (limit = i + MAX_PARAMETERS; i < left && i < limit && at[i] >= '0' && at[i] <= '?';)
+            i++;
+        for (limit = i + MAX_INTERMEDIATES; i < left && i < limit && at[i] >= ' ' && at[i] <= '/';)
+            i++;
+        if (i == left)
+            return i;
+        return at[i] >= '@' && at[i] <= '~' ? i + 1 : 0;
+    }
+    if (at[1] >= ' ' && at[1] <= '/') {
+        for (limit = 1 + MAX_INTERMEDIATES; i < left && i < limit && at[i] >= ' ' && at[i] <= '/';)
+            i++;
+        if (i == left)
+            return i;
+        return at[i] >= '0' && at[i] <= '~' ? i + 1 : 0;
+    }
+    if (at[1] == ']') {
+        for (limit = i + MAX_TITLE; i < left && i < limit && at[i] != 7 && at[i] != ESCAPE;)
+            i++;
+        if (i == left || (at[i] == ESCAPE && i + 1 == left))
+            return left;
+        if (at[i] == 7)
+            return i + 1;
+        if (at[i] == ESCAPE && at[i + 1] == '\\')
+            return i + 2;
+    }
+    return at[1] >= '0' && at[1] <= '~' ? 2 : 0;
+}
+
+/* The characters of base64, of both alphabets. */
+static const unsigned char is_base64[256] = {
+    ['+'] = 1, ['-'] = 1, ['/'] = 1, ['_'] = 1,
+    ['0'] = 1, ['1'] = 1, ['2'] = 1, ['3'] = 1, ['4'] = 1, ['5'] = 1, ['6'] = 1, ['7'] = 1,
+    ['8'] = 1, ['9'] = 1,
+    ['A'] = 1, ['B'] = 1, ['C'] = 1, ['D'] = 1, ['E'] = 1, ['F'] = 1, ['G'] = 1, ['H'] = 1,
+    ['I'] = 1, ['J'] = 1, ['K'] = 1, ['L'] = 1, ['M'] = 1, ['N'] = 1, ['O'] = 1, ['P'] = 1,
+    ['Q'] = 1, ['R'] = 1, ['S'] = 1, ['T'] = 1, ['U'] = 1, ['V'] = 1, ['W'] = 1, ['X'] = 1,
+    ['Y'] = 1, ['Z'] = 1,
+    ['a'] = 1, ['b'] = 1, ['c'] = 1, ['d'] = 1, ['e'] = 1, ['f'] = 1, ['g'] = 1, ['h'] = 1,
+    ['i'] = 1, ['j'] = 1, ['k'] = 1, ['l'] = 1, ['m'] = 1, ['n'] = 1, ['o'] = 1, ['p'] = 1,
+    ['q'] = 1, ['r'] = 1, ['s'] = 1, ['t'] = 1, ['u'] = 1, ['v'] = 1, ['w'] = 1, ['x'] = 1,
+    ['y'] = 1, ['z'] = 1,
+};
+
+/* Whether one of eight bytes comes before '+', the first character of base64. */
+static int has_low(const unsigned char *at)
+{
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return ((word - ones * '+') & ~word & ones * 0x80) != 0;
+}
+
+/* Whether there may be a wrapped line: 48 characters of base64, whatever eight of them one starts at.
+ * What has a space every few bytes is told from one in long steps. */
+static int may_wrap(const unsigned char *data, Py_ssize_t size, Py_ssize_t before)
+{
+    const Py_ssize_t window = WRAPPED - WRAPPED % 8 - 8;
+    Py_ssize_t at = 0;
+    if (before) {
+        while (at < size && at < WRAPPED && is_base64[data[at]])
+            at++;
+        if (at + before >= WRAPPED)
+            return 1;
+    }
+    for (at = 0; at + window <= size;) {
+        Py_ssize_t left = window;
+        while (left && !has_low(data + at + left - 8))
+            left -= 8;
+        if (!left) {
+            while (left < window && is_base64[data[at + left]])
+                left++;
+            if (left == window)
+                return 1;
+            left++;
+        }
+        at += left;
+    }
+    return 0;
+}
+
+/* Whether the line up to `end` ends with as many characters of base64 as a wrapped line has. */
+static int is_full(const unsigned char *data, Py_ssize_t end, Py_ssize_t before)
+{
+    Py_ssize_t run = 0;
+    while (run < WRAPPED && run < end && is_base64[data[end - 1 - run]])
+        run++;
+    return (run == end ? run + before : run) >= WRAPPED;
+}
+
+static Py_ssize_t next(const unsigned char *data, Py_ssize_t size, Py_ssize_t from, int byte)
+{
+    const unsigned char *at = from < size ? memchr(data + from, byte, size - from) : NULL;
+    return at ? at - data : size;
+}
+
+/* Finds the seams. Returns how many there are, or -1 without memory. */
+static Py_ssize_t find_seams(const unsigned char *data, Py_ssize_t size, Py_ssize_t before,
+                             Span **seams)
+{
+    Py_ssize_t at = 0, count = 0, room = 0;
+    int wraps = may_wrap(data, size, before);
+    Py_ssize_t escape = next(data, size, 0, ESCAPE);
+    Py_ssize_t line = wraps ? next(data, size, 0, '\n') : size;
+    while (count >= 0 && (escape < size || line < size)) {
+        if (escape < line) {
+            Py_ssize_t length = escape_at(data + escape, size - escape);
+            if (length)
+                count = append(seams, count, &room, (Span){escape, escape + length});
+            at = escape + (length ? length : 1);
+        } else {
+            Py_ssize_t end = line > at && data[line - 1] == '\r' ? line - 1 : line;
+            if (is_full(data, end, before))
+                count = append(seams, count, &room, (Span){end, line + 1});
+            at = line + 1;
+        }
+        if (escape < at)
+            escape = next(data, size, at, ESCAPE);
+        if (line < at)
+            line = next(data, size, at, '\n');
+    }
+    if (count >= 0 && at < size && data[size - 1] == '\r' && is_full(data, size - 1, before))
+        count = append(seams, count, &room, (Span){size - 1, size});
+    return count;
+}
+
+/* The data without its seams, and the place of each in it and its length. */
+static PyObject *without(const unsigned char *data, Py_ssize_t size, Span *seams, Py_ssize_t count)
+{
+    Py_ssize_t removed = 0, at = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        removed += seams[i].end - seams[i].start;
+    PyObject *rest = PyBytes_FromStringAndSize(NULL, size - removed);
+    if (!rest)
+        return NULL;
+    char *out = PyBytes_AS_STRING(rest), *start = out;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        memcpy(out, data + at, seams[i].start - at);
+        out += seams[i].start - at;
+        at = seams[i].end;
+        seams[i] = (Span){out - start, seams[i].end - seams[i].start};
+    }
+    memcpy(out, data + at, size - at);
+    return Py_BuildValue("Ny#", rest, (char *)seams, count * (Py_ssize_t)sizeof(Span));
+}
+
+static PyObject *joined(Scanner *self, PyObject *args)
+{
+    Py_buffer buffer;
+    Py_ssize_t before, count;
+    if (!PyArg_ParseTuple(args, "y*n:joined", &buffer, &before))
+        return NULL;
+    Span *seams = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    count = find_seams(buffer.buf, buffer.len, before, &seams);
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
+    if (count < 0) {
+        PyErr_NoMemory();
+    } else if (count == 0) {
+        result = Py_NewRef(Py_None);
+    } else {
+        result = without(buffer.buf, buffer.len, seams, count);
+    }
+    PyMem_RawFree(seams);
     PyBuffer_Release(&buffer);
     return result;
 }
@@ -152,6 +383,8 @@ static void prepare(Scanner *self)
     memset(self->shift, (int)far, sizeof self->shift);
     for (int i = 0; i < PAIRS; i++)
         self->first[i] = NONE;
+    for (int i = 0; i < 256; i++)
+        self->begins[i] = NONE;
     /* From the shortest to the longest, each to the head of its list. */
     for (int i = self->count - 1; i >= 0; i--) {
         Form *f = &self->forms[i];
@@ -164,6 +397,8 @@ static void prepare(Scanner *self)
         unsigned last = pair(f->bytes + window - 2);
         f->next = self->first[last];
         self->first[last] = i;
+        f->like = self->begins[f->bytes[0]];
+        self->begins[f->bytes[0]] = i;
     }
 }
 
@@ -182,7 +417,8 @@ static int fill(Scanner *self, PyObject *forms)
             PyErr_SetString(PyExc_ValueError, "forms are bytes of 2 or more, the longest first");
             return -1;
         }
-        self->forms[i] = (Form){(unsigned char *)PyBytes_AS_STRING(form), PyBytes_GET_SIZE(form), NONE};
+        self->forms[i] = (Form){(unsigned char *)PyBytes_AS_STRING(form),
+                                PyBytes_GET_SIZE(form), NONE, NONE};
     }
     if (!count) {
         PyErr_SetString(PyExc_ValueError, "there is nothing to look for");
@@ -228,6 +464,12 @@ static PyMethodDef methods[] = {
     {"scan", (PyCFunction)scan, METH_VARARGS,
      "scan(data, final) -> (masked, size): what may be written of the first `size` bytes, None\n"
      "where that is these bytes themselves; the rest may begin a form, unless `final`"},
+    {"spans", (PyCFunction)spans, METH_VARARGS,
+     "spans(data, final) -> (spans, size): as scan, with the start and end of every form"},
+    {"joined", (PyCFunction)joined, METH_VARARGS,
+     "joined(data, before) -> None without seams, else (rest, seams): the data without escape codes\n"
+     "and line wraps, and two Py_ssize_t for each, its place in the rest and its length; `before` is\n"
+     "how many characters of base64 the line had before the data"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,8 +1,7 @@
-"""Secrets leave pairun nowhere: a byte filter for every sink.
+"""The forms of a secret: every way in which programs write it.
 
-A value is recognised raw, base64-encoded in its three alignments, URL-encoded and JSON-escaped,
-also when it is split over several writes. Values under `MIN_BYTES` are not redacted: masking
-every ``1`` would destroy the log and hide nothing.
+A secret is written raw, base64-encoded in one of three alignments, URL-encoded, or quoted for
+JSON, a shell, Python or HTML.
 """
 
 from __future__ import annotations
@@ -10,194 +9,161 @@ from __future__ import annotations
 import base64
 import json
 import re
-import sys
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Iterator
 
 MASK = "******"
 MIN_BYTES = 4
+"""Shorter values are not masked: to mask every ``1`` destroys the log and hides nothing."""
+
+MIN_LINE = 16
+"""A line of a secret with at least as many characters is a secret of its own."""
 
 
-class Scanner(Protocol):
-    """Finds forms of secrets in bytes; made of the forms, the longest first, and a mask."""
-
-    def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
-        """Mask what is found.
-
-        Args:
-            data: where to look.
-            final: nothing comes after it.
-
-        Returns:
-            The masked bytes, or None where nothing was found, and how many bytes of ``data`` they
-            stand for; the others may begin a secret, and belong before the next piece.
-        """
-        ...
+def encoded(text: str) -> bytes:
+    """A text as the bytes that a log holds; surrogates that stand for no byte are kept."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
-class PythonScanner:
-    """A `Scanner` for where the one in C is not linked in.
-
-    One search per form is far faster than an expression with all of them: each runs at the speed
-    of C, and skips what cannot match.
-    """
-
-    def __init__(self, forms: list[bytes], mask: bytes) -> None:
-        self._forms = forms
-        self._mask = mask
-        self._firsts = {form[:1] for form in forms}
-        self._pairs = {form[at : at + 2] for form in forms for at in range(len(form) - 2)}
-
-    def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
-        """As `Scanner` says."""
-        end = len(data) if final else len(data) - self._held(data)
-        out, position = [], 0
-        for start, size in self._found(data):
-            if start >= end:
-                break
-            # the first of those that overlap, and of those at one place the longest
-            if start >= position:
-                out += [data[position:start], self._mask]
-                position = start - size
-        if not out:
-            return None, end
-        end = max(end, position)
-        return b"".join((*out, data[position:end])), end
-
-    def _found(self, data: bytes) -> list[tuple[int, int]]:
-        """Every place of every form with its size below zero, in the order in which they count."""
-        found = []
-        for form in self._forms:
-            at = data.find(form)
-            while at >= 0:
-                found.append((at, -len(form)))
-                at = data.find(form, at + 1)
-        found.sort()
-        return found
-
-    def _held(self, data: bytes) -> int:
-        """How many bytes at the end may be the start of a form."""
-        held = int(data[-1:] in self._firsts)
-        last = data[-2:]
-        if last not in self._pairs:
-            return held
-        for form in self._forms:
-            # of each form the longest start
-            at = form.rfind(last, 0, len(form) - 1)
-            while at >= 0 and at + 2 > held:
-                if data.endswith(form[: at + 2]):
-                    held = at + 2
-                    break
-                at = form.rfind(last, 0, at + 1)
-        return held
-
-
-def _scanner(forms: list[bytes], mask: bytes) -> Scanner:
-    if "_pairun_scan" in sys.builtin_module_names:
-        import _pairun_scan  # type: ignore[import-not-found]
-
-        scanner: Scanner = _pairun_scan.Scanner(forms, mask)
-        return scanner
-    return PythonScanner(forms, mask)
-
-
-class Redactor:
-    """Replaces every form of the given secrets by `MASK`.
-
-    Args:
-        secrets: the plain values; ones under `MIN_BYTES` bytes of UTF-8 are left out.
-    """
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self.secrets = tuple(
-            sorted({s for s in secrets if len(s.encode("utf-8", "surrogateescape")) >= MIN_BYTES})
-        )
-        forms = sorted({f for s in self.secrets for f in _forms(s)}, key=len, reverse=True)
-        self.scanner = _scanner(forms, MASK.encode()) if forms else None
-
-    def __bool__(self) -> bool:
-        return self.scanner is not None
-
-    def redact(self, data: bytes) -> bytes:
-        """Redact a complete piece of data."""
-        if self.scanner is None:
-            return data
-        out, _ = self.scanner.scan(data, True)
-        return data if out is None else out
-
-    def text(self, text: str) -> str:
-        """Redact a complete text."""
-        if self.scanner is None:
-            return text
-        try:
-            data, errors = text.encode("utf-8", "surrogateescape"), "surrogateescape"
-        except UnicodeEncodeError:
-            # a surrogate that stands for no byte, as "\\ud800" in JSON
-            data, errors = text.encode("utf-8", "surrogatepass"), "surrogatepass"
-        return self.redact(data).decode("utf-8", errors)
-
-    def stream(self) -> RedactedStream:
-        """A filter for data that comes in pieces."""
-        return RedactedStream(self)
-
-
-class RedactedStream:
-    """Redacts a stream: bytes that may begin a secret wait for the next piece."""
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._scanner = redactor.scanner
-        self._tail = b""
-
-    def feed(self, data: bytes) -> bytes:
-        """Take the next piece, return what may be written now."""
-        if self._scanner is None:
-            return data
-        # What is held back is unredacted, so that a longer form may still swallow it whole.
-        data = self._tail + data
-        out, size = self._scanner.scan(data, False)
-        self._tail = data[size:]
-        # no copy where there is nothing to mask
-        return data[:size] if out is None else out
-
-    def close(self) -> bytes:
-        """The rest."""
-        tail, self._tail = self._tail, b""
-        if self._scanner is None:
-            return tail
-        out, _ = self._scanner.scan(tail, True)
-        return tail if out is None else out
-
-
-def _forms(secret: str) -> Iterator[bytes]:
-    """Every way in which ``secret`` may appear in an output."""
-    yield from _encodings(secret)
-    # A key file is printed line by line; each line of some length gives it away.
+def forms_of(secret: str) -> set[bytes]:
+    """Every form of a secret; none for one under `MIN_BYTES` bytes."""
+    if len(encoded(secret)) < MIN_BYTES:
+        return set()
     lines = [line.strip() for line in secret.splitlines()]
-    if len(lines) > 1:
-        for line in lines:
-            if len(line) >= 16:
-                yield from _encodings(line)
+    # A key file is printed line by line, or indented.
+    parts = [line for line in lines if len(line) >= MIN_LINE] if len(lines) > 1 else []
+    return {form for text in (secret, *parts) for form in _forms(text)}
 
 
-def _encodings(secret: str) -> Iterator[bytes]:
-    # Heavy, and needed only where there are secrets.
+def _forms(text: str) -> Iterator[bytes]:
+    raw = encoded(text)
+    yield raw
+    for quote in (_json, _shell, _python, _html):
+        yield from map(encoded, quote(text))
+    yield from _url(raw)
+    yield from _base64(raw)
+
+
+def _json(text: str) -> Iterator[str]:
+    for ascii_only in (True, False):
+        escaped = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        yield escaped
+        # PHP escapes slashes, Go what HTML could misread.
+        yield escaped.replace("/", r"\/")
+        yield escaped.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _url(raw: bytes) -> Iterator[bytes]:
+    # heavy, and needed only where there are secrets
     from urllib.parse import quote, quote_plus
 
-    raw = secret.encode("utf-8", "surrogateescape")
-    yield raw
-    for ascii_only in (True, False):
-        escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        # Go's encoder escapes what HTML could misread.
-        for_html = escaped.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
-        yield from (e.encode("utf-8", "surrogateescape") for e in {escaped, for_html})
     # RFC 3986, paths, forms, and JavaScript's encodeURIComponent
-    for encoded in (quote(raw, safe=""), quote(raw), quote_plus(raw), quote(raw, safe="!'()*")):
-        yield encoded.encode()
-        yield re.sub(r"%[0-9A-F]{2}", lambda m: m.group().lower(), encoded).encode()
+    for form in (quote(raw, safe=""), quote(raw), quote_plus(raw), quote(raw, safe="!'()*")):
+        yield form.encode()
+        yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), form).encode()
+
+
+def _base64(raw: bytes) -> Iterator[bytes]:
     for shift in range(3):
         # Only the characters that depend on nothing but the secret.
-        encoded64 = base64.b64encode(bytes(shift) + raw)
-        inner = encoded64[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
+        padded = base64.b64encode(bytes(shift) + raw)
+        inner = padded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
         if len(inner) >= MIN_BYTES:
             yield inner
             yield inner.translate(bytes.maketrans(b"+/", b"-_"))
+
+
+_BACKSLASHED = re.compile(r"""[ \t!"$&'()*,;<>?\[\\\]^`{|}]""")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+_NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]+")
+_CODES = dict(zip("\a\b\t\n\v\f\r", "abtnvfr", strict=True))
+
+
+def _shell(text: str) -> Iterator[str]:
+    """As shells and their tools print a word: ``set -x``, ``printf %q``, ``${x@Q}``, ``export``."""
+    single = text.replace("'", r"'\''")
+    yield single
+    yield text.replace("'", "'\"'\"'")  # Python's shlex
+    yield text.replace("'", "''")  # zsh's rc_quotes; YAML and SQL, too
+    # Quotes at the end of a word are not followed by another pair.
+    end = "'" if text.endswith("'") else ""
+    yield re.sub("'+", lambda m: f"'\"{m[0]}\"'", text).removesuffix(end)  # dash, busybox
+    zsh = re.sub("'+", lambda m: "'" + r"\'" * len(m[0]) + "'", text).removesuffix(end)
+    yield zsh.removeprefix("'") if text.startswith("'") else zsh
+    yield re.sub(r'[\\"$`]', r"\\\g<0>", text)
+    backslashed = _BACKSLASHED.sub(r"\\\g<0>", text)
+    yield backslashed
+    yield backslashed.replace(r"\,", ",")
+    if text[0] in "#~":
+        yield "\\" + backslashed
+    yield from ("".join(map(code, text)) for code in (_bash_code, _bash_code_c, _zsh_code))
+    yield "".join(c if c.isprintable() and not c.isascii() else _zsh_code(c) for c in text)
+    for special in (_CONTROL, _NOT_PRINTABLE):  # coreutils
+        quoted = special.sub(lambda m: "'$'" + "".join(map(_code, m[0])) + "''", single)
+        yield quoted.removesuffix("'") if special.match(text[-1]) else quoted
+
+
+def _code(character: str) -> str:
+    """A character in ``$'…'``, as a letter or in octal."""
+    if code := _CODES.get(character):
+        return "\\" + code
+    return "".join(f"\\{byte:03o}" for byte in encoded(character))
+
+
+def _bash_code(character: str) -> str:
+    if character in "\x1b\\'":
+        return "\\" + character.replace("\x1b", "E")
+    return _code(character) if _CONTROL.match(character) else character
+
+
+def _bash_code_c(character: str) -> str:
+    """Likewise in the locale C."""
+    return _bash_code(character) if character.isascii() else _code(character)
+
+
+def _zsh_code(character: str) -> str:
+    return "".join(map(_zsh_byte, encoded(character)))
+
+
+def _zsh_byte(byte: int) -> str:
+    if byte >= 0x80:
+        return r"\M-" + _zsh_byte(byte - 0x80)
+    if byte in b"\\'\n\t":
+        return {"\n": r"\n", "\t": r"\t"}.get(chr(byte), "\\" + chr(byte))
+    return rf"\C-{chr(byte ^ 0x40)}" if _CONTROL.match(chr(byte)) else chr(byte)
+
+
+def _python(text: str) -> Iterator[str]:
+    """As ``repr`` writes text and bytes; the text around decides on the quotes."""
+    for written in (repr, ascii):
+        yield written('"' + text)[2:-1]
+        if '"' not in text:
+            yield written("'" + text)[2:-1]
+    raw = encoded(text)
+    yield repr(b'"' + raw)[3:-1]
+    if b'"' not in raw:
+        yield repr(b"'" + raw)[3:-1]
+
+
+_HTML_QUOTES = (
+    ('"', "'"),
+    ("&quot;", "&#x27;"),  # Python, handlebars
+    ("&#34;", "&#39;"),  # Jinja, Go
+    ("&quot;", "&#39;"),
+    ("&quot;", "&#039;"),  # PHP
+    ("&quot;", "&apos;"),  # XML
+    ("&quot;", "'"),
+)
+
+
+def _html(text: str) -> Iterator[str]:
+    if text.isalnum() and text.isascii():
+        return
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for double, single in _HTML_QUOTES:
+        quoted = plain.replace('"', double).replace("'", single)
+        yield quoted
+        yield "".join(c if c.isascii() else f"&#{ord(c)};" for c in quoted)
+    yield plain.replace('"', "&#34;").replace("'", "&#39;").replace("+", "&#43;")  # Go

@@ -1,64 +1,88 @@
-"""The vault: every text that this process hides, and every sink that hides them."""
+"""The vault: every text that one process hides, and every filter that hides them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pairun.secrets.forms import MASK, RedactedStream, Redactor
-
-__all__ = ["MASK", "Vault"]
+from pairun.secrets.forms import encoded, forms_of
+from pairun.secrets.masking import MaskedStream, mask
+from pairun.secrets.scanner import Scanner, make_scanner
 
 
 class Vault:
-    """Knows what one process hides, and masks it in texts, bytes, streams and records.
+    """Masks what one process hides, in texts, bytes, streams and records.
 
-    A process has one vault. Its entry makes it, fills it as secrets become known, and passes it
+    A process has one vault. Its entry makes it, adds secrets as they become known, and passes it
     to whatever writes. A stream that exists already hides what is added later.
 
     Args:
         texts: the plain values; values under `forms.MIN_BYTES` bytes are not masked.
+
+    Attributes:
+        scanner: finds every form of every value; None where there is nothing to hide.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._redactor = Redactor(texts)
+        self.scanner: Scanner | None = None
+        self._texts: set[str] = set()
+        self._forms: set[bytes] = set()
+        self.add(texts)
 
     def __bool__(self) -> bool:
-        """Whether there is anything to mask."""
-        return bool(self._redactor)
+        """Whether there is anything to hide."""
+        return self.scanner is not None
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """The values that are masked, sorted."""
-        return self._redactor.secrets
+    def texts(self) -> tuple[str, ...]:
+        """The values that are hidden, sorted."""
+        return tuple(sorted(self._texts))
 
     def add(self, texts: Iterable[str]) -> None:
-        """Hide more texts from now on."""
-        new = set(texts).difference(self._redactor.secrets)
-        if new:
-            self._redactor = Redactor([*self._redactor.secrets, *new])
+        """Hide more values from now on."""
+        forms = set[bytes]()
+        for text in set(texts) - self._texts:
+            if of_text := forms_of(text):
+                self._texts.add(text)
+                forms |= of_text
+        if not forms <= self._forms:
+            self._forms |= forms
+            self.scanner = make_scanner(self._forms)
 
     def data(self, data: bytes) -> bytes:
-        """Mask a complete piece of bytes."""
-        return self._redactor.redact(data)
+        """Mask complete bytes."""
+        if self.scanner is None:
+            return data
+        out, _ = mask(self.scanner, data, final=True)
+        return data if out is None else out
 
     def text(self, text: str) -> str:
-        """Mask a complete text, as the reader gets it: after it is cut, wrapped or cleaned."""
-        return self._redactor.text(text)
+        """Mask a complete text, as its reader gets it: cleaned, cut and wrapped."""
+        if self.scanner is None:
+            return text
+        data = encoded(text)
+        out = self.data(data)
+        if out is data:
+            return text
+        try:
+            text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return out.decode("utf-8", "surrogatepass")
+        return out.decode("utf-8", "surrogateescape")
 
-    def stream(self) -> RedactedStream:
+    def stream(self) -> MaskedStream:
         """A filter for bytes that arrive in pieces."""
-        return self._redactor.stream()
+        return MaskedStream(self)
 
     def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Mask the values of a record, at any depth; its keys stay as they are.
+        """Mask the values of a record at any depth, before it is serialised.
 
-        Mask a record before it is serialised: a secret that equals a key must not break the record.
+        Keys stay as they are: a secret that equals a key must not break the record.
         """
         return {key: self.value(each) for key, each in record.items()}
 
     def value(self, value: Any) -> Any:
-        """Mask every text in plain data; keys of mappings stay as they are."""
+        """Mask every text in plain data; the keys of mappings stay as they are."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from pairun.secrets.forms import RedactedStream
+from pairun.secrets.masking import MaskedStream
 from pairun.secrets.vault import Vault
 
 MAX_LINE = 64 * 1024
@@ -64,7 +64,7 @@ class InstanceOutput:
         os.set_blocking(self.fd, False)
         self._name = name
         self._screen = screen
-        self._stream: RedactedStream = vault.stream()
+        self._stream: MaskedStream = vault.stream()
         self._rest = b""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._log = os.open(log_path, flags, 0o600)

@@ -100,5 +100,5 @@ def _job_diff(path: str, old: JobSide, new: JobSide) -> JobDiff:
         name=new.name or old.name,
         roles={n: diff_role(old.roles.get(n), new.roles.get(n)) for n in new.roles},
         problems=diff_problems(list(old.problems), list(new.problems)),
-        vault=Vault([*old.vault.secrets, *new.vault.secrets]),
+        vault=Vault([*old.vault.texts, *new.vault.texts]),
     )

@@ -1,0 +1,12 @@
+"""Escape codes of terminals: what colours a text and does not show."""
+
+from __future__ import annotations
+
+ESCAPE = (
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,16}(?:[@-~]|\Z)"
+    r"|[ -/]{1,16}(?:[0-~]|\Z)"
+    r"|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\|\x1b?\Z)"
+    r"|[0-Z\\-~]|\Z)"
+)
+"""A regular expression for one escape code (ECMA-48 5.3 and 5.4, ISO 2022, and the titles of
+xterm), also for one that the end of the text cuts."""

@@ -1,0 +1,114 @@
+"""Masks secrets in bytes, whole or in pieces."""
+
+from __future__ import annotations
+
+import array
+import bisect
+import itertools
+from typing import Protocol
+
+from pairun.secrets.forms import MASK
+from pairun.secrets.scanner import Scanner, Span, first_of, run_before
+
+_ESC = 0x1B
+
+
+class Holder(Protocol):
+    """Whoever knows the secrets; they may become more."""
+
+    @property
+    def scanner(self) -> Scanner | None:
+        """What finds them, or None where there are none."""
+
+
+def mask(
+    scanner: Scanner, data: bytes, *, final: bool, before: int = 0
+) -> tuple[bytes | None, int]:
+    """Mask every form of a secret, also across seams.
+
+    Args:
+        scanner: finds the forms.
+        data: the bytes.
+        final: nothing follows them.
+        before: how many characters of base64 stand on the same line before ``data``.
+
+    Returns:
+        As `Scanner.scan`. Escape codes within a form stay, behind the mask.
+    """
+    joined = scanner.joined(data, before)
+    if joined is None:
+        return scanner.scan(data, final)
+    rest, seams = joined
+    spans, end = scanner.spans(data, final)
+    across, end_of_rest = scanner.spans(rest, final)
+    if not spans and not across and end_of_rest == len(rest) and end == len(data):
+        return None, end
+    place = _Places(seams)
+    end = min(end, place.of(end_of_rest))
+    chosen = first_of([*spans, *(place.span(span) for span in across)], end)
+    if not chosen:
+        return None, end
+    out, position = [], 0
+    for start, stop in chosen:
+        out += [data[position:start], MASK.encode(), *place.escapes(data, start, stop)]
+        position = stop
+    end = max(end, position)
+    return b"".join((*out, data[position:end])), end
+
+
+class _Places:
+    """Where the bytes between seams stand in the data with them.
+
+    Args:
+        seams: as `Scanner.joined` gives them.
+    """
+
+    def __init__(self, seams: bytes) -> None:
+        numbers = array.array("q", seams).tolist()
+        self._places, self._lengths = numbers[::2], numbers[1::2]
+        self._before = [0, *itertools.accumulate(self._lengths)]
+        self._starts = [p + b for p, b in zip(self._places, self._before, strict=False)]
+
+    def of(self, place: int) -> int:
+        """The place of a byte; seams in front of it stand before that."""
+        return place + self._before[bisect.bisect_right(self._places, place)]
+
+    def span(self, span: Span) -> Span:
+        """The place of some bytes, without the seams around them."""
+        return self.of(span[0]), self.of(span[1] - 1) + 1
+
+    def escapes(self, data: bytes, start: int, stop: int) -> list[bytes]:
+        """The escape codes in a part of the data."""
+        first, last = bisect.bisect(self._starts, start), bisect.bisect_left(self._starts, stop)
+        seams = zip(self._starts[first:last], self._lengths[first:last], strict=True)
+        return [data[at : at + length] for at, length in seams if data[at] == _ESC]
+
+
+class MaskedStream:
+    """Masks bytes that arrive in pieces: bytes that may begin a secret wait for the next piece."""
+
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+        # What waits is not masked, so that a longer form may still hold all of it.
+        self._tail = b""
+        self._before = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the next piece; returns what may be written now."""
+        return self._take(data, final=False)
+
+    def close(self) -> bytes:
+        """What waited."""
+        return self._take(b"", final=True)
+
+    def _take(self, data: bytes, *, final: bool) -> bytes:
+        if self._tail:
+            data = self._tail + data
+        scanner = self._holder.scanner
+        if scanner is None:
+            return data
+        out, size = mask(scanner, data, final=final, before=self._before)
+        self._before = run_before(data, size, self._before)
+        self._tail = data[size:]
+        # no copy where there is nothing to mask
+        return data[:size] if out is None else out

@@ -1,0 +1,185 @@
+"""Finds forms of secrets in bytes.
+
+A reader skips two things that stand in the middle of a text: escape codes that colour it, and
+the wraps of base64 in lines. These are seams: a form is found across them.
+"""
+
+from __future__ import annotations
+
+import array
+import re
+import sys
+from typing import Protocol
+
+from pairun.base.escapes import ESCAPE
+from pairun.secrets.forms import MASK
+
+Span = tuple[int, int]
+
+WRAPPED = 60
+"""The shortest line of wrapped base64: Ruby wraps at 60 columns, PEM at 64, base64(1) at 76."""
+
+_BASE64 = rb"A-Za-z0-9+/_-"
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_SEAM = re.compile(
+    b"|".join(
+        # the line end first: looking back from every byte is slow
+        [ESCAPE.encode()]
+        + [rb"%s(?<=[%s]{%d}%s)" % (end, _BASE64, WRAPPED, end) for end in (rb"\n", rb"\r\n")]
+        + [rb"\r\Z(?<=[%s]{%d}\r)" % (_BASE64, WRAPPED)]
+    ),
+    re.DOTALL,
+)
+_SIMPLE = bytes(
+    ord("A") if byte in _ALPHABET else ord("\n") if byte == ord("\r") else byte
+    for byte in range(256)
+)
+_FULL_LINE = b"A" * WRAPPED + b"\n"
+
+
+class Scanner(Protocol):
+    """Searches bytes for forms; made of the forms, the longest first, and a mask."""
+
+    def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
+        """Mask every form.
+
+        Args:
+            data: the bytes to search.
+            final: nothing follows them.
+
+        Returns:
+            The masked bytes, or None where there is no form, and how many bytes of ``data`` they
+            stand for; the others may begin a form, and belong before the next piece.
+        """
+        ...
+
+    def spans(self, data: bytes, final: bool, /) -> tuple[list[Span], int]:
+        """The start and end of every form that `scan` masks, and how many bytes were searched."""
+        ...
+
+    def joined(self, data: bytes, before: int, /) -> tuple[bytes, bytes] | None:
+        """The bytes without their seams.
+
+        Args:
+            data: the bytes to search.
+            before: how many characters of base64 stand on the same line before ``data``.
+
+        Returns:
+            The rest, and the seams: two numbers for each, its place in the rest and its length, as
+            the machine writes a ``Py_ssize_t``. None where there is no seam.
+        """
+        ...
+
+
+class PythonScanner:
+    """A `Scanner` for where the one in C is not linked in.
+
+    One search per form is far faster than an expression with all of them: each runs at the speed
+    of C, and skips what cannot match.
+    """
+
+    def __init__(self, forms: list[bytes], mask: bytes) -> None:
+        self._forms = forms
+        self._mask = mask
+        self._firsts = {form[:1] for form in forms}
+        self._pairs = {form[at : at + 2] for form in forms for at in range(len(form) - 2)}
+
+    def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
+        """As `Scanner` says."""
+        spans, end = self.spans(data, final)
+        if not spans:
+            return None, end
+        out, position = [], 0
+        for start, stop in spans:
+            out += [data[position:start], self._mask]
+            position = stop
+        return b"".join((*out, data[position:end])), end
+
+    def spans(self, data: bytes, final: bool, /) -> tuple[list[Span], int]:
+        """As `Scanner` says."""
+        end = len(data) if final else len(data) - self._held(data)
+        chosen = first_of(self._matches(data), end)
+        return chosen, max(end, chosen[-1][1]) if chosen else end
+
+    def joined(self, data: bytes, before: int, /) -> tuple[bytes, bytes] | None:
+        """As `Scanner` says."""
+        line_before = b"A" * min(before, WRAPPED)
+        if not (
+            b"\x1b" in data
+            or _FULL_LINE in data.translate(_SIMPLE)
+            or (before and _FULL_LINE in (line_before + data[:WRAPPED]).translate(_SIMPLE))
+        ):
+            return None
+        rest, seams, position, removed = [], [], 0, 0
+        for seam in _SEAM.finditer(line_before + data, len(line_before)):
+            start, end = (at - len(line_before) for at in seam.span())
+            rest.append(data[position:start])
+            seams += [start - removed, end - start]
+            removed += end - start
+            position = end
+        return (
+            (b"".join((*rest, data[position:])), array.array("q", seams).tobytes())
+            if seams
+            else None
+        )
+
+    def _matches(self, data: bytes) -> list[Span]:
+        """Every place of every form."""
+        matches = []
+        for form in self._forms:
+            at = data.find(form)
+            while at >= 0:
+                matches.append((at, at + len(form)))
+                at = data.find(form, at + 1)
+        return matches
+
+    def _held(self, data: bytes) -> int:
+        """How many bytes at the end may be the start of a form."""
+        held = int(data[-1:] in self._firsts)
+        last = data[-2:]
+        if last not in self._pairs:
+            return held
+        for form in self._forms:
+            # of each form the longest start
+            at = form.rfind(last, 0, len(form) - 1)
+            while at >= 0 and at + 2 > held:
+                if data.endswith(form[: at + 2]):
+                    held = at + 2
+                    break
+                at = form.rfind(last, 0, at + 1)
+        return held
+
+
+def first_of(spans: list[Span], end: int) -> list[Span]:
+    """Of spans that begin before ``end``: the first of those that overlap, there the longest."""
+    chosen: list[Span] = []
+    position = 0
+    for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if position <= start < end:
+            chosen.append((start, stop))
+            position = stop
+    return chosen
+
+
+def make_scanner(forms: set[bytes]) -> Scanner:
+    """A scanner for some forms: the one in C where it is linked in."""
+    ordered = sorted(forms, key=lambda form: (-len(form), form))
+    if "_pairun_scan" in sys.builtin_module_names:
+        import _pairun_scan  # type: ignore[import-not-found]
+
+        scanner: Scanner = _pairun_scan.Scanner(ordered, MASK.encode())
+        return scanner
+    return PythonScanner(ordered, MASK.encode())
+
+
+def run_before(data: bytes, end: int, before: int) -> int:
+    """How many characters of base64, up to `WRAPPED`, stand before ``end`` on its line.
+
+    Args:
+        data: some bytes.
+        end: a place in them.
+        before: how many stand before the first byte.
+    """
+    last = data[max(0, end - WRAPPED) : end]
+    run = len(last) - len(last.rstrip(_ALPHABET))
+    return min(WRAPPED, run + before if run == end else run)

@@ -1,0 +1,152 @@
+"""The scanners: both find the same forms and the same seams."""
+
+from __future__ import annotations
+
+import array
+import re
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pairun.secrets.scanner import WRAPPED, PythonScanner
+from tests.effort import cases
+
+
+def _reference(forms: list[bytes], data: bytes, *, final: bool) -> tuple[bytes, int]:
+    """What a scanner should find, as slowly and as plainly as can be."""
+    starts = (
+        n for n in range(len(data)) if any(f != data[n:] and f.startswith(data[n:]) for f in forms)
+    )
+    end = len(data) if final else min(starts, default=len(data))
+    out, position = b"", 0
+    for found in re.compile(b"|".join(map(re.escape, forms))).finditer(data):
+        if found.start() < end:
+            out += data[position : found.start()] + b"***"
+            position = found.end()
+    return out + data[position:end], max(end, position)
+
+
+@given(
+    forms=st.lists(st.text("ab\n", min_size=2, max_size=8).map(str.encode), min_size=1, max_size=6, unique=True),
+    data=st.text("ab\nc", max_size=60).map(str.encode),
+    final=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=cases(1000))
+def test_a_scanner_finds_the_longest_of_the_first(
+    scanner: Any, forms: list[bytes], data: bytes, final: bool
+) -> None:
+    """Both scanners find what an expression of all forms finds, and hold back as much."""
+    forms.sort(key=len, reverse=True)
+    out, size = scanner(forms, b"***").scan(data, final)
+    expected = _reference(forms, data, final=final)
+    assert (data[:size] if out is None else out, size) == expected
+    if out is None:
+        assert expected[0] == data[:size]
+
+
+def test_a_long_secret_among_short_ones(scanner: Any) -> None:
+    """Forms of very different lengths are found side by side, wherever they stand."""
+    forms = [b"K" * 5000 + b"end", b"x" * 300, b"abcdefgh", b"zz"]
+    data = b"-".join([forms[1], b"K" * 4999, forms[0], b"abcdefg", forms[2], b"zzz"])
+    out, size = scanner(forms, b"*").scan(data, True)
+    assert out == b"-".join([b"*", b"K" * 4999, b"*", b"abcdefg", b"*", b"*z"])
+    assert size == len(data)
+    assert scanner(forms, b"*").scan(b"a" + forms[0][:-1], False) == (None, 1)
+
+
+def test_many_finds_in_one_piece(scanner: Any) -> None:
+    """A piece full of secrets is masked to its end."""
+    out, size = scanner([b"secret"], b"***").scan(b"a secret\n" * 5000, False)
+    assert (out, size) == (b"a ***\n" * 5000, 45_000)
+
+
+def test_scanners_in_threads(scanner: Any) -> None:
+    """One scanner serves many streams at once."""
+    one, wrong = scanner([b"hunter2", b"tango"], b"***"), []
+
+    def work(n: int) -> None:
+        data = (b"%d hunter2 and tango " % n) * 2000
+        for _ in range(20):
+            if one.scan(data, True)[0] != (b"%d *** and *** " % n) * 2000:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_unusable_forms_are_refused(compiled: Any) -> None:
+    """The scanner in C takes nothing that it could not search."""
+    for forms in ([], [b"x"], [b"ab", b"abc"], ["text"], None):
+        with pytest.raises((TypeError, ValueError)):
+            compiled(forms, b"***")
+    with pytest.raises(TypeError):
+        compiled([b"abcd"], b"***").scan("text", True)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["A" * WRAPPED, "A" * (WRAPPED - 1), "ab", "\n", "\r\n", "\r", "-_+/", " ", "\x1b[31m", "\x1b[",
+         "\x1b", "\x1b]0;title\x07", "\x1b]0;x\x1b\\", "\x1b]", "\x1b(B", "\x1b7", "[", "1;3", "m",
+         "\x1b" + "[" + "1" * 65 + "m", "\x1b]" + "t" * 501 + "\x07", "\\", "\x07"]
+    ),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+@given(text=LINES, before=st.integers(0, WRAPPED))
+@example(text="\n" + "A" * WRAPPED + "\n", before=0)
+@settings(max_examples=cases(1500))
+def test_both_scanners_find_the_same_seams(compiled: Any, text: str, before: int) -> None:
+    """Escape codes and wraps are the same for both, also where the data cuts them."""
+    data = text.encode()
+    one, other = (each([b"abcd"], b"*").joined(data, before) for each in (PythonScanner, compiled))
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("data", "before", "expected"),
+    [
+        (b"a\x1b[31mb\x1b[0mc", 0, (b"abc", [(1, 5), (2, 4)])),
+        (b"A" * 60 + b"\nb", 0, (b"A" * 60 + b"b", [(60, 1)])),
+        (b"A" * 60 + b"\r\nb", 0, (b"A" * 60 + b"b", [(60, 2)])),
+        (b"A" * 59 + b"\nb", 0, None),
+        (b"A" * 59 + b"\nb", 1, (b"A" * 59 + b"b", [(59, 1)])),
+        (b" " + b"A" * 59 + b"\nb", 60, None),
+        (b"a\x1b[3", 0, (b"a", [(1, 3)])),
+        (b"plain\ntext\n", 0, None),
+    ],
+)
+def test_seams(scanner: Any, data: bytes, before: int, expected: object) -> None:
+    """An escape code, and the end of a line of base64 that is long enough, are seams."""
+    found = scanner([b"abcd"], b"*").joined(data, before)
+    if found is not None:
+        numbers = array.array("q", found[1]).tolist()
+        found = found[0], list(zip(numbers[::2], numbers[1::2], strict=True))
+    assert found == expected
+
+
+@given(
+    forms=st.lists(st.text("ab", min_size=2, max_size=6).map(str.encode), min_size=1, max_size=4, unique=True),
+    data=st.text("abc", max_size=40).map(str.encode),
+    final=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=cases(300))
+def test_spans_are_what_is_masked(
+    scanner: Any, forms: list[bytes], data: bytes, final: bool
+) -> None:
+    """The spans of a piece tell the places of the masks."""
+    made = scanner(sorted(forms, key=len, reverse=True), b"***")
+    out, size = made.scan(data, final)
+    spans, end = made.spans(data, final)
+    shown, position = b"", 0
+    for start, stop in spans:
+        shown += data[position:start] + b"***"
+        position = stop
+    assert (data[:size] if out is None else out, size) == (shown + data[position:end], end)
