@@ -242,7 +242,7 @@ def test_the_platform(door: tuple[str, Ask], tag: str, platform: str, verdict: s
     """An index, an OCI image and a Docker image say for what they are."""
     said = door[1](f"team/image:{tag}", platform=platform)
     assert verdict in said.message
-    assert said.failed == ("is not for" in verdict)
+    assert said.failed == ("is not built for" in verdict)
 
 
 def test_a_burst(pushed: Mapping[str, str]) -> None:
