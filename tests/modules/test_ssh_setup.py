@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
 from pairun.handover.tools import find_tools
-from pairun.host.context import HostContext
-from pairun.module import FileStat, Permanent, StateModule
+from pairun.module import Permanent, StateModule
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -268,17 +267,11 @@ def test_an_sshd_that_ends_at_once(place: Place) -> None:
 
 def test_without_any_sshd(place: Place) -> None:
     """Neither in the tools nor in the image: a clear word."""
-
-    class NoSshd(HostContext):
-        """A world in which there is none."""
-
-        def stat(self, path: str) -> FileStat | None:
-            return None if path.endswith("/sshd") else super().stat(path)
-
-        def which(self, program: str) -> str | None:
-            return None if program == "sshd" else super().which(program)
-
-    context = NoSshd({"PATH": os.environ["PATH"], **place.env}, str(place.harness.pai_dir))
+    answers = {
+        "stat": lambda path: None if path.endswith("/sshd") else NotImplemented,
+        "which": lambda program: None if program == "sshd" else NotImplemented,
+    }
+    context = place.harness.world(place.env, answers=answers).ctx
     module = place.harness.make("ssh_setup", {"jobssh": True})
     assert isinstance(module, StateModule)
     with pytest.raises(Permanent, match="there is no sshd"):

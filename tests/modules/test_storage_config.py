@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from pairun.host.context import HostContext
 from pairun.host.worlds import ReviewContext
 from pairun.module import Failure, Permanent, UnknownUntilRun
 from tests.modules.conftest import Harness
@@ -51,43 +50,28 @@ SERVERS = {
 ALL = json.dumps(list(CONFIGS))
 
 
-class Cluster(HostContext):
-    """This machine, with an API server that has Secrets."""
+def api_server(secrets: Mapping[str, Mapping[str, Any]]) -> Callable[..., bytes | None]:
+    """What an API server with these Secrets answers."""
 
-    def __init__(self, harness: Harness, secrets: Mapping[str, Mapping[str, Any]]) -> None:
-        super().__init__({}, str(harness.pai_dir))
-        self._secrets = secrets
-        self.asked: list[str] = []
-
-    def ask_api(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        accept: str | None = None,
-        timeout_s: float = 10.0,
-        max_bytes: int = 1024 * 1024,
-    ) -> bytes | None:
-        del query, accept, timeout_s, max_bytes
-        self.asked.append(path)
-        found = self._secrets.get(path.rpartition("/")[2])
-        if found is None:
+    def ask_api(path: str, **_: Any) -> bytes | None:
+        secret = secrets.get(path.rpartition("/")[2])
+        if secret is None:
             return None
-        data = {n: base64.b64encode(json.dumps(v).encode()).decode() for n, v in found.items()}
+        data = {n: base64.b64encode(json.dumps(v).encode()).decode() for n, v in secret.items()}
         return json.dumps({"data": data}).encode()
+
+    return ask_api
 
 
 def run(harness: Harness, args: Mapping[str, Any], **secrets: Any) -> list[dict[str, Any]]:
     """What stands in the file afterwards."""
     path = harness.pai_dir / "storage" / "team.json"
     module: Any = harness.make("storage_config", {"path": str(path), "allowed": ALL, **args})
-    context = Cluster(
-        harness,
-        {
-            "storage-config": secrets.get("configs", CONFIGS),
-            "storage-server": secrets.get("servers", SERVERS),
-        },
-    )
+    found = {
+        "storage-config": secrets.get("configs", CONFIGS),
+        "storage-server": secrets.get("servers", SERVERS),
+    }
+    context = harness.world(answers={"ask_api": api_server(found)}).ctx
     if module.plan(module.probe(context)).kind == "will_change":
         module.apply(context)
     assert module.plan(module.probe(context)).kind == "no_change"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure
+from pairun.testing import RealWorld
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,13 +23,13 @@ METADATA = "PartialObjectMetadata"
 Object = dict[str, Any]
 
 
-class World(HostContext):
+class World(RealWorld):
     """This machine with a clock that only waiting moves, and an API server that is a function.
 
     Attributes:
         asked: time, path and form of every question.
         slept: every wait in seconds.
-        lines: what was said.
+        time_s: the clock.
     """
 
     def __init__(
@@ -37,36 +37,44 @@ class World(HostContext):
     ) -> None:
         self.asked: list[tuple[float, str, str]] = []
         self.slept: list[float] = []
-        self.lines: list[str] = []
-        super().__init__(env, str(folder), emit_log=self.lines.append)
         self._answer = answer
-        self._time = 1e9
-
-    def now(self) -> float:
-        return self._time
+        self.time_s = 1e9
+        answers = {
+            "now": lambda: self.time_s,
+            "sleep": self.sleep,
+            "gather": self._gather,
+            "ask_api": self._ask_api,
+            "connects": self._connects,
+        }
+        super().__init__(folder, env=env, answers=answers)
 
     def sleep(self, seconds: float) -> None:
+        """Move the clock."""
         self.slept.append(seconds)
-        self._time += seconds
+        self.time_s += seconds
 
-    def ask_api(
+    def _ask_api(
         self,
         path: str,
         *,
+        timeout_s: float,
         query: Mapping[str, str] | None = None,
         accept: str | None = None,
-        timeout_s: float = 10.0,
-        max_bytes: int = 1024 * 1024,
+        max_bytes: int = 1,
     ) -> bytes | None:
         assert timeout_s > 0
         assert max_bytes > 0
         form = METADATA if accept else "".join(f"{k}={v};" for k, v in (query or {}).items())
-        self.asked.append((self._time - 1e9, path, form))
-        found = self._answer(self, path)
-        return None if found is None else json.dumps(found).encode()
+        self.asked.append((self.time_s - 1e9, path, form))
+        answer = self._answer(self, path)
+        return None if answer is None else json.dumps(answer).encode()
 
-    def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
-        self.asked.append((self._time - 1e9, f"{host}:{port}", "tcp"))
+    def _gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Any:
+        del roles, log
+        return NotImplemented
+
+    def _connects(self, host: str, port: int, **_: Any) -> bool:
+        self.asked.append((self.time_s - 1e9, f"{host}:{port}", "tcp"))
         return False
 
 
@@ -100,7 +108,7 @@ def world(harness: Harness) -> Callable[..., World]:
     """Makes worlds on the test's volume."""
 
     def make(answer: Callable[[World, str], Any], **env: str) -> World:
-        return World(harness.pai_dir, {**ENV, **env}, answer)
+        return World(harness.tmp, {**ENV, **env}, answer)
 
     return make
 
@@ -110,7 +118,7 @@ def fails(harness: Harness, ctx: World, **args: Any) -> Failure:
     module = harness.make("barrier", {"backend": "framework", **args})
     assert isinstance(module, CheckModule)
     with pytest.raises(Failure) as e:
-        module.check(ctx)
+        module.check(ctx.ctx)
     return e.value
 
 
@@ -118,6 +126,6 @@ def passes(harness: Harness, ctx: World, **args: Any) -> Object:
     """Let the barrier pass, and return what it recorded."""
     module = harness.make("barrier", {"backend": "framework", **args})
     assert isinstance(module, CheckModule)
-    module.check(ctx)
+    module.check(ctx.ctx)
     found: Object = json.loads((harness.pai_dir / "framework.json").read_text())
     return found

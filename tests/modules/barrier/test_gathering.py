@@ -38,7 +38,7 @@ class Scripted:
 
     def wait(self, seconds: float) -> None:
         """Wait for the next change, or so long."""
-        now = self.world.now() - self.world.began
+        now = self.world.time_s - self.world.began
         due = min((at for at in self.script if now < at <= now + seconds), default=None)
         self.world.sleep(seconds if due is None else due - now)
         for name, value in self.script.get(due if due is not None else -1, {}).items():
@@ -52,12 +52,13 @@ class Planned(World):
     """A world in which the others come as a script has it."""
 
     began = 1e9
-    script: Script = {}  # noqa: RUF012 - replaced, never changed
+    course: Script = {}  # noqa: RUF012 - replaced, never changed
     roles: Mapping[str, int] = {}
 
-    def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Scripted:
+    def _gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Scripted:
+        del log
         self.roles = roles
-        return Scripted(self, self.script)
+        return Scripted(self, self.course)
 
 
 def _roles(count: int) -> str:
@@ -76,8 +77,8 @@ def plan(harness: Harness) -> Callable[..., Planned]:
 
     def make(script: Script, answer: Any, count: int = 3) -> Planned:
         env = {**ENV, "PAIRUN_ROLES": _roles(count)}
-        world = Planned(harness.pai_dir, env, lambda _, path: answer(path))
-        world.script = script
+        world = Planned(harness.tmp, env, lambda _, path: answer(path))
+        world.course = script
         return world
 
     return make
@@ -143,7 +144,7 @@ def test_a_hint_counts_however_short_ago_was_the_last_look(
     """Of a large gang, too, whose looks are far apart."""
 
     def answer(_: str) -> Any:
-        late = world.now() - 1e9 > 21
+        late = world.time_s - 1e9 > 21
         return framework(700, 700 if late else 1, "2" if late else "1")
 
     world: Planned = plan({22: {"complete": True}}, answer, 700)
@@ -158,7 +159,7 @@ def test_hints_that_come_too_early_cost_little(
     times: list[float] = []
 
     def answer(_: str) -> Any:
-        times.append(world.now() - 1e9)
+        times.append(world.time_s - 1e9)
         return framework(3, 3 if times[-1] > 30 else 1, str(len(times)))
 
     world: Planned = plan({2: {"complete": True}}, answer)
@@ -172,7 +173,7 @@ def test_where_the_leader_is_not_reached_it_looks_itself(
 ) -> None:
     """After some patience, as often as without the others."""
     world: Planned = plan(
-        {}, lambda _: framework(3, 3 if world.now() - 1e9 > 40 else 2, str(world.now()))
+        {}, lambda _: framework(3, 3 if world.time_s - 1e9 > 40 else 2, str(world.time_s))
     )
     passes(harness, world)
     assert round(world.asked[0][0]) == 20
@@ -186,7 +187,7 @@ def test_a_right_that_is_missing_is_said_and_replaced(
     why = "this Pod's service account may not get pods in its namespace"
     world = plan({1: {"over": why}}, lambda _: framework(3, 3))
     passes(harness, world)
-    assert f"the tasks do not find each other: {why}" in world.lines
+    assert f"the tasks do not find each other: {why}" in world.log
     assert round(world.asked[0][0]) == 1
 
 

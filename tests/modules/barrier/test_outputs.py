@@ -15,4 +15,4 @@ def test_a_log_that_cannot_be_kept(harness: Harness, world: Callable[..., World]
     (harness.pai_dir / "logs").write_text("a file")
     ctx = world(lambda ctx, _: framework(2, len(ctx.asked), str(len(ctx.asked))))
     passes(harness, ctx)
-    assert sum("cannot write barrier.log" in line for line in ctx.lines) == 1
+    assert sum("cannot write barrier.log" in line for line in ctx.log) == 1

@@ -50,7 +50,7 @@ def test_trouble_is_waited_out(harness: Harness, world: Callable[..., World]) ->
     assert 0.75 <= first <= 1.25
     assert 1.5 <= second <= 2.5
     assert third >= 22
-    assert ctx.lines == ["it says 503; retrying", "2 of 2 tasks have addresses"]
+    assert ctx.log == ["it says 503; retrying", "2 of 2 tasks have addresses"]
 
 
 @pytest.mark.parametrize("answers", [0, 1])
