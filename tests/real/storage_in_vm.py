@@ -28,7 +28,7 @@ from pairun.host import mounts  # noqa: E402
 from pairun.host.context import HostContext  # noqa: E402
 from pairun.module import Secret  # noqa: E402
 
-MODULE = load_module("mount_storage", os.path.join(HERE, "modules", "mount_storage.py"))
+MODULE = load_module("mount_storage", os.path.join(HERE, "modules", "mount_storage"))
 PAI_DIR = "/tmp/pai"
 PASSWORD = os.environ["LAB_CIFS_PASSWORD"]
 USER = os.environ["LAB_CIFS_USER"]

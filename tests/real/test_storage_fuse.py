@@ -24,7 +24,7 @@ from pairun.module import Secret
 from tests.real.conftest import Lab, _served
 
 ROOT = Path(__file__).parents[2]
-MODULE = load_module("mount_storage", str(ROOT / "modules" / "mount_storage.py"))
+MODULE = load_module("mount_storage", str(ROOT / "modules" / "mount_storage"))
 TOOLS = ROOT / "build" / "bundle" / "tools"
 
 Report = dict[str, Any]

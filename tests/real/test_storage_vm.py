@@ -99,7 +99,7 @@ REFUSALS = [
     ("samba silent", "timeout", f"the server of {SMB} does not answer"),
     ("samba no name", "transient", "no.such.host.invalid cannot be looked up now"),
     ("not empty", "permanent", "the mount point /mnt/full is not empty: 'x' is in it"),
-    ("a file", "permanent", "the mount point /mnt/file is no directory"),
+    ("a file", "permanent", "the mount point /mnt/file is not a directory"),
     ("all or nothing", "permanent", f"the server refuses {SMB}"),
     ("two at one by a link", "permanent", "two storages at one mount point: /mnt/nfs"),
 ]

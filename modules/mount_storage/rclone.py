@@ -1,0 +1,222 @@
+"""An object store, mounted by rclone."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pairun.module import Context, Failure, Permanent, Secret, TimedOut, Transient, reveal
+
+from .refusals import PRIVILEGE_HINT
+from .storage import Storage, secret_values
+
+_CHECK_S = 60.0
+_WRITE_BACK_POLL_S = 0.25
+_RCLONE_REFUSED = re.compile(
+    "AccessDenied|SignatureDoesNotMatch|InvalidAccessKeyId|AuthenticationFailed|Authentication"
+    "|AuthorizationFailure|Forbidden|[Pp]ermission denied|StatusCode=40[13]|status code: 40[13]"
+)
+_RCLONE_MISSING = re.compile("NoSuchBucket|ContainerNotFound|directory not found|StatusCode=404")
+_RCLONE_UNREACHABLE = re.compile(
+    "no such host|connection refused|no route|unreachable|timeout|timed out|deadline exceeded"
+    "|connection reset|EOF|server misbehaving|status code: 5|StatusCode=5"
+)
+_RCLONE_SETTINGS = re.compile(
+    "no authentication method|failed to parse credentials|illegal base64|not specified"
+    "|didn't find backend"
+)
+_RCLONE_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (?:[A-Z]+ *: )?")
+"""What begins a line of rclone's log."""
+
+_FUSE_REFUSED = re.compile("fusermount.*(Operation not permitted|Permission denied)|fuse: device")
+
+
+class RcloneMount:
+    """An object store that rclone mounts.
+
+    Only its configuration file, which only this user may read, holds secrets.
+    """
+
+    def __init__(self, ctx: Context, storage: Storage, target: str) -> None:
+        self._ctx = ctx
+        self._storage = storage
+        self._target = target
+        self._home = posixpath.join(ctx.pai_dir, "storage")
+        self._name = target.strip("/").replace("_", "__").replace("/", "_")
+        self._config = posixpath.join(self._home, f"{self._name}.conf")
+        self._log = posixpath.join(self._home, f"{self._name}.log")
+        self._cache = posixpath.join(self._home, f"{self._name}.cache")
+
+    def mount(self) -> None:
+        """Check that the store answers, then mount it."""
+        ctx, storage = self._ctx, self._storage
+        if ctx.stat("/dev/fuse") is None:
+            hint = (
+                "the platform gives the device /dev/fuse to the user's container, with its rights"
+            )
+            message = f"there is no /dev/fuse in this container to mount {storage}"
+            raise Permanent(message, fault="platform", hint=hint)
+        program = self._program()
+        ctx.make_dir(self._home, 0o700)
+        lines = ["[storage]", *(f"{n} = {v}" for n, v in _rclone_settings(storage).items())]
+        ctx.write_file(self._config, ("\n".join(lines) + "\n").encode(), 0o600)
+        ctx.remove(self._log)
+        self._check(program)
+        argv = [
+            program, "mount", f"storage:{storage.remote()}", self._target, "--config", self._config,
+            "--daemon", "--daemon-wait", "30s", "--allow-other", "--devname", storage.source(),
+            "--cache-dir", self._cache, "--vfs-cache-mode", "writes", "--vfs-write-back", "1s",
+            "--log-file", self._log, *(["--read-only"] if storage.read_only else []),
+        ]  # fmt: skip
+        # rclone waits for the whole time even if the daemon has already failed.
+        done = ctx.run(argv, env=self._environment(), capture=True, until=self._has_failed)
+        if not any(m.target == self._target for m in ctx.mounts()) or done.code != 0:
+            output = done.stderr + (ctx.read_file(self._log) or b"")
+            raise _rclone_failed(storage, output.decode(errors="replace"))
+        try:
+            ctx.free_bytes(self._target)
+        except (OSError, TimedOut) as e:
+            ctx.unmount(self._target)
+            raise Transient(f"{storage} was mounted, but does not answer") from e
+
+    def _has_failed(self) -> bool:
+        return b"Fatal error" in (self._ctx.read_file(self._log) or b"")
+
+    def _program(self) -> str:
+        ctx = self._ctx
+        for folder in self._tools():
+            if ctx.stat(path := posixpath.join(folder, "rclone")) is not None:
+                return path
+        if (installed := ctx.which("rclone")) is not None:
+            return installed
+        hint = "pairun's image brings it where it was built with it; or install rclone and fuse"
+        raise Permanent(f"there is no rclone to mount {self._storage}", fault="platform", hint=hint)
+
+    def _tools(self) -> list[str]:
+        named = self._ctx.env.get("PAIRUN_TOOLS")
+        return [posixpath.join(self._ctx.pai_dir, "tools"), *([named] if named else [])]
+
+    def _environment(self) -> dict[str, str | Secret | None]:
+        """Our tools first in PATH, and no variables that change rclone's settings."""
+        ctx = self._ctx
+        env: dict[str, str | Secret | None] = dict.fromkeys(
+            n for n in ctx.env if n.startswith(("RCLONE_", "AWS_"))
+        )
+        env["PATH"] = ":".join([*self._tools(), ctx.env.get("PATH") or os.defpath])
+        authorities = posixpath.join(ctx.pai_dir, "runtime.d", "ca-certificates.crt")
+        if "SSL_CERT_FILE" not in ctx.env and ctx.stat(authorities) is not None:
+            env["SSL_CERT_FILE"] = authorities
+        return env
+
+    def _check(self, program: str) -> None:
+        """List the store, because a mount alone sends no request."""
+        storage = self._storage
+        done = self._list(program, storage.remote())
+        if done[0] == 3 and storage.subdir:
+            # A sub-directory without objects does not exist, but the bucket must.
+            done = self._list(program, storage.root())
+        if done[0] != 0:
+            raise _rclone_failed(storage, done[1])
+
+    def _list(self, program: str, remote: str) -> tuple[int, str]:
+        argv = [
+            program, "lsf", f"storage:{remote}", "--config", self._config, "--max-depth", "1",
+            "--retries", "1", "--low-level-retries", "1", "--contimeout", "5s", "--timeout", "10s",
+        ]  # fmt: skip
+        try:
+            done = self._ctx.query(argv, env=self._environment(), timeout_s=_CHECK_S)
+        except TimedOut:
+            if (left := self._ctx.remaining_s()) is not None and left <= 1:
+                raise
+            # rclone gives up after 10 s of silence, so this is a long list.
+            return 0, ""
+        return done.code, done.stderr.decode(errors="replace")
+
+    def wait_until_written(self) -> list[str]:
+        """Wait, while there is time, until rclone has uploaded everything.
+
+        Returns:
+            The files that are not uploaded.
+
+        It keeps a file about each file in its cache, which says whether it is still "dirty".
+        """
+        ctx = self._ctx
+        while dirty := list(self._dirty(posixpath.join(self._cache, "vfsMeta"))):
+            left = ctx.remaining_s()
+            if left is not None and left < 3:
+                return dirty
+            ctx.sleep(_WRITE_BACK_POLL_S)
+        return []
+
+    def forget_keys(self) -> None:
+        """Remove the configuration file."""
+        self._ctx.remove(self._config)
+
+    def forget_copies(self) -> None:
+        """Remove the cache of files."""
+        self._ctx.remove(self._cache)
+
+    def _dirty(self, folder: str) -> Iterator[str]:
+        for name in self._ctx.list_dir(folder) or ():
+            path = posixpath.join(folder, name)
+            stat = self._ctx.stat(path)
+            if stat is not None and stat.kind == "directory":
+                yield from self._dirty(path)
+            elif stat is not None and _is_dirty(self._ctx.read_file(path)):
+                yield name
+
+
+def _rclone_settings(storage: Storage) -> dict[str, str]:
+    """The settings in the section of rclone's configuration file."""
+    own = storage.fields.get("settings")
+    if isinstance(own, dict):
+        return {name: reveal(value) for name, value in own.items()}
+    names = {
+        "azureblob": {"account": "account", "key": "key", "sas_url": "sas_url",
+                      "endpoint": "endpoint"},
+        "s3": {"access_key_id": "access_key", "secret_access_key": "secret_key",
+               "endpoint": "endpoint", "region": "region", "provider": "provider"},
+        "hdfs": {"namenode": "namenode", "username": "username"},
+    }[storage.type]  # fmt: skip
+    settings = {ours: storage.secret(given) for ours, given in names.items()}
+    if storage.type == "s3":
+        settings["provider"] = settings["provider"] or ("Other" if settings["endpoint"] else "AWS")
+    if storage.type == "hdfs":
+        # rclone requires one; Hadoop's own client would send root, who mounts.
+        settings["username"] = settings["username"] or "root"
+    return {"type": storage.type, **{n: v for n, v in settings.items() if v}}
+
+
+def _rclone_failed(storage: Storage, output: str) -> Failure:
+    """The failure that rclone's output means, without secrets."""
+    at = f"{storage} at {storage.path}"
+    if _FUSE_REFUSED.search(output):
+        return Permanent(
+            f"this container may not mount {at}", fault="platform", hint=PRIVILEGE_HINT
+        )
+    if _RCLONE_REFUSED.search(output):
+        hint = "the key is wrong, or has no right to it"
+        return Permanent(f"the server refuses {at}", fault="user", hint=hint)
+    if _RCLONE_MISSING.search(output):
+        return Permanent(f"the server has no such bucket or directory: {at}", fault="user")
+    if _RCLONE_UNREACHABLE.search(output):
+        return Transient(f"the server of {at} cannot be reached", fault="platform")
+    for value in sorted(secret_values(storage), key=len, reverse=True):
+        output = output.replace(value, "******")
+    last = output.strip().splitlines()[-1:] or ["no output"]
+    words = f"rclone cannot mount {at}: {_RCLONE_TIME.sub('', last[0])[:300]}"
+    if _RCLONE_SETTINGS.search(output):
+        return Permanent(words, fault="user", hint="correct the storage's fields or settings")
+    return Transient(words)
+
+
+def _is_dirty(data: bytes | None) -> bool:
+    try:
+        item: Any = json.loads(data or b"{}")
+    except ValueError:
+        return True  # rclone is writing it
+    return bool(isinstance(item, dict) and item.get("Dirty"))
