@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -157,6 +158,7 @@ def start(request: pytest.FixtureRequest, launch: Callable[..., Run]) -> Callabl
     return lambda *args, **env: launch(*extra, *args, **env)
 
 
+@functools.cache
 def _namespaces_work() -> bool:
     user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
     argv = ["unshare", *user, "--mount", "--pid", "--fork", "--mount-proc", "true"]

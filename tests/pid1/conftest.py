@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -37,6 +38,7 @@ supervisor.DRAIN_S = supervisor.TERM_S = supervisor.SWEEP_S = 600.0
 """A patch of the phase: what is waited for without need takes longer than a test."""
 
 
+@functools.cache
 def namespaces_work() -> bool:
     """Whether this kernel lets us make a PID namespace."""
     return subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode == 0
