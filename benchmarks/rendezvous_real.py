@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pairun.handover.door import Door
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.roster import JobKey, Member
 from pairun.rendezvous.server import Server
@@ -66,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     total = args.members
     with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(f"{folder}/runtime.d")
         server = Server(
             {"worker": total},
             JOB,
@@ -73,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             host="127.0.0.1",
             port=0,
             log=lambda _: None,
-            state_path=f"{folder}/state.json",
+            volume=Door(folder),
         )
         stop, ending = os.pipe()
         address = server.address

@@ -10,10 +10,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 
-from pairun.base import journal
 from pairun.catalogue import CATALOGUE
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.diagnose.classes import CLASSES
+from pairun.handover import journal
 from pairun.module import Context, Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 
-from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.base.signals import STOP_SIGNALS
+from pairun.handover.door import Door
 from pairun.rendezvous.peers import read_key
 from pairun.rendezvous.place import read_place
 from pairun.rendezvous.server import Server
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         log=say,
     )
     # The file may be another user's: it is read, and what comes now is kept in memory.
-    server.load(runtime_file(args.pai_dir, STATE_FILE))
+    server.load(Door(args.pai_dir))
     server.serve_forever(stop)
     return 0
 

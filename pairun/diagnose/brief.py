@@ -28,12 +28,11 @@ _WHOSE = {
 }
 
 
-def read_table(path: str) -> Table | None:
-    """The table that init left, or None where there is none that can be used."""
+def parse_table(text: bytes) -> Table | None:
+    """The table that init left, or None where it is none that can be used."""
     try:
-        with open(path, "rb") as f:
-            return Table(json.load(f))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Table(json.loads(text))
+    except (RecursionError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

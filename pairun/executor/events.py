@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
-from pairun.base.journal import Emit, Journal
 from pairun.executor.phase import PhaseOutcome
+from pairun.handover.journal import Emit, Journal
 from pairun.plan import Plan
-from pairun.secrets.vault import Vault
 
 
 class PhaseEvents:
@@ -17,22 +15,18 @@ class PhaseEvents:
 
     Args:
         plan: what runs.
-        journal: path of the journal.
+        journal: takes every event that is kept.
         people: takes every event for display.
-        vault: what no sink may hold.
-        say: prints a line for people.
     """
 
     def __init__(
         self,
         plan: Plan,
-        journal: str,
+        journal: Journal,
         people: Emit,
-        vault: Vault,
-        say: Callable[[str], None],
     ) -> None:
         self._plan = plan
-        self._journal = Journal(journal, vault.record, say)
+        self._journal = journal
         self._people = people
         self._began = time.monotonic()
 

@@ -6,8 +6,8 @@ import collections
 import os
 import select
 
-from pairun.base.journal import Emit
 from pairun.base.signals import block_stop_signals
+from pairun.handover.journal import Emit
 from pairun.secrets.vault import Vault
 
 TAIL_LINES = 20

@@ -10,12 +10,12 @@ import attrs
 
 from pairun.base.durations import parse_seconds
 from pairun.base.grace import VARIABLE
-from pairun.base.journal import Emit
 from pairun.executor.handlers import HandlerTime, handler_variables, handlers_for
 from pairun.executor.life import TaskEnd
 from pairun.executor.limits import Limits
 from pairun.executor.loop import Loop
 from pairun.executor.prepare import Resolve, Shared
+from pairun.handover.journal import Emit
 from pairun.module import Module
 from pairun.plan import Event, Group, Peers, Plan
 from pairun.secrets.vault import Vault
@@ -56,7 +56,7 @@ class Executor:
         plan: what to run.
         load: module name to class.
         resolve: resolves late values.
-        emit: takes every event (`pairun.base.journal` lists them, and ``output``).
+        emit: takes every event (`pairun.handover.journal` lists them, and ``output``).
         vault: what no event may hold.
         env: the environment of the tasks; exports of tasks are merged into it.
         pai_dir: the shared volume.

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from pairun.base.journal import Emit
 from pairun.contract.arguments import build
 from pairun.contract.results import BadResult, Report, checked_variable, failure
 from pairun.errors import PairunError, Problem
 from pairun.executor.child import described, trace_of
+from pairun.handover.journal import Emit
 from pairun.module import FAILURE_KINDS, FailureKind, Module, Secret
 from pairun.plan import Late, Peers, Task
 from pairun.secrets.vault import Vault
@@ -30,7 +30,7 @@ class Shared:
     Attributes:
         load: module name to class.
         resolve: resolves late values.
-        emit: takes every event (`pairun.base.journal` lists them, and ``output``).
+        emit: takes every event (`pairun.handover.journal` lists them, and ``output``).
         vault: what no event may hold.
         env: the environment of the tasks, with the exports of those that ended.
         pai_dir: the shared volume.

@@ -66,26 +66,30 @@ class Door:
 
     # --- reading ---
 
-    def open(self, path: str) -> BinaryIO:
+    def open(self, path: str, *, mounted: bool = False) -> BinaryIO:
         """Open a regular file to read.
+
+        Args:
+            path: the file.
+            mounted: it must come from the platform, as what is `MOUNTED` must anyway.
 
         Raises:
             OSError: there is none, or it cannot be opened.
         """
-        with self._source(path) as (folder, name):
+        with self._source(path, mounted=mounted) as (folder, name):
             fd = open_regular(name, os.O_RDONLY, folder=folder)
-        if self._must_be_ours(path) and os.fstat(fd).st_uid != os.geteuid():
+        if self._is_plain(path) and os.fstat(fd).st_uid != os.geteuid():
             os.close(fd)
             raise NotMounted(errno.ENOENT, "it belongs to another user, and is not mounted", path)
         return os.fdopen(fd, "rb")
 
-    def read(self, path: str, max_bytes: int = MAX_BYTES) -> bytes:
-        """Read a whole file.
+    def read(self, path: str, max_bytes: int = MAX_BYTES, *, mounted: bool = False) -> bytes:
+        """Read a whole file; the arguments are those of `open`, and the bound.
 
         Raises:
             OSError: there is none, it cannot be read, or it is larger than ``max_bytes``.
         """
-        with self.open(path) as file:
+        with self.open(path, mounted=mounted) as file:
             size = os.fstat(file.fileno()).st_size
             if size <= max_bytes:
                 data = file.read(size + 1)
@@ -105,14 +109,14 @@ class Door:
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             return file.read(size)
 
-    def stat(self, path: str) -> os.stat_result | None:
+    def stat(self, path: str, *, mounted: bool = False) -> os.stat_result | None:
         """What stands at a path; None where nothing does, or where it does not count.
 
         Raises:
             OSError: the path cannot be followed.
         """
         try:
-            with self._source(path) as (folder, name):
+            with self._source(path, mounted=mounted) as (folder, name):
                 return os.stat(name, dir_fd=folder, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -131,13 +135,13 @@ class Door:
             return found is not None and stat.S_IFMT(found.st_mode) == kind
         return False
 
-    def names(self, path: str) -> list[str]:
+    def names(self, path: str, *, mounted: bool = False) -> list[str]:
         """The sorted names in a directory.
 
         Raises:
             OSError: there is none, or it cannot be listed.
         """
-        with self._source(path) as (folder, name):
+        with self._source(path, mounted=mounted) as (folder, name):
             fd = os.open(name, LISTED, dir_fd=folder)
         try:
             return sorted(os.listdir(fd))
@@ -156,10 +160,20 @@ class Door:
         finally:
             os.close(fd)
 
-    def is_mounted(self, path: str) -> bool:
-        """Whether a path lies on something that the platform mounted into the volume."""
+    def is_from_platform(self, path: str) -> bool:
+        """Whether nobody but the platform can have put there what stands at a path."""
         parts = self._parts(path)
-        return mount_depth(os.path.realpath(self._place), parts, mount_points()) > 0
+        depth = mount_depth(os.path.realpath(self._place), parts, mount_points())
+        return depth > 0 or self._is_plain(path)
+
+    def stands(self, path: str) -> bool:
+        """Whether anything stands at a path, whether it counts or not."""
+        try:
+            with self._parent(path) as (folder, name):
+                os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except OSError as e:
+            return e.errno not in (errno.ENOENT, errno.ENOTDIR)
+        return True
 
     # --- writing ---
 
@@ -228,8 +242,13 @@ class Door:
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
             return open_regular(name, flags, mode, folder=folder)
 
-    def make_folder(self, path: str, mode: int = 0o755) -> None:
-        """Make a directory with exactly this mode, and its parents; one that exists stays as it is.
+    def make_folder(self, path: str, mode: int = 0o755, *, parents: bool = True) -> None:
+        """Make a directory with exactly this mode; one that exists stays as it is.
+
+        Args:
+            path: the directory.
+            mode: its permissions.
+            parents: make the directories above it too, for all to read.
 
         Raises:
             OSError: one cannot be made.
@@ -238,16 +257,17 @@ class Door:
         fd = self._open_root()
         try:
             for number, name in enumerate(parts, 1):
-                made = False
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=fd)
-                    made = True
+                is_last, made = number == len(parts), False
+                if is_last or parents:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=fd)
+                        made = True
                 inner = open_folder(fd, name, path, LISTED if made else FOLDER)
                 os.close(fd)
                 fd = inner
                 if made:
                     # mkdir(2) subtracts the umask.
-                    os.fchmod(fd, mode if number == len(parts) else 0o755)
+                    os.fchmod(fd, mode if is_last else 0o755)
         finally:
             os.close(fd)
 
@@ -341,26 +361,25 @@ class Door:
             os.close(fd)
 
     @contextlib.contextmanager
-    def _source(self, path: str) -> Iterator[tuple[int, str]]:
+    def _source(self, path: str, *, mounted: bool) -> Iterator[tuple[int, str]]:
         """As `_parent`; of what the platform mounts, with the links followed that it makes.
 
         Raises:
             NotMounted: it must come from the platform, and does not.
         """
         parts = self._parts(path)
-        if parts[0] not in MOUNTED or self._plain_files:
+        if not (mounted or parts[0] in MOUNTED) or self._is_plain(path):
             with self._parent(path) as place:
                 yield place
             return
-        # A path that the volume does not have is missing, mounted or not.
-        root = os.path.realpath(self._place)
-        mounts = mount_points()
+        root, mounts = os.path.realpath(self._place), mount_points()
         if mount_depth(root, parts, mounts) == 0:
-            with self._parent(path) as (folder, name):
-                os.stat(name, dir_fd=folder, follow_symlinks=False)
-            raise NotMounted(errno.ENOENT, "the platform did not mount it", path)
+            if self.stands(path):
+                raise NotMounted(errno.ENOENT, "the platform did not mount it", path)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         with contextlib.ExitStack() as stack, named(path):
             yield follow(self._open_root(), root, parts, mounts, stack)
 
-    def _must_be_ours(self, path: str) -> bool:
+    def _is_plain(self, path: str) -> bool:
+        """Whether an engine without mounts has put the file there, by its path."""
         return self._plain_files and self._parts(path)[0] in MOUNTED

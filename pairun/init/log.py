@@ -12,14 +12,14 @@ import io
 import os
 import select
 import signal
-import stat
 import sys
 import time
 from collections.abc import Mapping
 
-from pairun.base.logfile import LogFile
 from pairun.base.paths import DEFAULT_PAI_DIR, log_dir
 from pairun.base.signals import STOP_SIGNALS, Signals, block_stop_signals
+from pairun.handover.door import Door
+from pairun.handover.logfile import LogFile
 from pairun.handover.podlogs import INIT_LOG
 
 STALL_S = 10.0
@@ -80,14 +80,15 @@ class _Log:
 
     def __init__(self, pai_dir: str, env: Mapping[str, str]) -> None:
         self._pai_dir = pai_dir
+        self._door = Door(pai_dir)
         self._folder = log_dir(pai_dir, env)
         self._early = b""
         self._there = False
-        self._file = LogFile(os.path.join(self._folder, INIT_LOG), self._complain)
+        self._file = LogFile(self._door, os.path.join(self._folder, INIT_LOG), self._complain)
 
     def write(self, data: bytes) -> None:
         """Append."""
-        self._there = self._there or _is_folder(self._folder)
+        self._there = self._there or self._door.is_folder(self._folder)
         if not self._there:
             self._early = (self._early + data)[-EARLY_BYTES:]
             return
@@ -97,23 +98,16 @@ class _Log:
     def end(self) -> None:
         """Write what is left, also where the phase did not come to make the folder."""
         # A folder that is no volume may be anybody's: nothing is made there.
-        if os.path.isdir(os.path.join(self._pai_dir, "logs")) or (
+        if self._door.is_folder(os.path.join(self._pai_dir, "logs")) or (
             self._pai_dir == DEFAULT_PAI_DIR and os.path.isdir(self._pai_dir)
         ):
             with contextlib.suppress(OSError):
-                os.makedirs(self._folder, exist_ok=True)
+                self._door.make_folder(self._folder)
         self.write(b"")
 
     def _complain(self, text: str) -> None:
         with contextlib.suppress(OSError):
             os.write(2, f"[pairun] {text}\n".encode("utf-8", "surrogateescape"))
-
-
-def _is_folder(path: str) -> bool:
-    """Whether a directory stands there; a link leads to where nothing of ours belongs."""
-    with contextlib.suppress(OSError):
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    return False
 
 
 class _Tee:

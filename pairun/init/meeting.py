@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pairun.base.paths import STATE_FILE, runtime_file
+from pairun.handover.door import Door
 from pairun.job.model import Job, Role
 from pairun.kube.cluster import Cluster
 
@@ -75,7 +75,7 @@ class Meeting:
                 host=self._env.get("PAIRUN_HOST_IP") or "0.0.0.0",
                 port=rendezvous_port(uid),
                 log=say,
-                state_path=runtime_file(self._pai_dir, STATE_FILE),
+                volume=Door(self._pai_dir),
             )
             self._server = Child(server)
         except (PairunError, OSError) as e:

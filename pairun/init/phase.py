@@ -13,6 +13,8 @@ from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError, Problems
 from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor, PhaseOutcome, with_grace
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal
 from pairun.handover.volume import Volume
 from pairun.init.envfile import read_variables
 from pairun.init.meeting import Meeting
@@ -145,8 +147,9 @@ class InitPhase:
         self._add_exit_spec(volume)
         volume.add_program()
         console = Console(sys.stdout, self._vault)
-        journal = journal_file(self._pai_dir, self._env)
-        events = PhaseEvents(plan, journal, console, self._vault, console.say)
+        path = journal_file(self._pai_dir, self._env)
+        journal = Journal(Door(self._pai_dir), path, self._vault.record, console.say)
+        events = PhaseEvents(plan, journal, console)
         events.begin()
         if self._meeting is not None:
             self._meeting.begin(console.say)

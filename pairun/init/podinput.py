@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
-from pairun.formats.stored import framework_in, load_input
+from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
+from pairun.handover.door import Door
 from pairun.job.model import Job, Role, fc_name
 from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.openpai.exitspec import ExitSpec, read_exit_spec
@@ -24,7 +25,7 @@ from pairun.openpai.plainpod import (
 )
 from pairun.openpai.podconfig import PodConfig, read_secrets
 from pairun.openpai.startlayers import start_layer
-from pairun.playbook.document.reading import Node, read_file
+from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.initplugins import InitPlugins
 
 
@@ -89,54 +90,51 @@ def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False
     exit_spec = read_exit_spec(described, problems) if described else None
     runtime = config.runtime()
     if runtime is not None and not env.get("PAIRUN_FRAMEWORK_FILE"):
-        pod = _plain(pai_dir, env, config, runtime)
+        pod = _plain(env, config, runtime)
     else:
         if runtime is not None:
             problems.warning(
                 "PR719", f"{runtime.file} has no effect: the Framework has a job", None
             )
-        pod = _of_framework(pai_dir, env, problems, placed=placed)
+        pod = _of_framework(env, config, placed=placed)
     problems.raise_errors()
     return attrs.evolve(pod, init_plugins=listed, exit_spec=exit_spec)
 
 
-def _plain(pai_dir: str, env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:
+def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:
     problems = config.problems
-    secrets = read_secrets(config) or _mounted(pai_dir, "secrets", "secrets.yaml")
+    secrets = read_secrets(config) or _mounted(config, "secrets", "secrets.yaml")
     job, found = read_plain_job(runtime, name=pod_name(env), secrets=secrets)
     problems.extend(without_server_warnings(list(found)))
     if job is None:
         raise PairunError(*problems.errors)
     return _input(
-        pai_dir,
+        config,
         job=job,
         role=job.roles[0],
         cluster=plain_cluster(job, env),
         engine=start_layer("plain_pod.yaml", "a plain Pod"),
-        problems=problems,
     )
 
 
-def _of_framework(
-    pai_dir: str, env: Mapping[str, str], problems: Problems, *, placed: bool
-) -> PodInput:
+def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) -> PodInput:
+    problems = config.problems
     _require(env, problems, placed=placed)
     framework = read_framework(env[_FILE]) if env.get(_FILE) else _from_cluster(env)
-    job, found = job_from_framework(framework, _mounted(pai_dir, "secrets", "secrets.yaml"))
+    job, found = job_from_framework(framework, _mounted(config, "secrets", "secrets.yaml"))
     problems.extend(found)
     if job is None:
         raise PairunError(*problems.errors)
     saved = "the addresses that were saved"
     role = _own_role(job, env["FC_TASKROLE_NAME"], placed=placed)
     return _input(
-        pai_dir,
+        config,
         job=job,
         role=role,
         index=_own_index(env["FC_TASK_INDEX"], placed=placed),
         command=env.get("USER_CMD"),
         cluster=_cluster_in(framework, env, job) if placed else None,
         engine=start_layer("saved_framework.yaml", saved) if placed else None,
-        problems=problems,
     )
 
 
@@ -175,17 +173,16 @@ _CONTROLLER = "FrameworkController sets it in every container of a Framework's P
 
 
 def _input(
-    pai_dir: str,
+    config: PodConfig,
     *,
     job: Job,
     role: Role,
     cluster: Cluster | None,
     engine: Node | None,
-    problems: Problems,
     index: int = 0,
     command: str | None = None,
 ) -> PodInput:
-    extension = _mounted(pai_dir, "user-extension-secrets", "userExtensionSecrets.yaml")
+    extension = _mounted(config, "user-extension-secrets", "userExtensionSecrets.yaml")
     return PodInput(
         job=job,
         role=role,
@@ -196,7 +193,7 @@ def _input(
         engine=engine,
         init_plugins=None,
         exit_spec=None,
-        problems=problems,
+        problems=config.problems,
     )
 
 
@@ -206,7 +203,11 @@ def read_framework(path: str) -> dict[str, Any]:
     Raises:
         PairunError: it cannot be read, or is none.
     """
-    framework = framework_in(load_input(path), path)
+    return _framework_of(load_input(path), path)
+
+
+def _framework_of(data: bytes, path: str) -> dict[str, Any]:
+    framework = framework_in(data, path)
     if framework is None:
         raise PairunError(Problem("PR704", f"{path} is not a Framework object"))
     return framework
@@ -218,12 +219,17 @@ def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
     Raises:
         PairunError: it is not there, or not complete.
     """
-    return _cluster_in(read_framework(os.path.join(pai_dir, _LEFT)), env, job)
+    path = os.path.join(pai_dir, _LEFT)
+    try:
+        data = Door(pai_dir).read(path, MAX_FRAMEWORK_BYTES)
+    except OSError as e:
+        raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
+    return _cluster_in(_framework_of(data, path), env, job)
 
 
 def has_cluster(pai_dir: str) -> bool:
     """Whether the barrier has left what `read_cluster` reads."""
-    return os.path.exists(os.path.join(pai_dir, _LEFT))
+    return Door(pai_dir).is_file(os.path.join(pai_dir, _LEFT))
 
 
 def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) -> Cluster:
@@ -237,9 +243,12 @@ def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) 
     )
 
 
-def _mounted(pai_dir: str, folder: str, file: str) -> Node | None:
-    path = os.path.join(pai_dir, folder, file)
-    return read_file(path, "job", "js") if os.path.exists(path) else None
+def _mounted(config: PodConfig, folder: str, file: str) -> Node | None:
+    """A document that the platform mounts into the volume, or None where it mounted none."""
+    path = os.path.join(config.pai_dir, folder, file)
+    if not config.files.counts(path, "the platform mounts a job's secrets; nothing else counts"):
+        return None
+    return read_text(decode(config.files.load(path), path, "job"), "js")
 
 
 def _own_role(job: Job, name: str, *, placed: bool) -> Role:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from pairun.base.mounts import mount_points
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Place, Problem, Problems, Source
-from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
+from pairun.openpai.podfiles import PodFiles
+from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
 
 DEFAULT_CONFIG_DIR = "/usr/local/pai-config"
@@ -44,6 +44,11 @@ class PodConfig:
     pai_dir: str
     problems: Problems
 
+    @property
+    def files(self) -> PodFiles:
+        """Reads what the platform mounted."""
+        return PodFiles(self.pai_dir, self.problems)
+
     def init(self) -> Source | None:
         """The list of init plugins: ``INIT_CONFIG``, else ``init_plugins.yaml``."""
         return self._setting("INIT_CONFIG", "init_plugins.yaml", "cluster")
@@ -59,16 +64,16 @@ class PodConfig:
             PairunError: it cannot be read.
         """
         path = self.find(EXIT_SPEC)
-        if path is not None and os.path.isdir(path):
+        if path is not None and self.files.is_folder(path):
             # A volume mounted without `subPath` is a folder with the file in it.
             path = os.path.join(path, EXIT_SPEC)
-            if not os.path.exists(path):
+            if EXIT_SPEC not in self.files.names(os.path.dirname(path)):
                 raise PairunError(
                     Problem(
                         "PR716", f"there is no {path}", None, "name the key of the ConfigMap so"
                     )
                 )
-        return None if path is None else decode(load_bytes(path), path, "cluster")
+        return None if path is None else decode(self.files.load(path), path, "cluster")
 
     def init_dir(self) -> str | None:
         """The folder of the operator's own init programs; never one on the shared volume."""
@@ -78,7 +83,7 @@ class PodConfig:
             raise PairunError(
                 Problem("PR716", f"PAI_INIT_DIR: {given} is not a folder", None, hint)
             )
-        if given and self._trusted(given):
+        if given and self.files.counts(given, _HINT):
             return given
         image = DEFAULT_PAI_DIR
         # With a volume mounted there, whatever that folder holds is not the image's.
@@ -91,7 +96,7 @@ class PodConfig:
         for name in names:
             for folder in self._folders():
                 path = os.path.join(folder, name)
-                if os.path.exists(path) and self._trusted(path):
+                if self.files.counts(path, _HINT):
                     return path
         return None
 
@@ -103,29 +108,10 @@ class PodConfig:
         if (text := self.env.get(variable, "")).strip():
             return Source(variable, layer, text)
         path = self.find(file)
-        return None if path is None else decode(load_bytes(path), path, layer)
+        return None if path is None else decode(self.files.load(path), path, layer)
 
-    def _trusted(self, path: str) -> bool:
-        """Whether nobody but the platform can have put it there.
 
-        The user's container may write to the volume, and an init container runs again when its
-        Pod is set up anew; what is mounted into the volume is read-only for both.
-        """
-        root = os.path.abspath(self.pai_dir)
-        below = os.path.relpath(os.path.abspath(path), root)
-        if below == ".." or below.startswith("../"):
-            return True
-        parts, mounts = below.split(os.sep), mount_points()
-        real = os.path.realpath(root)
-        if any(os.path.join(real, *parts[:n]) in mounts for n in range(1, len(parts) + 1)):
-            return True
-        self.problems.warning(
-            "PR718",
-            f"{path} is not read: it lies on the shared volume, where the user's container writes",
-            None,
-            "mount it, or set PAI_CONFIG_DIR to a folder of the image",
-        )
-        return False
+_HINT = "mount it, or set PAI_CONFIG_DIR to a folder of the image"
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -197,22 +183,25 @@ def read_secrets(config: PodConfig) -> Node | None:
         PairunError: they cannot be read; no message has a part of them.
     """
     path = config.find(*_SECRETS)
-    if path is None or not os.path.isdir(path):
-        return None if path is None else _secrets_document(path)
-    keys = [n for n in sorted(os.listdir(path)) if not n.startswith(".")]
+    if path is None:
+        return None
+    files = config.files
+    if not files.is_folder(path):
+        return _secrets_document(path, files)
+    keys = [n for n in files.names(path) if not n.startswith(".")]
     if inner := next((n for n in keys if n in _SECRETS), None):
-        return _secrets_document(os.path.join(path, inner))
+        return _secrets_document(os.path.join(path, inner), files)
     found = {}
     for key in keys:
-        source = _hidden(os.path.join(path, key))
+        source = _hidden(os.path.join(path, key), files)
         place = Place(source, 1, 1)
         # As a shell does with what a command prints: files mostly end with a line end.
         found[key] = Node(source.text.rstrip("\n"), place, place)
     return Node(found, Place(Source(path, "job", ""), 1, 1))
 
 
-def _secrets_document(path: str) -> Node:
-    source = _hidden(path)
+def _secrets_document(path: str, files: PodFiles) -> Node:
+    source = _hidden(path, files)
     try:
         node = read_text(source, "js")
     except PairunError as e:
@@ -228,7 +217,7 @@ def _secrets_document(path: str) -> Node:
     return node
 
 
-def _hidden(path: str) -> Source:
-    source = decode(load_bytes(path), path, "job")
+def _hidden(path: str, files: PodFiles) -> Source:
+    source = decode(files.load(path), path, "job")
     source.hide(1, source.text.count("\n") + 1)
     return source

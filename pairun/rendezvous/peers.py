@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pairun.base.paths import KEY_FILE
 from pairun.errors import PairunError
+from pairun.handover.door import Door
 from pairun.module import Transient
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.place import Place, read_place
@@ -33,8 +34,8 @@ def read_key(pai_dir: str) -> bytes | None:
         pai_dir: the shared volume.
     """
     try:
-        with open(os.path.join(pai_dir, KEY_FILE), "rb") as file:
-            key = base64.b64decode(file.read(_MAX_KEY_BYTES).strip(), validate=True)
+        text = Door(pai_dir).read(os.path.join(pai_dir, KEY_FILE), _MAX_KEY_BYTES)
+        key = base64.b64decode(text.strip(), validate=True)
     except (OSError, binascii.Error):
         return None
     return key if len(key) >= _LEAST_KEY_BYTES else None

@@ -6,10 +6,11 @@ import json
 import os
 from typing import NamedTuple
 
+from pairun.base.paths import PLACE_FILE
+from pairun.handover.door import Door
 from pairun.rendezvous.roster import Address, Gang, JobKey, checked_address
 from pairun.rendezvous.wire import BadPeer
 
-NAME = "rendezvous.json"
 _MAX_BYTES = 1024 * 1024
 
 
@@ -42,17 +43,13 @@ def write_place(pai_dir: str, place: Place) -> None:
         "rank": place.rank,
         "roles": [list(role) for role in place.gang.roles],
     }
-    path = os.path.join(pai_dir, NAME)
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        json.dump(data, file)
-    os.replace(f"{path}.new", path)
+    Door(pai_dir).write(os.path.join(pai_dir, PLACE_FILE), json.dumps(data).encode())
 
 
 def read_place(pai_dir: str) -> Place | None:
     """Read the note; None where there is none that can be used."""
     try:
-        with open(os.path.join(pai_dir, NAME), "rb") as file:
-            data = json.loads(file.read(_MAX_BYTES))
+        data = json.loads(Door(pai_dir).read(os.path.join(pai_dir, PLACE_FILE), _MAX_BYTES))
         leader = checked_address(data["leader"])
         uid, attempt = data["job"]
         roles = tuple((str(name), int(count)) for name, count in data["roles"])

@@ -12,7 +12,9 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
+from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.base.signals import STOP_SIGNALS
+from pairun.handover.door import Door
 from pairun.rendezvous.leading import Leader
 from pairun.rendezvous.loop import Loop, close_quietly, max_peers
 from pairun.rendezvous.roster import Address, Gang, JobKey
@@ -37,7 +39,7 @@ class Server:
         host: own address; where this machine does not have it, all of them are used.
         port: the leader's rendezvous port.
         log: takes lines for people.
-        state_path: the state is read from here and kept here; None keeps none.
+        volume: the shared volume, where the state is read and kept; None keeps none.
 
     Attributes:
         address: where it listens.
@@ -55,7 +57,7 @@ class Server:
         host: str,
         port: int,
         log: Callable[[str], None],
-        state_path: str | None = None,
+        volume: Door | None = None,
     ) -> None:
         peers = max_peers()
         self._loop = Loop(key, log, max_peers=peers)
@@ -69,13 +71,13 @@ class Server:
             max_held=peers * 3 // 4,
         )
         self._loop.machine = self._leader
-        self._state_path = state_path
+        self._volume = volume
         self._save_at = 0.0
         self._log = log
         self._stopped = False
         self._stay_until = 0.0
-        if state_path:
-            self.load(state_path)
+        if volume is not None:
+            self.load(volume)
         try:
             anywhere = "::" if ":" in host else "0.0.0.0"
             self.address: Address = self._loop.listen((host, anywhere), port)
@@ -110,20 +112,20 @@ class Server:
 
     def _keep(self, *, now_at_once: bool = False) -> float:
         """Save what has changed, not too often; returns how long nothing is to be saved."""
-        if self._state_path is None or not self._leader.changed:
+        if self._volume is None or not self._leader.changed:
             return _TURN_S
         wait_s = self._save_at - time.monotonic()
         if wait_s > 0 and not now_at_once:
             return wait_s
         try:
-            self.save(self._state_path)
+            self.save(self._volume)
         except OSError as e:
             self._log(f"the rendezvous cannot keep its state, and goes on: {e.strerror}")
         self._save_at = time.monotonic() + _SAVE_EVERY_S
         return _TURN_S
 
-    def save(self, path: str) -> None:
-        """Write the state to a new file that all may read, at once or not at all.
+    def save(self, volume: Door) -> None:
+        """Write the state to a file that all may read, at once or not at all.
 
         PID 1 may be another user, and who reaches the volume belongs to the Pod.
 
@@ -131,20 +133,12 @@ class Server:
             OSError: it cannot be written.
         """
         data = json.dumps(self._leader.dump(), separators=(",", ":")).encode()
-        new = f"{path}.new"
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(new)
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(fd, "wb") as file:
-            os.fchmod(fd, 0o644)
-            file.write(data)
-        os.replace(new, path)
+        volume.write(runtime_file(volume.root, STATE_FILE), data)
 
-    def load(self, path: str) -> bool:
-        """Go on with the state in a file; False where there is none that fits this attempt."""
+    def load(self, volume: Door) -> bool:
+        """Go on with the state on the volume; False where there is none that fits this attempt."""
         try:
-            with open(path, "rb") as file:
-                data = file.read(_MAX_STATE_BYTES)
+            data = volume.read(runtime_file(volume.root, STATE_FILE), _MAX_STATE_BYTES)
             return self._leader.load(json.loads(data))
         except FileNotFoundError:
             return False

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from pairun.base.journal import Record, read_journal
 from pairun.diagnose.brief import CONSEQUENCES
+from pairun.handover.journal import Record, read_journal
 from pairun.module import format_duration
 from pairun.report.terminal import Style, fit, visible
 

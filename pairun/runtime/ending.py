@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pairun.base.forwarding import NOTHING
 from pairun.base.grace import Grace
 from pairun.base.paths import DIAGNOSIS_FILE, log_dir, runtime_file
+from pairun.handover.door import Door
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE, NO_MATCH
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.own import Letter, own_command
@@ -27,7 +27,7 @@ class Ending:
     """What is said of a failure, where the platform reads it.
 
     Args:
-        pai_dir: the shared volume.
+        door: to the shared volume.
         env: the container's environment.
         supervisor: starts the process that works the summary out.
         grace: the clock of a stop.
@@ -39,19 +39,20 @@ class Ending:
 
     def __init__(
         self,
-        pai_dir: str,
+        door: Door,
         env: Mapping[str, str],
         supervisor: Supervisor,
         grace: Grace,
         say: Callable[[str], None],
     ) -> None:
+        self._door = door
         self._env = env
         self._supervisor = supervisor
         self._grace = grace
         self._say = say
-        self._log_folder = log_dir(pai_dir, env)
-        self._spec_file = runtime_file(pai_dir, EXIT_SPEC_FILE)
-        self._diagnosis_file = runtime_file(pai_dir, DIAGNOSIS_FILE)
+        self._log_folder = log_dir(door.root, env)
+        self._spec_file = runtime_file(door.root, EXIT_SPEC_FILE)
+        self._diagnosis_file = runtime_file(door.root, DIAGNOSIS_FILE)
         self.diagnosis: Mapping[str, Any] | None = None
         self._kills_before = oom_kills()
         self._unmatched = NO_MATCH
@@ -65,7 +66,7 @@ class Ending:
             of_command: it is the user's command, whose code only an exit spec may replace.
         """
         self._of_command = of_command
-        replaced = of_command and os.path.exists(self._spec_file)
+        replaced = of_command and self._door.is_file(self._spec_file)
         self._unmatched = NO_MATCH if replaced else code
         self._write_short(self._unmatched, code)
 
@@ -79,6 +80,7 @@ class Ending:
 
         self._tell_of_memory()
         question = Question(
+            volume=self._door.root,
             user_code=code,
             unmatched_code=self._unmatched,
             spec_file=self._spec_file,
@@ -151,5 +153,5 @@ class Ending:
     def _write(self, text: str) -> None:
         from pairun.runtime.exitsummary import message_paths, write_message
 
-        for failed in write_message(message_paths(self._env, self._log_folder), text):
+        for failed in write_message(self._door, message_paths(self._env, self._log_folder), text):
             self._say(failed)

@@ -16,11 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
-from pairun.diagnose.brief import exit_code_of, read_table
+from pairun.diagnose.brief import exit_code_of, parse_table
 from pairun.diagnose.brief import told as tell
 from pairun.diagnose.brief import why as diagnosed
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import Diagnosis
+from pairun.handover.door import Door
+from pairun.handover.opening import open_regular
 from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
 from pairun.runtime.termination import (
     DEFAULT_BUDGET,
@@ -82,24 +85,22 @@ def _cut(text: str, span: tuple[int, int] | None) -> str | None:
     return None if span is None else text[slice(*span)]
 
 
-def read_log(folder: str) -> bytes:
+def read_log(door: Door, folder: str) -> bytes:
     """The end of a rotated log: its current file, and of the one before it when that is short."""
-    current = read_end(os.path.join(folder, "current"), MAX_LOG_BYTES)
+    current = read_end(door, os.path.join(folder, "current"), MAX_LOG_BYTES)
     if len(current) >= MANY_BYTES:
         return current
     with contextlib.suppress(OSError):
-        rotated = sorted(n for n in os.listdir(folder) if re.fullmatch(r"@[0-9a-f]{24}\.s", n))
+        rotated = [n for n in door.names(folder) if re.fullmatch(r"@[0-9a-f]{24}\.s", n)]
         if rotated:
-            return read_end(os.path.join(folder, rotated[-1]), MANY_BYTES) + current
+            return read_end(door, os.path.join(folder, rotated[-1]), MANY_BYTES) + current
     return current
 
 
-def read_end(path: str, size: int) -> bytes:
-    """The last bytes of a file; none where it cannot be read."""
+def read_end(door: Door, path: str, size: int) -> bytes:
+    """The last bytes of a file on the volume; none where it cannot be read."""
     try:
-        with open(path, "rb") as f:
-            f.seek(max(0, os.fstat(f.fileno()).st_size - size))
-            return f.read(size)
+        return door.read_end(path, size)
     except OSError:
         return b""
 
@@ -128,6 +129,7 @@ class Question(NamedTuple):
     """What the process that works the summary out must know.
 
     Attributes:
+        volume: the shared volume.
         user_code: the exit code of what failed: the user's command, or a task before it.
         unmatched_code: the container's exit code where no entry of the exit spec matches.
         spec_file: what init left of the cluster's exit spec; it may be missing.
@@ -137,6 +139,7 @@ class Question(NamedTuple):
         facts: what is known beside the logs, as `pairun.diagnose.circumstances.Circumstances` has it.
     """
 
+    volume: str
     user_code: int
     unmatched_code: int
     spec_file: str
@@ -177,13 +180,14 @@ def work_out(
         first: asks the other instances who of the job failed first; None where nobody knows, or
             where it was this one.
     """
-    spec, table = _read_spec(question.spec_file), read_table(question.diagnosis_file)
+    door = Door(question.volume)
+    spec, table = _read_spec(door, question.spec_file), _read_table(door, question.diagnosis_file)
     report = gpu_report(env) if table is not None or _asks_for_gpu(spec) else None
     gpus = report.all("gpu") if report is not None else None
     evidence = Evidence(
         question.user_code,
-        read_log(os.path.join(question.log_folder, "user-all")),
-        read_end(os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES),
+        read_log(door, os.path.join(question.log_folder, "user-all")),
+        read_end(door, os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES),
         double_ecc=any(uncorrectable_errors(gpu, "volatile") for gpu in gpus or ()),
     )
     # A spec that cannot be read replaces no code.
@@ -225,7 +229,7 @@ def _gpus_asked(env: Mapping[str, str]) -> int | None:
 def _error_file(env: Mapping[str, str]) -> str | None:
     """What torchelastic kept of the first worker's error (PyTorch documentation, "Error Propagation")."""
     path = env.get("TORCHELASTIC_ERROR_FILE")
-    return text_of(read_end(path, MANY_BYTES)) or None if path else None
+    return text_of(_end_of(path, MANY_BYTES)) or None if path else None
 
 
 def _free(path: str) -> int | None:
@@ -243,8 +247,8 @@ def short_message(exit_code: int, user_code: int, budget: int) -> str:
     return message(Summary(exit_code=exit_code, user_exit_code=user_code), budget)
 
 
-def write_message(paths: Iterable[str], text: str) -> list[str]:
-    """Write a termination message; the platform may have mounted the file, so in place.
+def write_message(door: Door, paths: Iterable[str], text: str) -> list[str]:
+    """Write a termination message: anew on the volume, in place elsewhere, where it may be a mount.
 
     Returns:
         Why it could not be written, for each path where it could not.
@@ -252,14 +256,22 @@ def write_message(paths: Iterable[str], text: str) -> list[str]:
     failed = []
     for path in paths:
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-            try:
-                os.write(fd, text.encode())
-            finally:
-                os.close(fd)
+            if path in door:
+                door.write(path, text.encode())
+            else:
+                _write_in_place(path, text.encode())
         except OSError as e:
             failed.append(f"the termination message cannot be written to {path}: {e.strerror}")
     return failed
+
+
+def _write_in_place(path: str, data: bytes) -> None:
+    fd = open_regular(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        os.ftruncate(fd, 0)
+        os.write(fd, data)
+    finally:
+        os.close(fd)
 
 
 def message_paths(env: Mapping[str, str], log_folder: str) -> list[str]:
@@ -289,12 +301,27 @@ def _asks_for_gpu(spec: Mapping[str, Any]) -> bool:
     return any("gpuInfo" in pattern for entry in spec["specs"] for pattern in entry["patterns"])
 
 
-def _read_spec(path: str) -> Mapping[str, Any]:
+def _read_table(door: Door, path: str) -> Table | None:
+    """The rules that init left, or None where it left none, or where nobody asks."""
+    try:
+        return parse_table(door.read(path)) if path else None
+    except OSError:
+        return None
+
+
+def _end_of(path: str, size: int) -> bytes:
+    """The last bytes of a file outside the volume; none where it cannot be read."""
+    with contextlib.suppress(OSError), os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+        return file.read(size)
+    return b""
+
+
+def _read_spec(door: Door, path: str) -> Mapping[str, Any]:
     """The cluster's exit spec that init left; an empty one where there is none that can be used."""
     try:
-        with open(path, "rb") as f:
-            spec = json.load(f)
-    except (OSError, ValueError):
+        spec = json.loads(door.read(path))
+    except (OSError, ValueError, RecursionError):
         return NO_SPEC
     usable = isinstance(spec, dict) and spec.get("schema") == SCHEMA_VERSION
     return spec if usable else NO_SPEC

@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from pairun.base.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
+from pairun.handover.door import Door
+from pairun.handover.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
 from pairun.runtime.pump import PIPE_BYTES, ContainerStream, Pump, Raw, Shared, Sink
 from pairun.secrets.vault import Vault
 
@@ -44,12 +45,14 @@ class Logs:
     """All logs of one runtime phase.
 
     Args:
+        door: to the volume.
         folder: the Pod's log directory; init has made it.
         vault: what no log may hold.
         size: what `VARIABLE` says, or None.
     """
 
-    def __init__(self, folder: str, vault: Vault, size: str | None = None) -> None:
+    def __init__(self, door: Door, folder: str, vault: Vault, size: str | None = None) -> None:
+        self._door = door
         self._folder = folder
         self._vault = vault
         self._said: set[str] = set()
@@ -67,7 +70,7 @@ class Logs:
         """Open ``runtime.log``; what was said before goes there now."""
         if self._size:
             self._limit = parse_size(self._size) or LOG_BYTES
-        file = LogFile(os.path.join(self._folder, "runtime.log"), self._complain)
+        file = LogFile(self._door, os.path.join(self._folder, "runtime.log"), self._complain)
         if self._can(file):
             self._runtime = Shared(file, self._limit)
             self._files.append(file)
@@ -199,7 +202,8 @@ class Logs:
         return started
 
     def _rotated(self, name: str) -> RotatedLog | None:
-        log = RotatedLog(os.path.join(self._folder, name), self._limit, self._complain)
+        path = os.path.join(self._folder, name)
+        log = RotatedLog(self._door, path, self._limit, self._complain)
         return log if self._can(log) else None
 
     def _can(self, file: LogFile) -> bool:

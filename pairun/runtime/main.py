@@ -11,12 +11,13 @@ import pairun
 from pairun.base.durations import parse_seconds
 from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
 from pairun.base.grace import VARIABLE, Grace
-from pairun.base.journal import Journal
-from pairun.base.logfile import VARIABLE as LOG_VARIABLE
 from pairun.base.paths import PROGRAMS, journal_file, log_dir
 from pairun.base.processes import adopt_orphans
 from pairun.base.signals import STOP_SIGNALS
 from pairun.errors import PairunError, render
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal
+from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.reader import Inputs, read_inputs
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import Logs
@@ -70,16 +71,18 @@ class RuntimePhase:
 
     def __init__(self, pai_dir: str, inputs: Inputs, environ: os._Environ[str]) -> None:
         self._pai_dir = pai_dir
+        self._door = Door(pai_dir)
         self._inputs = inputs
         self._vault: Vault = inputs.vault
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
         if path := self.env.get("PATH"):
             # Last: what the image has counts.
             self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
-        self._logs = Logs(log_dir(pai_dir, self.env), self._vault, self.env.get(LOG_VARIABLE))
+        folder = log_dir(pai_dir, self.env)
+        self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_VARIABLE))
         self._grace = Grace(self._grace_s())
         self._supervisor = Supervisor(self._grace, self.say, self._record)
-        self._ending = Ending(pai_dir, self.env, self._supervisor, self._grace, self.say)
+        self._ending = Ending(self._door, self.env, self._supervisor, self._grace, self.say)
         self._complained = False
         self._began = time.monotonic()
         self._child: int | None = None
@@ -89,7 +92,7 @@ class RuntimePhase:
         """Tasks, command, handlers; returns the exit code."""
         adopt_orphans()
         self._logs.open()
-        serve_peers(self._pai_dir, self.env, self.say)
+        serve_peers(self._door, self.env, self.say)
         state = self._run_tasks()
         if self._supervisor.pending_stop():
             event, code, message = "signal", *self._stopped()
@@ -154,7 +157,7 @@ class RuntimePhase:
     def _record(self, type_: str, **fields: object) -> None:
         """Append a record. The file is opened anew: others append to it, and may be killed."""
         path = journal_file(self._pai_dir, self.env)
-        journal = Journal(path, self._vault.record, self._complain_once)
+        journal = Journal(self._door, path, self._vault.record, self._complain_once)
         journal({"type": type_, **fields})
         journal.close()
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pairun.base.logfile import Data, LogFile
+from pairun.handover.logfile import Data, LogFile
 from pairun.secrets.vault import Vault
 
 CHUNK = 256 * 1024

@@ -21,6 +21,7 @@ from pairun.executor.events import PhaseEvents
 from pairun.executor.output import pump_in_background
 from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome, with_grace
 from pairun.handover.door import Door
+from pairun.handover.journal import Journal
 from pairun.handover.plans import read_plan
 from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
 from pairun.report.console import Console
@@ -45,8 +46,9 @@ def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) 
     plan, vault = read_plan(pai_dir)
     console = Console(sys.stdout, vault)
     env = dict(os.environ)
-    journal = journal_file(pai_dir, env)
-    events = PhaseEvents(plan, journal, console, vault, console.say)
+    door = Door(pai_dir)
+    journal = Journal(door, journal_file(pai_dir, env), vault.record, console.say)
+    events = PhaseEvents(plan, journal, console)
     steps = tuple(s for s in plan.steps if not _is_command(s))
 
     def emit(event: dict[str, Any]) -> None:
@@ -56,7 +58,7 @@ def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) 
 
     executor = Executor(
         attrs.evolve(with_grace(plan, env), steps=steps),
-        load=plan_loader(plan.modules, Door(pai_dir)),
+        load=plan_loader(plan.modules, door),
         resolve=resolve_late,
         emit=emit,
         vault=vault,

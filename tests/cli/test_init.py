@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from pairun.base.journal import read_journal
+from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
+from pairun.handover.journal import read_journal
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.plan import load_plan
@@ -62,6 +63,7 @@ class Init:
             "FC_TASKROLE_NAME": "worker",
             "FC_TASK_INDEX": "1",
             "FC_POD_UID": UID,
+            PLAIN_FILES: "1",
         }
         self.roots: list[str] = []
         self.framework()

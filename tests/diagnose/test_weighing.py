@@ -8,13 +8,12 @@ import json
 import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairun.diagnose.brief import exit_code_of, read_table, told, why
+from pairun.diagnose.brief import exit_code_of, parse_table, told, why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.lines import Log
@@ -438,18 +437,12 @@ def test_several_logs_name_the_one_that_tells_the_cause(table: Table) -> None:
     assert (found.klass, found.evidence[0].file) == ("gpu_oom", "worker-1")
 
 
-def test_the_end_of_a_container_has_it_in_three_lines(
-    table: Table, rules: Rules, tmp_path: Path
-) -> None:
-    """From the file that init left; without one there is nothing to say, and nothing fails."""
-    path = tmp_path / "diagnosis.json"
-    assert read_table(str(path)) is None
-    path.write_text("[1]")
-    assert read_table(str(path)) is None
-    path.write_text(
-        json.dumps({**rules.data(), "exit_codes": {"gpu_oom": 20, "user_code_error": 21}})
-    )
-    read = read_table(str(path))
+def test_the_end_of_a_container_has_it_in_three_lines(rules: Rules) -> None:
+    """From the table that init left; without one there is nothing to say, and nothing fails."""
+    assert parse_table(b"") is None
+    assert parse_table(b"[1]") is None
+    data = {**rules.data(), "exit_codes": {"gpu_oom": 20, "user_code_error": 21}}
+    read = parse_table(json.dumps(data).encode())
     assert read is not None
     found = why(read, (TRACE + _OOM).encode(), Circumstances(exit_code=1), 1.0)
     assert (len(told(found)), exit_code_of(found, read)) == (3, 20)

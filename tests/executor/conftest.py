@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from pairun.base.journal import read_journal
 from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor, PhaseOutcome
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal, read_journal
 from pairun.plan import Group, Late, Peers, Plan, SecretStore, Step, Task, dump_plan
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
@@ -76,8 +77,8 @@ class Here:
         vault = Vault(self.secrets)
         with open(self.folder / "console", "a", encoding="utf-8") as stream:
             console = Console(stream, vault)
-            journal = str(self.folder / "journal.jsonl")
-            events = PhaseEvents(plan, journal, console, vault, console.say)
+            door, path = Door(str(self.folder)), str(self.folder / "journal.jsonl")
+            events = PhaseEvents(plan, Journal(door, path, vault.record, console.say), console)
 
             def emit(event: dict[str, Any]) -> None:
                 self.events.append(event)

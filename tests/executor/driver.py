@@ -13,6 +13,8 @@ from typing import Any
 from pairun.contract.loading import plan_loader
 from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal
 from pairun.plan import load_plan
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
@@ -24,7 +26,8 @@ secrets = document.pop("secrets")
 plan = load_plan(document, secrets, "plan.json")
 vault = Vault(secrets["redact"])
 console = Console(sys.stdout, vault)
-events = PhaseEvents(plan, os.path.join(folder, "journal.jsonl"), console, vault, console.say)
+path = os.path.join(folder, "journal.jsonl")
+events = PhaseEvents(plan, Journal(Door(folder), path, vault.record, console.say), console)
 
 
 def resolve(late: Any, results: Any, env: Any) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from pairun.base.journal import SCHEMA, Journal, read_journal
+from pairun.handover.door import Door
+from pairun.handover.journal import SCHEMA, Journal, read_journal
 from pairun.secrets.vault import Vault
 
 FIELDS = {
@@ -68,7 +69,9 @@ def test_one_begin_and_one_end_per_attempt(here: Any, group: Any) -> None:
 def journal(path: pathlib.Path) -> tuple[Journal, list[str]]:
     """A journal, and what it complains of."""
     complaints: list[str] = []
-    return Journal(str(path), Vault(["geheim"]).record, complaints.append), complaints
+    return Journal(
+        Door(str(path.parent)), str(path), Vault(["geheim"]).record, complaints.append
+    ), complaints
 
 
 def test_output_is_not_kept(tmp_path: pathlib.Path) -> None:
@@ -92,7 +95,7 @@ def test_a_secret_that_equals_a_word_of_the_journal_breaks_no_record(
 ) -> None:
     """Only values are masked: a reader finds every key, and the words that pairun itself chooses."""
     path = tmp_path / "j"
-    write = Journal(str(path), Vault([secret]).record, print)
+    write = Journal(Door(str(path.parent)), str(path), Vault([secret]).record, print)
     write({"type": "phase_end", "phase": "init", "outcome": "success", "exit_code": 0,
            "message": f"a {secret}", "hint": None})  # fmt: skip
     (record,) = read_journal(str(path))
@@ -171,12 +174,13 @@ def test_a_full_file_system(tmp_path: pathlib.Path) -> None:
     )
     code = """
 import os, sys
-from pairun.base.journal import Journal
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal
 from pairun.secrets.vault import Vault
 from pairun.report.console import Console
 console = Console(sys.stdout, Vault())
 said = []
-journal = Journal('journal', Vault().record, said.append)
+journal = Journal(Door(os.getcwd()), os.path.abspath('journal'), Vault().record, said.append)
 for n in range(400):
     journal({'type': 'wait', 'n': n})
     console.say('x' * 50)

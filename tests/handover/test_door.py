@@ -173,11 +173,11 @@ def test_a_mounted_secret(root: Path, door: Door, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(NotMounted):
         door.read(path)
     assert door.stat(path) is None
-    assert not door.is_mounted(path)
+    assert not door.is_from_platform(path)
     mounted(monkeypatch, root / "secrets")
     assert door.read(path) == b"a: b"
     assert door.is_file(path)
-    assert door.is_mounted(path)
+    assert door.is_from_platform(path)
     assert "..data" in door.names(f"{root}/secrets")
 
 
@@ -254,7 +254,7 @@ import os, sys
 from pairun.handover.door import Door
 root = sys.argv[1]
 door = Door(root)
-print(door.is_mounted(f"{root}/secrets/secrets.yaml"), door.read(f"{root}/secrets/secrets.yaml"))
+print(door.is_from_platform(f"{root}/secrets/secrets.yaml"), door.read(f"{root}/secrets/secrets.yaml"))
 door.remove(f"{root}/secrets")
 print(sorted(os.listdir(f"{root}/secrets")))
 """

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.base.journal import read_journal
 from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor, PhaseOutcome
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal, read_journal
 from pairun.host import context
 from pairun.host.context import HostContext
 from pairun.module import Permanent, Secret, TimedOut, Transient
@@ -812,8 +813,8 @@ class Phase:
         vault = Vault(self.secrets)
         with open(self.folder / "console", "a", encoding="utf-8") as stream:
             console = Console(stream, vault)
-            journal = str(self.folder / "journal.jsonl")
-            events = PhaseEvents(plan, journal, console, vault, console.say)
+            door, kept = Door(str(self.folder)), str(self.folder / "journal.jsonl")
+            events = PhaseEvents(plan, Journal(door, kept, vault.record, console.say), console)
 
             def emit(event: dict[str, Any]) -> None:
                 self.events.append(event)

@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from pairun.base.paths import PLAIN_FILES
+
 HERE = pathlib.Path(__file__).parent
 DRIVER = f"""
 import os, sys
@@ -183,7 +185,7 @@ def _starter(*, namespace: bool) -> Iterator[Callable[..., Running]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, **env},
+            env={**os.environ, PLAIN_FILES: "1", **env},
         )
         started.append(Running(process, namespace=namespace))
         return started[-1]

@@ -7,7 +7,8 @@ import pathlib
 import signal
 from typing import Any
 
-from pairun.base.journal import Journal, read_journal
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal, read_journal
 from pairun.secrets.vault import Vault
 
 
@@ -122,6 +123,6 @@ def test_without_a_journal(volume: Any, start: Any) -> None:
 
 def test_one_class_writes_all_records(tmp_path: pathlib.Path) -> None:
     """The executor's journal and PID 1's are the same, so that their records stay alike."""
-    assert Journal.__module__ == "pairun.base.journal"
-    Journal(str(tmp_path / "j"), Vault().record, print)({"type": "phase_end"})
+    assert Journal.__module__ == "pairun.handover.journal"
+    Journal(Door(str(tmp_path)), str(tmp_path / "j"), Vault().record, print)({"type": "phase_end"})
     assert [r["type"] for r in read_journal(str(tmp_path / "j"))] == ["phase_end"]

@@ -18,7 +18,8 @@ from typing import IO, Any
 
 import pytest
 
-from pairun.base.logfile import LogFile, RotatedLog, parse_size, tai64n
+from pairun.handover.door import Door
+from pairun.handover.logfile import LogFile, RotatedLog, parse_size, tai64n
 from pairun.runtime.logs import dated
 from pairun.runtime.pump import Shared
 from tests.stopwatch import Stopwatch
@@ -189,7 +190,7 @@ def test_two_floods(volume: Any, folder: pathlib.Path, launch: Launch, tmp_path:
 def test_streams_share_whole_lines(tmp_path: pathlib.Path) -> None:
     """A line waits for its end; one that could not wait is never continued by another stream."""
     path = tmp_path / "all"
-    shared = Shared(LogFile(str(path), print))
+    shared = Shared(LogFile(Door(str(tmp_path)), str(path), print))
     a, b = shared.lines(), shared.lines()
     a.take(b"one ")
     b.take(b"two\nthree ")
@@ -228,7 +229,7 @@ def test_rotation(volume: Any, folder: pathlib.Path, launch: Launch) -> None:
 
 def test_a_line_longer_than_a_file(tmp_path: pathlib.Path) -> None:
     """What has no newline fills a file to its last byte."""
-    log = RotatedLog(str(tmp_path / "log"), 4096, print)
+    log = RotatedLog(Door(str(tmp_path)), str(tmp_path / "log"), 4096, print)
     log.write(b"short\n")
     log.write(b"x" * 10_000)
     sizes = [p.stat().st_size for p in sorted((tmp_path / "log").iterdir())]
@@ -607,7 +608,7 @@ def test_many_writers_until_the_end(volume: Any, folder: pathlib.Path, launch: L
 
 def test_the_runtime_log_has_an_end(volume: Any, tmp_path: pathlib.Path) -> None:
     """Tasks that print without end do not fill the disk; our own lines are kept all the same."""
-    shared = Shared(LogFile(str(tmp_path / "log"), print), limit=1000)
+    shared = Shared(LogFile(Door(str(tmp_path)), str(tmp_path / "log"), print), limit=1000)
     lines = shared.lines()
     for _ in range(100):
         lines.take(b"a line of a task\n" * 10)
@@ -620,7 +621,7 @@ def test_the_runtime_log_has_an_end(volume: Any, tmp_path: pathlib.Path) -> None
 
 def test_threads_at_once(tmp_path: pathlib.Path) -> None:
     """Many streams may write to one file at once."""
-    log = RotatedLog(str(tmp_path / "log"), 1 << 20, print)
+    log = RotatedLog(Door(str(tmp_path)), str(tmp_path / "log"), 1 << 20, print)
     shared = Shared(log)
 
     def write(name: int) -> None:

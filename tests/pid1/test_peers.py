@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from pairun.base.paths import KEY_FILE, STATE_FILE
+from pairun.handover.door import Door
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.place import Place, write_place
@@ -51,9 +52,8 @@ class Init:
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
         """What init serves; it keeps its state at the end."""
-        state = str(self.root / "runtime.d" / STATE_FILE)
         server = Server(dict(GANG.roles), JOB, key=KEY, host=self.address[0],
-                        port=self.address[1], log=print, state_path=state)  # fmt: skip
+                        port=self.address[1], log=print, volume=Door(str(self.root)))  # fmt: skip
         child = Child(server)
         yield
         child.stop()

@@ -23,10 +23,10 @@ from typing import Any
 import attrs
 import pytest
 
-from pairun.base.journal import read_journal
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.errors import Source
+from pairun.handover.journal import read_journal
 from pairun.host.context import HostContext
 from pairun.job.jobfile import read_job
 from pairun.module import CheckModule, Permanent, Secret, TimedOut, Transient

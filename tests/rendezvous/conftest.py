@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from pairun.base.paths import STATE_FILE
+from pairun.handover.door import Door
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import Locate, gather
 from pairun.rendezvous.roster import Address, JobKey, Member, Roster
@@ -59,7 +61,8 @@ class Gathering:
 
     def __init__(self, count: int, folder: pathlib.Path) -> None:
         self.roles = {"worker": count}
-        self.state = folder / "state.json"
+        self.state = folder / "runtime.d" / STATE_FILE
+        self.state.parent.mkdir(exist_ok=True)
         self.lines: list[str] = []
         self.address: Address | None = None
         self._child: Child | None = None
@@ -75,7 +78,7 @@ class Gathering:
             host="127.0.0.1",
             port=port,
             log=self.lines.append,
-            state_path=str(self.state) if state else None,
+            volume=Door(str(self.state.parent.parent)) if state else None,
         )
         self._child = Child(server)
         self.address = self._child.address

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from pairun.base.journal import read_journal
 from pairun.base.signals import STOP_SIGNALS
 from pairun.contract.loading import ModuleFile
+from pairun.handover.journal import read_journal
 from pairun.module import Secret
 from pairun.plan import EVENTS, Late, Plan, SecretStore, Step, Task, dump_plan
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from pairun.base.grace import VARIABLE as GRACE_VARIABLE
-from pairun.base.paths import KEY_FILE
+from pairun.base.paths import KEY_FILE, PLAIN_FILES
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.freeports import PodUids
@@ -223,6 +223,8 @@ class LocalRun:
     ) -> Mapping[PhaseName, Mapping[str, str]]:
         init, app = platform_environment(self._job, role, index, pod_uid=uid)
         shared = {**base_environment(), GRACE_VARIABLE: f"{self._options.grace_s:.3f}s"}
+        # The folder is new, and `_make_instance` has put the secrets into it.
+        shared[PLAIN_FILES] = "1"
         if not self._isolation.namespaces:
             shared["PAIRUN_PAI_DIR"] = os.path.join(folder, "pai")
         engine = engine_environment(self._options, self._gang)

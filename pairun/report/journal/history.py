@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from pairun.base.journal import Record
+from pairun.handover.journal import Record
 from pairun.report.journal.reading import Entry, describe
 
 INTERRUPTED = "interrupted"

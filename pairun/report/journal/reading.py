@@ -13,8 +13,8 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 import attrs
 
-from pairun.base.journal import SCHEMA, Record
 from pairun.errors import PairunError, Problem
+from pairun.handover.journal import SCHEMA, Record
 
 LONGEST_LINE = 8 << 20
 """Of a longer line nothing is kept: no record is near to that."""

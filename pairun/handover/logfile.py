@@ -7,12 +7,12 @@ multilog(8) makes it, with ``current`` and at most one older file beside it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
-import stat
 import time
 from collections.abc import Callable
+
+from pairun.handover.door import Door
 
 VARIABLE = "PAIRUN_LOG_BYTES"
 """Tells the size at which a log is rotated."""
@@ -34,8 +34,6 @@ _TAI_S = (1 << 62) + 10
 _UNITS = {
     "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30,
 }  # fmt: skip
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 Data = bytes | bytearray | memoryview
 
@@ -59,6 +57,7 @@ class LogFile:
     One that cannot be written loses what comes meanwhile, and takes what comes later.
 
     Args:
+        door: to the volume that it is on.
         path: of the file; for people, its end is a name that they know.
         complain: told of the first write that failed.
 
@@ -69,8 +68,9 @@ class LogFile:
         ends_whole: it ends with a newline, or is empty.
     """
 
-    def __init__(self, path: str, complain: Callable[[str], None]) -> None:
+    def __init__(self, door: Door, path: str, complain: Callable[[str], None]) -> None:
         self.path = path
+        self._door = door
         self.lost = 0
         self._complain = complain
         self._fd: int | None = None
@@ -120,16 +120,11 @@ class LogFile:
         Raises:
             OSError: it cannot be opened, or is no regular file.
         """
-        return self._opened(self.path, None)
+        return self._opened(self.path)
 
-    def _opened(self, path: str, folder: int | None) -> int:
-        # Nothing that stands there is trusted.
-        fd = os.open(path, _FLAGS, 0o644, dir_fd=folder)
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            os.close(fd)
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        self.size = found.st_size
+    def _opened(self, path: str) -> int:
+        fd = self._door.open_append(path)
+        self.size = os.fstat(fd).st_size
         with contextlib.suppress(OSError):
             os.fchmod(fd, 0o644)
             # whoever wrote it may have been killed within a line
@@ -154,31 +149,26 @@ class RotatedLog(LogFile):
     """A folder with ``current`` and at most one older file.
 
     Args:
+        door: to the volume that it is on.
         folder: its path; it is made when it is missing.
         limit: the size at which ``current`` is put aside.
         complain: told of the first write that failed.
     """
 
-    def __init__(self, folder: str, limit: int, complain: Callable[[str], None]) -> None:
-        super().__init__(folder, complain)
+    def __init__(
+        self, door: Door, folder: str, limit: int, complain: Callable[[str], None]
+    ) -> None:
+        super().__init__(door, folder, complain)
         self._limit = limit
+        self._current = os.path.join(folder, "current")
 
     def _open(self) -> int:
-        folder = self._folder()
-        try:
-            return self._opened("current", folder)
-        finally:
-            os.close(folder)
-
-    def _folder(self) -> int:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self.path, 0o755)
-        folder = os.open(self.path, _FOLDER_FLAGS)
+        self._door.make_folder(self.path, parents=False)
+        found = self._door.stat(self.path)
         with contextlib.suppress(OSError):
-            mode = stat.S_IMODE(os.fstat(folder).st_mode)
-            if mode & 0o555 != 0o555:
-                os.fchmod(folder, mode | 0o555)
-        return folder
+            if found is not None and found.st_mode & 0o555 != 0o555:
+                self._door.set_mode(self.path, (found.st_mode & 0o7777) | 0o555)
+        return self._opened(self._current)
 
     def _room(self, data: memoryview) -> int:
         room = self._limit - self.size
@@ -193,16 +183,12 @@ class RotatedLog(LogFile):
         return 0 if self.ends_whole and room < early else max(room, 0)
 
     def _rotate(self) -> None:
-        folder = self._folder()
-        try:
-            # The older one first: there is never more than one.
-            for name in os.listdir(folder):
-                if _ROTATED.fullmatch(name):
-                    os.unlink(name, dir_fd=folder)
-            self._close_file()
-            with contextlib.suppress(FileNotFoundError):
-                name = tai64n(time.time()) + ".s"
-                os.rename("current", name, src_dir_fd=folder, dst_dir_fd=folder)
-            self._fd = self._opened("current", folder)
-        finally:
-            os.close(folder)
+        # The older one first: there is never more than one.
+        for name in self._door.names(self.path):
+            if _ROTATED.fullmatch(name):
+                self._door.remove(os.path.join(self.path, name))
+        self._close_file()
+        with contextlib.suppress(FileNotFoundError):
+            aside = os.path.join(self.path, tai64n(time.time()) + ".s")
+            self._door.rename(self._current, aside)
+        self._fd = self._opened(self._current)

@@ -32,10 +32,11 @@ import contextlib
 import errno
 import json
 import os
-import stat
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from pairun.handover.door import Door
 
 SCHEMA = 1
 
@@ -51,6 +52,7 @@ class Journal:
     """Appends records to a file; one that cannot be written costs the journal, not the job.
 
     Args:
+        door: to the volume that the file is on.
         path: the file; its directory must exist.
         mask: returns a record without secrets in its values (`Vault.record`).
         complain: takes one line when the journal cannot be written; called once.
@@ -58,6 +60,7 @@ class Journal:
 
     def __init__(
         self,
+        door: Door,
         path: str,
         mask: Callable[[Mapping[str, Any]], Record],
         complain: Callable[[str], None],
@@ -67,7 +70,7 @@ class Journal:
         self._path = path
         self._fd: int | None = None
         try:
-            self._fd = _open(path)
+            self._fd = _open(door, path)
         except OSError as e:
             complain(f"no journal is kept: {path}: {e.strerror}")
 
@@ -112,21 +115,16 @@ def read_journal(path: str) -> list[Record]:
     return records
 
 
-def _open(path: str) -> int:
-    """Open a journal for appending; nothing that stands there is trusted.
+def _open(door: Door, path: str) -> int:
+    """Open a journal for appending.
 
     Raises:
         OSError: it cannot be opened, or is no regular file.
     """
-    # O_RDWR, to look at the end; and to open a pipe for writing alone would wait for a reader.
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(path, flags, 0o644)
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "it is not a regular file")
+    fd = door.open_append(path)
     with contextlib.suppress(OSError):
-        if found.st_size and os.pread(fd, 1, found.st_size - 1) != b"\n":
+        size = os.fstat(fd).st_size
+        if size and os.pread(fd, 1, size - 1) != b"\n":
             # The last writer was killed; what it left must not spoil the next record.
             os.write(fd, b"\n")
     return fd

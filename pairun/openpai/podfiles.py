@@ -1,0 +1,88 @@
+"""The platform's files in an init container: outside the shared volume, or mounted into it."""
+
+from __future__ import annotations
+
+import os
+
+from pairun.errors import PairunError, Problem, Problems
+from pairun.handover.door import Door
+from pairun.playbook.document.texts import MAX_BYTES, load_bytes
+
+
+class PodFiles:
+    """Reads the platform's files. What lies on the volume counts only where it is mounted there.
+
+    The user's container may write to the volume, and an init container runs again when its Pod is
+    set up anew; what is mounted into the volume is read-only for both.
+
+    Args:
+        pai_dir: the shared volume.
+        problems: takes a warning for each file that does not count.
+    """
+
+    def __init__(self, pai_dir: str, problems: Problems) -> None:
+        self._door = Door(pai_dir)
+        self._problems = problems
+
+    def counts(self, path: str, hint: str) -> bool:
+        """Whether something stands at a path, and only the platform can have put it there.
+
+        Args:
+            path: a file or folder.
+            hint: what to do where it does not count.
+        """
+        if path not in self._door:
+            return os.path.exists(path)
+        if not self._door.stands(path):
+            return False
+        if self._door.is_from_platform(path):
+            return True
+        self._problems.warning(
+            "PR718",
+            f"{path} is not read: it lies on the shared volume, where the user's container writes",
+            None,
+            hint,
+        )
+        return False
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a path that counts is a folder."""
+        return os.path.isdir(path) if path not in self._door else self._names(path) is not None
+
+    def names(self, path: str) -> list[str]:
+        """The sorted names in a folder that counts.
+
+        Raises:
+            PairunError: it cannot be listed.
+        """
+        try:
+            return sorted(os.listdir(path)) if path not in self._door else self._names(path) or []
+        except OSError as e:
+            raise _unreadable(path, e) from e
+
+    def _names(self, path: str) -> list[str] | None:
+        try:
+            return self._door.names(path, mounted=True)
+        except NotADirectoryError:
+            return None
+
+    def load(self, path: str, limit: int = MAX_BYTES) -> bytes:
+        """The content of a file that counts.
+
+        Args:
+            path: the file.
+            limit: bytes that it may have.
+
+        Raises:
+            PairunError: it cannot be read.
+        """
+        if path not in self._door:
+            return load_bytes(path, limit)
+        try:
+            return self._door.read(path, limit, mounted=True)
+        except OSError as e:
+            raise _unreadable(path, e) from e
+
+
+def _unreadable(path: str, error: OSError) -> PairunError:
+    return PairunError(Problem("PR108", f"{path} cannot be read: {error.strerror}"))
