@@ -155,11 +155,20 @@ def test_a_summary_that_fails_costs_nothing(volume: Any, start: Any, summary: Su
     assert any("/nowhere/at/all" in line for line in running.lines)
 
 
-def test_a_summary_that_hangs_is_stopped(volume: Any, start: Any, summary: Summary) -> None:
-    """A log that cannot be read ends no wait of ours but the summary's own."""
-    # a pipe that nobody writes: who opens it waits for ever
+def test_a_log_that_is_a_fifo_costs_nothing(volume: Any, start: Any, summary: Summary) -> None:
+    """A log that nobody can read has nothing to say, and nothing waits for its writer."""
     volume.command(f"rm -f {summary.logs}/runtime.log; mkfifo {summary.logs}/runtime.log; exit 9")
     running = start(**summary.env)
+    assert running.end() == 255
+    assert summary.said["originUserExitCode"] == 9
+    assert not any("the short one stands" in line for line in running.lines)
+
+
+def test_a_summary_that_hangs_is_stopped(volume: Any, start: Any, summary: Summary) -> None:
+    """The process of the summary has a deadline; without it the short message stands."""
+    volume.command("exit 9")
+    hangs = "import pairun.runtime.ending as e; e.own_command = lambda *_: ['/bin/sleep', '600']"
+    running = start(**summary.env, TEST_PATCH=hangs)
     assert running.end() == 9
     assert summary.said["exitCode"] == 9
     assert any("the short one stands" in line for line in running.lines)
