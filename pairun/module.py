@@ -45,22 +45,34 @@ from typing import (
 
 import attrs
 
-from pairun.base.durations import Duration as Duration  # noqa: PLC0414 - offered to modules
-from pairun.base.durations import format_duration as format_duration  # noqa: PLC0414 - likewise
-from pairun.base.durations import parse_duration as parse_duration  # noqa: PLC0414 - likewise
-from pairun.base.gpureport import GpuReportElement as GpuReportElement  # noqa: PLC0414 - likewise
-from pairun.base.gpureport import parse_gpu_report as parse_gpu_report  # noqa: PLC0414 - likewise
-from pairun.base.gpureport import uncorrectable_errors as uncorrectable_errors  # noqa: PLC0414
-from pairun.base.retryafter import is_worth_a_retry as is_worth_a_retry  # noqa: PLC0414 - offered
-from pairun.base.retryafter import retry_after_s as retry_after_s  # noqa: PLC0414 - to modules
-from pairun.kube.pods import init_succeeded as init_succeeded  # noqa: PLC0414 - offered
-from pairun.kube.pods import why_missing as why_missing  # noqa: PLC0414 - to modules
-from pairun.kube.ports import PORT_ANNOTATION as PORT_ANNOTATION  # noqa: PLC0414 - offered
-from pairun.kube.ports import PortPlan as PortPlan  # noqa: PLC0414 - to modules
-from pairun.kube.ports import port_annotation as port_annotation  # noqa: PLC0414 - likewise
-from pairun.kube.statuses import task_statuses as task_statuses  # noqa: PLC0414 - likewise
-from pairun.secrets.secret import Secret as Secret  # noqa: PLC0414 - offered to modules
-from pairun.secrets.secret import reveal as reveal  # noqa: PLC0414 - likewise
+from pairun.base.durations import Duration, format_duration, parse_duration
+from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
+from pairun.base.retryafter import is_worth_a_retry, retry_after_s
+from pairun.base.sizes import format_size
+from pairun.kube.pods import init_succeeded, why_missing
+from pairun.kube.ports import PORT_ANNOTATION, PortPlan, port_annotation
+from pairun.kube.statuses import task_statuses
+from pairun.secrets.secret import Secret, reveal
+
+__all__ = (  # noqa: RUF022 - by subject
+    # the classes
+    "CheckModule", "Context", "Module", "StateModule", "arg", "define",
+    # types of arguments
+    "Duration", "Mode", "Secret", "reveal",
+    # verdicts and results
+    "Result", "Verdict", "no_change", "unknown", "will_change",
+    # failures
+    "Conflict", "Failure", "FailureKind", "Fault", "Permanent", "Skip", "TimedOut", "Transient",
+    "UnknownUntilRun",
+    # what the context returns
+    "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Mount", "Peer", "Talk",
+    "Unpacked",
+    # readers and writers
+    "GpuReportElement", "PORT_ANNOTATION", "PortPlan", "format_duration", "format_size",
+    "init_succeeded", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "port_annotation",
+    "retry_after_s", "task_statuses", "uncorrectable_errors", "why_missing",
+)  # fmt: skip
+"""What a module's author may import; docs/modules.md documents each name."""
 
 FailureKind = Literal["transient", "timeout", "conflict", "permanent", "internal"]
 Fault = Literal["user", "platform", "unknown"]
@@ -893,14 +905,3 @@ def arg(
 def define(cls: type[_T]) -> type[_T]:
     """Make a class of annotated `arg` fields a frozen, keyword-only record."""
     return attrs.frozen(kw_only=True, slots=False)(cls)
-
-
-def format_size(count: int) -> str:
-    """A number of bytes as people write it: ``512 bytes``, ``1.5 MiB``."""
-    if count < 1024:
-        return f"{count} byte" + ("s" if count != 1 else "")
-    size, units = count / 1024, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-    while size >= 999.5 and len(units) > 1:
-        size /= 1024
-        units.pop(0)
-    return f"{size:.3g} {units[0]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pathlib
 import re
@@ -10,6 +11,8 @@ import subprocess
 import sys
 
 import pytest
+
+from pairun import module
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -97,9 +100,9 @@ def test_links_between_the_documents_lead_somewhere() -> None:
 def test_the_module_and_its_test_in_the_documents_work_as_printed(tmp_path: pathlib.Path) -> None:
     """The module that docs/modules.md shows passes the tests that the page shows, and has tests."""
     page = (ROOT / "docs/modules.md").read_text()
-    module, tests = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    source, tests = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "make_dir.py").write_text(module)
+    (tmp_path / "modules" / "make_dir.py").write_text(source)
     (tmp_path / "test_make_dir.py").write_text(tests)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "."],
@@ -112,9 +115,9 @@ def test_the_module_and_its_test_in_the_documents_work_as_printed(tmp_path: path
 def test_the_tests_in_the_documents_need_no_framework(tmp_path: pathlib.Path) -> None:
     """They are plain functions, and pairun.testing imports no test framework."""
     page = (ROOT / "docs/modules.md").read_text()
-    module, tests = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    source, tests = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "make_dir.py").write_text(module)
+    (tmp_path / "modules" / "make_dir.py").write_text(source)
     names = re.findall(r"def (test_\w+)", tests)
     calls = "\n".join(f"{name}()" for name in names)
     code = f"{tests}\n{calls}\nimport sys\nassert 'pytest' not in sys.modules\n"
@@ -123,3 +126,20 @@ def test_the_tests_in_the_documents_need_no_framework(tmp_path: pathlib.Path) ->
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_every_name_that_a_module_may_import_is_documented() -> None:
+    """The page lists what pairun.module offers, and the built-in modules import nothing else."""
+    page = (ROOT / "docs/modules.md").read_text()
+    section = page.partition("## What a module imports")[2].partition("## The context")[0]
+    assert set(re.findall(r"`(\w+)`", section.partition("A failure takes")[0])) == {
+        *module.__all__, "plan", "apply", "check", "ctx", "values", "environment", "message",
+    }  # fmt: skip
+    imported = {
+        alias.name
+        for path in (ROOT / "modules").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "pairun.module"
+        for alias in node.names
+    }
+    assert imported <= set(module.__all__)
