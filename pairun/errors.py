@@ -1,7 +1,7 @@
-"""Errors are an interface: a stable id, one sentence, the place, what to do.
+"""Problems: a stable id, one sentence, the place with a caret, a hint.
 
-Everything a person reads about bad input passes through a `Problem`. Nothing here imports more
-than the standard library, because PID 1 uses it too.
+Every message about bad input is a `Problem`. PID 1 uses this file, so it needs the standard library
+alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the commands for jobs in a cluster share: which cluster, and how they speak."""
+"""Options that say which cluster a command talks to, and lines on standard error."""
 
 from __future__ import annotations
 

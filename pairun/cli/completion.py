@@ -1,4 +1,4 @@
-"""``pairun completion``: what a shell completes, made from the parsers of the commands."""
+"""``pairun completion``: the script that completes pairun's commands in a shell."""
 
 from __future__ import annotations
 

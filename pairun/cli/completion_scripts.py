@@ -1,7 +1,7 @@
-"""Completion scripts for shells. Static: to complete starts no pairun.
+"""Completion scripts for bash, zsh and fish. They are static: completing starts no pairun.
 
-Of the libraries that make such scripts, none knows fish as well as bash and zsh, and each wants
-one parser with every command below it; here a command's parser is imported with the command.
+Libraries that write such scripts know bash and zsh better than fish, and need one parser that
+holds every command. Here a command's parser is imported with the command.
 """
 
 from __future__ import annotations

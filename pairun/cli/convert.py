@@ -1,4 +1,4 @@
-"""``pairun convert``: the job file of protocol v2 that a YARN-era job or a Framework stands for."""
+"""``pairun convert``: a YARN-era job or a Framework as a job file of protocol v2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pairun delete``: end a job in a cluster, and remove all that belongs to it."""
+"""``pairun delete``: end a job in a cluster, and remove its objects."""
 
 from __future__ import annotations
 

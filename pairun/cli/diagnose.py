@@ -9,7 +9,7 @@ import re
 import sys
 from typing import IO
 
-from pairun.diagnose.brief import told
+from pairun.diagnose.brief import in_words
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.lines import Log
 from pairun.diagnose.weighing import diagnose
@@ -61,13 +61,15 @@ def run(args: argparse.Namespace) -> int:
         except OSError as e:
             failed.append(Problem("PR108", f"{path} cannot be read: {e.strerror}"))
             continue
-        found = diagnose([log], table, Circumstances(exit_code=args.exit_code), DEADLINE_S)
+        diagnosis = diagnose([log], table, Circumstances(exit_code=args.exit_code), DEADLINE_S)
         if args.json:
-            print(json.dumps({"schema": SCHEMA, "log": path, **found.data()}, ensure_ascii=False))
+            print(
+                json.dumps({"schema": SCHEMA, "log": path, **diagnosis.data()}, ensure_ascii=False)
+            )
             continue
         if n:
             print()
-        head, *rest = told(found)
+        head, *rest = in_words(diagnosis)
         print(style(head, "bold"), *rest, sep="\n")
     if failed:
         raise PairunError(*failed)

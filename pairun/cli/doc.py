@@ -1,4 +1,4 @@
-"""``pairun doc``: a module, plugin, keyword or error, as the code knows it."""
+"""``pairun doc``: documentation of a module, plugin, keyword, error or class of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pairun --dry-run JOB…``: what will happen, in which order, with which values, set by whom."""
+"""``pairun --dry-run JOB…``: what runs, in which order, with which values, and who set each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pairun lint``: job files, playbooks, policies, plugin specs, modules: all problems at once."""
+"""``pairun lint``: all problems of job files, playbooks, policies, plugin specs and modules."""
 
 from __future__ import annotations
 

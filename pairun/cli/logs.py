@@ -1,4 +1,4 @@
-"""``pairun logs``: what the instances of a job in a cluster print."""
+"""``pairun logs``: the output of a job's instances in a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``pairun``: which command it is, and nothing more; each is imported when used."""
+"""The command ``pairun``: finds the command, and imports only that one."""
 
 from __future__ import annotations
 

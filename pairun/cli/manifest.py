@@ -1,4 +1,4 @@
-"""``pairun manifest JOB``: everything that a job needs in a cluster, as YAML for kubectl."""
+"""``pairun manifest JOB``: the objects that a job needs in a cluster, as YAML for kubectl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pairun rendezvous DIR``: what the job's first instance serves its peers, as PID 1 starts it."""
+"""``pairun rendezvous DIR``: the server of the job's first instance, as PID 1 starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pairun run``: every instance of a job on this machine."""
+"""``pairun run``: run every instance of a job on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pairun status``: how far a job in a cluster is."""
+"""``pairun status``: the state of a job in a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pairun submit JOB``: make a job in a Kubernetes cluster, and follow it."""
+"""``pairun submit JOB``: create a job in a Kubernetes cluster, and follow it."""
 
 from __future__ import annotations
 

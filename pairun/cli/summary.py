@@ -1,4 +1,4 @@
-"""``pairun summary``: the exit summary, in a process of its own that PID 1 starts and may stop."""
+"""``pairun summary``: works out the exit summary in a process that PID 1 can stop."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def mistakes(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
     try:
         known = arguments(cls)
     except Exception as e:  # noqa: BLE001 - a module's code may raise anything
-        yield f"has arguments that cannot be read: {told(e)}", None
+        yield f"has arguments that cannot be read: {error_text(e)}", None
         return
     for a in known:
         if not _supported(a.type):
@@ -62,7 +62,10 @@ def _unresolved(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
         try:
             typing.get_type_hints(alone, vars(sys.modules[owner.__module__]))
         except Exception as e:  # noqa: BLE001 - an annotation may be any expression
-            yield f"gives its argument '{field.name}' a type that is not known: {told(e)}", _IMPORT
+            yield (
+                f"gives its argument '{field.name}' a type that is not known: {error_text(e)}",
+                _IMPORT,
+            )
 
 
 def _supported(kind: Any) -> bool:
@@ -89,9 +92,9 @@ def argument_problems(
     try:
         return build(cls, values, pending)[1]
     except Exception as e:  # noqa: BLE001 - a module's own checks may raise anything
-        return [ArgumentProblem((), "PR603", f"the module fails on its arguments: {told(e)}")]
+        return [ArgumentProblem((), "PR603", f"the module fails on its arguments: {error_text(e)}")]
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An exception that nobody foresaw, in a sentence."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Why did it die: the class of a failure, and its evidence, from a log and from what else is known.
+"""Why a command died: the class of its failure and the evidence, from the log and the circumstances.
 
-Standard library only: the exit summary in the user's container uses it as ``pairun diagnose`` does.
+Standard library only: PID 1's exit summary uses it as ``pairun diagnose`` does.
 """

@@ -1,4 +1,4 @@
-"""A diagnosis for the end of a container: from the table that init left, in a few lines."""
+"""A diagnosis in a few lines, from the table of rules that init left."""
 
 from __future__ import annotations
 
@@ -48,27 +48,28 @@ def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Di
     return diagnose([Log(log, "log")], table, facts, deadline_s)
 
 
-def exit_code_of(found: Diagnosis, table: Table) -> int | None:
+def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:
     """The exit code that the cluster gives the class, where the diagnosis is sure enough."""
-    return table.exit_codes.get(found.klass) if found.confidence * 100 >= ADVISED else None
+    return table.exit_codes.get(diagnosis.klass) if diagnosis.confidence * 100 >= ADVISED else None
 
 
-def is_consequence(found: Diagnosis) -> bool:
+def is_consequence(diagnosis: Diagnosis) -> bool:
     """Whether it is what others do when somebody fails, or nothing at all."""
-    return found.klass in CONSEQUENCES
+    return diagnosis.klass in CONSEQUENCES
 
 
-def told(found: Diagnosis) -> list[str]:
+def in_words(diagnosis: Diagnosis) -> list[str]:
     """A diagnosis for people: what, the evidence, what to do."""
-    about = f"{found.klass}, {found.confidence:.0%}"
-    if found.klass not in (NONE, UNKNOWN):
-        about += f", {_WHOSE[found.fault]}"
-    lines = [f"{_visible(found.headline)} ({about})"]
-    shown = found.evidence if found.klass == UNKNOWN else found.evidence[:1]
+    about = f"{diagnosis.klass}, {diagnosis.confidence:.0%}"
+    if diagnosis.klass not in (NONE, UNKNOWN):
+        about += f", {_WHOSE[diagnosis.fault]}"
+    lines = [f"{_visible(diagnosis.headline)} ({about})"]
+    shown = diagnosis.evidence if diagnosis.klass == UNKNOWN else diagnosis.evidence[:1]
     lines += [f"  {_place(e)}{_visible(e.text[:_SHOWN])}" for e in shown]
-    if found.advice:
+    if diagnosis.advice:
         lines.append(
-            "  do: " + "; ".join(filter(None, (found.advice, _RETRY.get(found.retry or ""))))
+            "  do: "
+            + "; ".join(filter(None, (diagnosis.advice, _RETRY.get(diagnosis.retry or ""))))
         )
     return lines
 

@@ -1,4 +1,4 @@
-"""What is known of a failure beside its log."""
+"""What is known about a failure besides its log: exit code, signals, memory, GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classes of failures: whose fault each is, what to do, and what an exit code alone says.
+"""The classes of failures: whose fault each is, what to do, and what an exit code alone means.
 
 The classes join what published studies of large clusters count (Jeon et al., ATC'19; Hu et al.,
 NSDI'24; the Llama 3 report, arXiv 2407.21783; Kokolis et al., HPCA'25). Exit codes above 128 are a

@@ -1,6 +1,6 @@
-"""A log as lines: what launchers, terminals and loggers put around a line is taken off.
+"""A log as lines, without the prefixes that launchers, terminals and loggers add.
 
-Lines are found in the bytes by offset, so that a log of any length costs its own size only.
+Lines are offsets into the bytes, so a log of any length costs no second copy.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def parse(at: int, raw: bytes) -> Line:
     shown = plain(raw).rstrip()
     text, source = shown, ""
     for _ in range(6):
-        if found := _TIME.match(text):
-            text = text[found.end() :]
-        elif found := _SOURCE.match(text):
-            source += found[0]
-            text = text[found.end() :]
+        if prefix := _TIME.match(text):
+            text = text[prefix.end() :]
+        elif prefix := _SOURCE.match(text):
+            source += prefix[0]
+            text = text[prefix.end() :]
         else:
             break
     if "%|" in text and (bar := _BAR.match(text)):
@@ -143,15 +143,15 @@ class Log:
 
     def tail(self, count: int) -> list[Line]:
         """The last lines that are not empty."""
-        found: list[Line] = []
+        last: list[Line] = []
         end = len(self.data)
         while end and self.data[end - 1] in b" \t\r\n":
             end -= 1
         start = self.data.rfind(b"\n", 0, end) + 1
         if end:
-            found.append(parse(start, _last_drawn(self.data[start:end])))
-        found += [line for line in self.before(start, 4 * count) if line.text.strip()]
-        return found[:count][::-1]
+            last.append(parse(start, _last_drawn(self.data[start:end])))
+        last += [line for line in self.before(start, 4 * count) if line.text.strip()]
+        return last[:count][::-1]
 
 
 def _last_drawn(raw: bytes) -> bytes:

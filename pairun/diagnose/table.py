@@ -1,4 +1,4 @@
-"""The table of rules as init leaves it: plain data, with the words that each rule needs."""
+"""The table of rules that init leaves for PID 1: plain data, and the words each rule needs."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ class Table:
                     kept.add(start, start + len(raw))
                 start += len(raw) + 1
             at = end
-        found = sorted(span for kept in known.values() if kept is not None for span in kept.spans())
-        return found if len(found) <= 3 * _MANY else found[:_MANY] + found[-2 * _MANY :]
+        spans = sorted(span for kept in known.values() if kept is not None for span in kept.spans())
+        return spans if len(spans) <= 3 * _MANY else spans[:_MANY] + spans[-2 * _MANY :]
 
     def matches(self, text: str) -> list[Found]:
         """What the rules say of one line."""
@@ -153,7 +153,7 @@ class Table:
         for word in words + self._short:
             if word in lower:
                 numbers.update(self._by_word[word])
-        found = []
+        matches = []
         for number in sorted(numbers):
             rule, regex = self._patterns[number]
             compiled = self._compiled.get(number)
@@ -161,8 +161,8 @@ class Table:
                 # most are never needed
                 compiled = self._compiled[number] = re.compile(regex, FLAGS)
             if match := compiled.search(text):
-                found.append(Found(rule, match))
-        return found
+                matches.append(Found(rule, match))
+        return matches
 
 
 def _trimmed(known: dict[bytes, _Kept | None]) -> dict[bytes, _Kept | None]:

@@ -1,7 +1,7 @@
-"""Python's tracebacks in a log, read as what they are: frames, an exception, what came of it.
+"""Python tracebacks in a log: their frames, the exception, and whether it was handled.
 
-The forms are those of the module ``traceback`` (Python Library Reference); lines of several ranks
-may stand between each other, so a traceback is followed by the prefix of its lines.
+The forms are those of the module ``traceback`` (Python Library Reference). Lines of several ranks
+may alternate, so a traceback is followed by the prefix of its lines.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
         if line.text.startswith((" ", "\t", "|")) or not line.text:
             seen_frame = seen_frame or bool(_FRAME.match(line.text))
             continue
-        found = _EXCEPTION.match(line.text)
-        if found and seen_frame:
-            return line, found["type"].rpartition(".")[2]
+        match = _EXCEPTION.match(line.text)
+        if match and seen_frame:
+            return line, match["type"].rpartition(".")[2]
         return None
     return None
 
@@ -146,8 +146,8 @@ def place(log: Log, line: Line) -> Frame | None:
             continue
         if HEADER in before.text:
             break
-        if found := _FRAME.match(before.text):
-            frame = Frame(found["file"], int(found["line"]), found["function"] or "")
+        if match := _FRAME.match(before.text):
+            frame = Frame(match["file"], int(match["line"]), match["function"] or "")
             last = last or frame
             if not _LIBRARY.search(frame.file):
                 return frame

@@ -1,8 +1,9 @@
-"""What a log says, weighed: the cause before its consequences, and what was handled not at all.
+"""Finds the cause of a failure in a log: weighs what the rules match, and ranks it.
 
-Every line that a rule knows is a hit; what stands around it (a warning, a retry, a traceback that
-led to another, a job that went on) makes it lighter. The heaviest hit names the class; of equal
-ones the first, because what fails first is the cause.
+Every line that a rule matches is a hit with a weight. The lines around it lower the weight: a
+warning, a retry, a traceback that caused another one, a job that continued. The heaviest hit names
+the class. Of two equal hits the earlier one wins, because the cause fails before its consequences.
+Exceptions that the program handled do not count.
 """
 
 from __future__ import annotations
@@ -238,11 +239,11 @@ def _hits(log: Log, table: Table, until: float, *, failed: bool) -> Iterator[Hit
             return
         line = parse(start, log.data[start:end])
         line = line._replace(text=_GUESSES.split(line.text, maxsplit=1)[0])
-        found = table.matches(line.text)
-        if any(each.rule.role == "noise" for each in found):
+        matches = table.matches(line.text)
+        if any(each.rule.role == "noise" for each in matches):
             continue
-        blunt = any(f.match.groupdict().get("exception") in _CODE_ONLY for f in found)
-        for each in found:
+        blunt = any(f.match.groupdict().get("exception") in _CODE_ONLY for f in matches)
+        for each in matches:
             if not is_near(each.rule, line, log):
                 continue
             # The same again and again says no more.
@@ -317,9 +318,9 @@ def _uncaught(
     """The exception of a traceback that no rule knows."""
     key = ("", header.source)
     seen[key] = seen.get(key, 0) + 1
-    if seen[key] > _SAME or (found := tracebacks.exception_after(log, header)) is None:
+    if seen[key] > _SAME or (exception := tracebacks.exception_after(log, header)) is None:
         return
-    line, name = found
+    line, name = exception
     if table.matches(line.text):
         return
     match = re.match("", "")
@@ -328,8 +329,8 @@ def _uncaught(
     yield hit._replace(details={"exception": name, **hit.details})
 
 
-def _weighed(found: Found, line: Line, log: Log, surroundings: _Surroundings) -> Hit:
-    rule, match = found
+def _weighed(rule_match: Found, line: Line, log: Log, surroundings: _Surroundings) -> Hit:
+    rule, match = rule_match
     details = {k: v.strip() for k, v in match.groupdict().items() if v and v.strip()}
     if line.source:
         details.setdefault("source", line.source.strip(" :"))
@@ -435,11 +436,12 @@ class _Surroundings:
         start = data.find(b"\n", at) + 1
         if not start:
             return 0
-        for found in _PROGRESS.finditer(data, start, start + (1 << 15)):
+        for progress in _PROGRESS.finditer(data, start, start + (1 << 15)):
             begin = (
-                max(data.rfind(b"\n", 0, found.start()), data.rfind(b"\r", 0, found.start())) + 1
+                max(data.rfind(b"\n", 0, progress.start()), data.rfind(b"\r", 0, progress.start()))
+                + 1
             )
-            if not _LOADING.search(data, begin, min(found.start(), begin + 200)):
+            if not _LOADING.search(data, begin, min(progress.start(), begin + 200)):
                 count += 1
         if self.succeeded_at > at:
             return 60 if count >= 2 else 35
@@ -619,7 +621,7 @@ def _ends_in_trouble(log: Log, table: Table) -> bool:
     tail = [
         line
         for line in log.tail(12)
-        if not any(found.rule.role == "noise" for found in table.matches(line.text))
+        if not any(match.rule.role == "noise" for match in table.matches(line.text))
     ]
     went_on = max((n for n, line in enumerate(tail) if _is_progress(line)), default=-1)
     return tracebacks.is_open(log) or any(

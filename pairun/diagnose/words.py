@@ -1,4 +1,4 @@
-"""The words without which a pattern cannot match: most patterns need not be tried at all."""
+"""The words that must occur for a pattern to match; most patterns need no search at all."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def words_needed(
         most: how many words may be told.
         worth: how much a word tells; words that tell more are chosen.
     """
-    found = _needed(sre_parser.parse(pattern, FLAGS), worth)
-    if found is None or len(found) > most:
+    needed = _needed(sre_parser.parse(pattern, FLAGS), worth)
+    if needed is None or len(needed) > most:
         return None
-    return sorted(word.encode().lower().decode() for word in found)
+    return sorted(word.encode().lower().decode() for word in needed)
 
 
 def _needed(items: Iterable[Any], worth: Callable[[str], int]) -> set[str] | None:

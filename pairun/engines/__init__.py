@@ -1,1 +1,1 @@
-"""What starts a job's instances."""
+"""Engines: what starts the instances of a job, on this machine or in a cluster."""

@@ -1,4 +1,4 @@
-"""When a job is decided: the completion policy of FrameworkController, as its API states it."""
+"""When a job completes: the completion policy of FrameworkController's API."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Regular expressions in Go's syntax become Python's.
+"""Regular expressions in Go's syntax, translated to Python's.
 
-The exit spec of a cluster is written for Go's ``regexp`` package (RE2; its syntax is documented in
-the package ``regexp/syntax``). Most of it reads the same in Python; what differs is rewritten here,
-and what Go refuses is refused.
+The exit spec of a cluster is written for Go's ``regexp`` package (RE2, documented in the package
+``regexp/syntax``). Most of it means the same in Python. What differs is rewritten; what Go refuses is
+refused.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class _Reader:
             if self.text[self.at] == "|":
                 self.at += 1
                 branches.append([])
-            elif found := _FLAG_GROUP.match(self.text, self.at):
-                self.at = found.end()
-                inner = _changed(flags, found)
-                if found[3] == ":":
+            elif match := _FLAG_GROUP.match(self.text, self.at):
+                self.at = match.end()
+                inner = _changed(flags, match)
+                if match[3] == ":":
                     branches[-1].append(("", self._repeated(f"(?:{self._body(inner)})")))
                 else:
                     flags = inner  # in Go it holds up to the end of the group, over every |
@@ -98,9 +98,9 @@ class _Reader:
 
     def _group(self, flags: str) -> str:
         head = "("
-        if found := _NAMED_GROUP.match(self.text, self.at):
-            self.at = found.end()
-            head = f"(?P<{found[1]}>"
+        if match := _NAMED_GROUP.match(self.text, self.at):
+            self.at = match.end()
+            head = f"(?P<{match[1]}>"
         elif self.text.startswith("(?", self.at):
             raise ValueError(f"Go does not know {self.text[self.at : self.at + 3]}")
         else:
@@ -124,15 +124,15 @@ class _Reader:
     def _repeated(self, atom: str) -> str:
         """The atom with what repeats it; in Go nothing is repeated twice, nor possessively."""
         start = self.at
-        found = _REPEAT.match(self.text, start)
-        if not found:
+        match = _REPEAT.match(self.text, start)
+        if not match:
             return atom
-        if found[1]:
-            low = int(found[1])
-            high = int(found[2]) if found[2] else low
+        if match[1]:
+            low = int(match[1])
+            high = int(match[2]) if match[2] else low
             if not low <= high <= _MAX_REPEAT:
-                raise ValueError(f"{found[0]}: at most {_MAX_REPEAT}, the smaller number first")
-        self.at = found.end()
+                raise ValueError(f"{match[0]}: at most {_MAX_REPEAT}, the smaller number first")
+        self.at = match.end()
         if self.text.startswith("?", self.at):
             self.at += 1
         if _REPEAT.match(self.text, self.at):
@@ -156,13 +156,13 @@ class _Reader:
     def _character(self) -> str:
         """One escaped character."""
         text, at = self.text, self.at
-        found = _HEX.match(text, at) or _OCTAL.match(text, at)
-        if found:
-            self.at = found.end()
-            digits = next(g for g in found.groups() if g)
-            code = int(digits, 16 if found.re is _HEX else 8)
+        match = _HEX.match(text, at) or _OCTAL.match(text, at)
+        if match:
+            self.at = match.end()
+            digits = next(g for g in match.groups() if g)
+            code = int(digits, 16 if match.re is _HEX else 8)
             if code > 0x10FFFF:
-                raise ValueError(f"{found[0]} is no character")
+                raise ValueError(f"{match[0]} is no character")
             return f"\\U{code:08x}"
         char = text[at + 1 : at + 2]
         self.at += 2
@@ -188,11 +188,11 @@ class _Reader:
         return out + "]"
 
     def _member(self) -> str:
-        if found := _NAMED_CLASS.match(self.text, self.at):
-            if found[1] or found[2] not in _POSIX:
-                raise ValueError(f"{found[0]} is not supported")
-            self.at = found.end()
-            return _POSIX[found[2]]
+        if match := _NAMED_CLASS.match(self.text, self.at):
+            if match[1] or match[2] not in _POSIX:
+                raise ValueError(f"{match[0]} is not supported")
+            self.at = match.end()
+            return _POSIX[match[2]]
         char = self.text[self.at]
         if char != "\\":
             self.at += 1
@@ -204,8 +204,8 @@ class _Reader:
         return self._character()
 
 
-def _changed(flags: str, found: re.Match[str]) -> str:
-    on, off = set(found[1]), set(found[2] or "")
+def _changed(flags: str, match: re.Match[str]) -> str:
+    on, off = set(match[1]), set(match[2] or "")
     if "U" in on | off:
         raise ValueError("the flag U is not supported; write *? and +? instead")
     return "".join(sorted((set(flags) | on) - off))

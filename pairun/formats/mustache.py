@@ -101,9 +101,9 @@ class _Parser:
     def tokens(self) -> list[Token]:
         while self._position < len(self._template):
             start = self._position
-            text, found = self._until(self._opening)
+            text, is_closed = self._until(self._opening)
             self._text(text, start)
-            if found:
+            if is_closed:
                 start = self._position
                 self._position += len(self._opening)
                 self._tag(start)
@@ -115,9 +115,9 @@ class _Parser:
     def _until(self, literal: str) -> tuple[str, bool]:
         """The text up to a literal, or up to the end where there is none."""
         start = self._position
-        found = self._template.find(literal, start)
-        self._position = found if found >= 0 else len(self._template)
-        return self._template[start : self._position], found >= 0
+        position = self._template.find(literal, start)
+        self._position = position if position >= 0 else len(self._template)
+        return self._template[start : self._position], position >= 0
 
     def _skip_spaces(self) -> None:
         if blank := _BLANK.match(self._template, self._position):
@@ -150,16 +150,16 @@ class _Parser:
         self._position += kind != "name"
         self._skip_spaces()
         if kind == "=":
-            value, found = self._until("=")
-            self._position += found
-            found = self._until(self._closing)[1]
+            value, is_closed = self._until("=")
+            self._position += is_closed
+            is_closed = self._until(self._closing)[1]
         elif kind == "{":
-            value, found = self._until("}" + self._closing)
-            self._position += found
+            value, is_closed = self._until("}" + self._closing)
+            self._position += is_closed
             kind = "&"
         else:
-            value, found = self._until(self._closing)
-        if not found:
+            value, is_closed = self._until(self._closing)
+        if not is_closed:
             raise TagError("a tag does not end", start)
         self._position += len(self._closing)
         self._take(Token(kind, value.rstrip(SPACES), start))

@@ -1,7 +1,7 @@
-"""The job protocol v2 as a JSON Schema: the one description of what a job file may say.
+"""The job protocol v2 as a JSON Schema: the one description of what a job file may contain.
 
-It accepts what the schema of OpenPAI's REST server accepts, and in addition nothing: what pairun
-adds to the protocol (callbacks without ``plugin``, ``require``) fits the open prerequisites.
+It accepts exactly what the schema of OpenPAI's REST server accepts. What pairun adds to the protocol
+(callbacks without ``plugin``, ``require``) fits the open prerequisites.
 """
 
 from __future__ import annotations

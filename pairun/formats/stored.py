@@ -1,4 +1,4 @@
-"""What a Framework object carries: a job's text, and whose job it is."""
+"""The job's text in a Framework object, and its user."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None  # whoever reads it as a job file says where
-    found = _parsed(text, file)
-    if not isinstance(found, dict) or not {"apiVersion", "kind"} & found.keys():
+    parsed = _parsed(text, file)
+    if not isinstance(parsed, dict) or not {"apiVersion", "kind"} & parsed.keys():
         return None
-    return None if _JOB_KEYS & found.keys() else _framework(found, file)
+    return None if _JOB_KEYS & parsed.keys() else _framework(parsed, file)
 
 
 def _parsed(text: str, file: str) -> Any:
@@ -135,9 +135,9 @@ def _silent(text: str, file: str) -> Source:
     return source
 
 
-def _framework(found: dict[str, Any], file: str) -> dict[str, Any]:
-    items = found.get("items")
-    if isinstance(items, list) and str(found.get("kind")).endswith("List"):
+def _framework(document: dict[str, Any], file: str) -> dict[str, Any]:
+    items = document.get("items")
+    if isinstance(items, list) and str(document.get("kind")).endswith("List"):
         if len(items) != 1 or not isinstance(items[0], dict):
             raise PairunError(
                 Problem(
@@ -146,8 +146,8 @@ def _framework(found: dict[str, Any], file: str) -> dict[str, Any]:
                     hint="kubectl get framework NAME -o json prints a single one",
                 )
             )
-        found = items[0]
-    kind, version = found.get("kind"), found.get("apiVersion")
+        document = items[0]
+    kind, version = document.get("kind"), document.get("apiVersion")
     if (kind, version) != ("Framework", API_VERSION):
         raise PairunError(
             Problem(
@@ -156,4 +156,4 @@ def _framework(found: dict[str, Any], file: str) -> dict[str, Any]:
                 f"not a Framework of {API_VERSION}",
             )
         )
-    return found
+    return document

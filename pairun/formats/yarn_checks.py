@@ -1,4 +1,4 @@
-"""What is wrong with a job of the YARN era, and what of it the protocol v2 has no place for."""
+"""The problems of a YARN-era job, and the parts that protocol v2 cannot express."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a job file could say when OpenPAI ran on YARN, as a JSON Schema.
+"""A JSON Schema of the job files of OpenPAI on YARN.
 
-The REST server's own, with the limits that its manual states; a key with a default may be missing.
+It is the REST server's own, with the limits from its manual; a key with a default may be missing.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The init phase."""
+"""The init phase: read a Pod's inputs, plan both phases, run the init tasks, hand over."""

@@ -19,7 +19,7 @@ def read_variables(source: Source, problems: Problems) -> dict[str, str]:
         source: the file; its lines are kept out of excerpts, because values may be credentials.
         problems: takes a problem for every line that cannot be read.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     lines = source.text.split("\n")
     source.hide(1, len(lines))
     for number, raw in enumerate(lines, 1):
@@ -42,5 +42,5 @@ def read_variables(source: Source, problems: Problems) -> dict[str, str]:
         elif "\0" in value:
             problems.error("PR717", f"the value of {name} holds a NUL character", place)
         else:
-            found[name] = value
-    return found
+            variables[name] = value
+    return variables

@@ -1,4 +1,4 @@
-"""The job of a Framework's Pod, read from the cluster's API server."""
+"""The Framework of this Pod, read from the cluster's API server."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
             )
         )
     try:
-        found = json.loads(data)
+        framework = json.loads(data)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        framework = None
+    if not isinstance(framework, dict):
         raise PairunError(Problem("PR704", "what the API server sent is not a Framework object"))
-    return found
+    return framework
 
 
 def _patient(server: ApiServer, path: str, limit_s: float) -> bytes | None:

@@ -1,8 +1,8 @@
-"""``init.log``: what the init phase prints is kept beside being shown, whatever becomes of it.
+"""``init.log``: the output of the init phase, kept in a file while it is shown.
 
-The phase runs in a child. This process, PID 1 of the init container, passes on what the child prints
-and the signals it gets, and ends with its exit code; so also what was printed before a crash, or
-before the kernel ended it for want of memory, is in the log.
+The phase runs in a child. This process is PID 1 of the init container: it copies the child's output,
+passes signals on, and exits with the child's exit code. So the log is complete even when the child
+crashes or the kernel kills it for its memory.
 """
 
 from __future__ import annotations
@@ -148,9 +148,9 @@ class _Tee:
     def _over(self) -> bool:
         """Whether the child has ended; every other process that fell to us is waited for too."""
         with contextlib.suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0] != 0:
-                if found[0] == self._child:
-                    self._status = found[1]
+            while (reaped := os.waitpid(-1, os.WNOHANG))[0] != 0:
+                if reaped[0] == self._child:
+                    self._status = reaped[1]
         return self._status is not None
 
     def _turn(self, signals: Signals, timeout_ms: int | None) -> bool:

@@ -1,4 +1,4 @@
-"""How an instance meets the others of its job: the leader's server, and the note for the app."""
+"""How an instance meets the others of its job during init: the leader's server, and its note for the runtime phase."""
 
 from __future__ import annotations
 

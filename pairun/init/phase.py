@@ -84,8 +84,8 @@ class InitPhase:
             self._env |= self._meeting.variables()
         self._warned = False
         # Told also where something else is an error later.
-        found = [p for p in self._pod.problems if p.id in _TOLD]
-        print_problems(found, vault=self._vault)
+        warnings = [p for p in self._pod.problems if p.id in _TOLD]
+        print_problems(warnings, vault=self._vault)
 
     def planned(self) -> RolePlan:
         """Both phases, as far as they are known now; everything is checked.

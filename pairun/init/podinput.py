@@ -1,4 +1,4 @@
-"""What a Pod's init container finds: a Framework or a plain Pod's settings, secrets, itself."""
+"""The inputs of a Pod's init phase: the job, this instance, secrets, the user extension."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False
 def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:
     problems = config.problems
     secrets = read_secrets(config) or _mounted(config, "secrets", "secrets.yaml")
-    job, found = read_plain_job(runtime, name=pod_name(env), secrets=secrets)
-    problems.extend(without_server_warnings(list(found)))
+    job, job_problems = read_plain_job(runtime, name=pod_name(env), secrets=secrets)
+    problems.extend(without_server_warnings(list(job_problems)))
     if job is None:
         raise PairunError(*problems.errors)
     return _input(
@@ -121,8 +121,8 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
     problems = config.problems
     _require(env, problems, placed=placed)
     framework = read_framework(env[_FILE]) if env.get(_FILE) else _from_cluster(env)
-    job, found = job_from_framework(framework, _mounted(config, "secrets", "secrets.yaml"))
-    problems.extend(found)
+    job, job_problems = job_from_framework(framework, _mounted(config, "secrets", "secrets.yaml"))
+    problems.extend(job_problems)
     if job is None:
         raise PairunError(*problems.errors)
     saved = "the addresses that were saved"

@@ -1,1 +1,1 @@
-"""What a job file says, as a Job and a Cluster: roles, plugins, ports, environment."""
+"""The job: read from text, checked, and planned for each of its roles."""

@@ -1,4 +1,4 @@
-"""Reads prerequisites and plugin items: the two ways in which a job asks for plugins."""
+"""Reads prerequisites and plugin items, the two ways in which a job asks for plugins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOOKS = ("preTaskStarts", "postTaskSucceeds")
 
 def read_prerequisites(document: Node, problems: Problems) -> tuple[Prerequisite, ...]:
     """The entries of ``prerequisites`` that have a name and a type."""
-    found: dict[tuple[str, str], Prerequisite] = {}
+    prerequisites: dict[tuple[str, str], Prerequisite] = {}
     for node in elements(document, "prerequisites"):
         name, type_ = text(node, "name"), text(node, "type")
         if name is None or type_ is None:
@@ -31,7 +31,7 @@ def read_prerequisites(document: Node, problems: Problems) -> tuple[Prerequisite
         )
         if entry.plugin == "cmd":
             check_callbacks(node, problems)
-        if first := found.get((type_, name)):
+        if first := prerequisites.get((type_, name)):
             problems.error(
                 "PR508",
                 f"two prerequisites of type {type_} are named '{name}'",
@@ -39,8 +39,8 @@ def read_prerequisites(document: Node, problems: Problems) -> tuple[Prerequisite
                 also=[("the first one", first.node.place)],
             )
         else:
-            found[type_, name] = entry
-    return tuple(found.values())
+            prerequisites[type_, name] = entry
+    return tuple(prerequisites.values())
 
 
 def _prerequisite_plugin(node: Node, problems: Problems) -> str | None:

@@ -1,4 +1,4 @@
-"""What a job holds of secrets, kept out of everything that is shown of its text."""
+"""Finds the secrets in a job's text, and hides them in everything that shows the text."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _hide_block(node: Node, secrets: Node) -> None:
     keys = [c.key for _, c in node.items() if c.key and c.key.source is source]
     later = [key.line for key in keys if key.line > first]
     end = min(later) - 1 if later else source.text.count("\n") + 1
-    found = list(leaves(secrets))
-    source.hide(first, max([end, first, *(leaf.place.line for leaf in found)]))
-    texts = [js_text(leaf.value) for leaf in found if not isinstance(leaf.value, bool | None)]
+    values = list(leaves(secrets))
+    source.hide(first, max([end, first, *(leaf.place.line for leaf in values)]))
+    texts = [js_text(leaf.value) for leaf in values if not isinstance(leaf.value, bool | None)]
     for each in {source, node.place.source}:
         each.conceal(texts)
 

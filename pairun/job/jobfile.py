@@ -1,4 +1,4 @@
-"""Job file to `Job`: everything that is wrong with it is reported at once."""
+"""Reads a job file as a `Job`, and reports everything that is wrong with it at once."""
 
 from __future__ import annotations
 

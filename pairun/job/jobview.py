@@ -1,4 +1,4 @@
-"""What the expressions of playbooks see as ``job``."""
+"""The name ``job`` in the expressions of playbooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the expressions of a job's layer see of the job, and the tags that they are not."""
+"""The names that expressions in a job's own layer see, and tags that are mistaken for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job of the protocol v2 as records: what was asked for, and where it was written."""
+"""A job of protocol v2 as records, each with the place where it was written."""
 
 from __future__ import annotations
 
@@ -185,12 +185,12 @@ class Job:
     def storages(self) -> list[Storage]:
         """The entries in ``extras.storages`` that have a name."""
         entries = self.extras.get("storages") if self.extras else None
-        found = []
+        storages = []
         for entry in entries.elements() if entries else []:
             if name := _scalar(entry.get("name")):
                 path = _scalar(entry.get("mountPath")) or f"/mnt/{name}"
-                found.append(Storage(name=name, path=path, node=entry))
-        return found
+                storages.append(Storage(name=name, path=path, node=entry))
+        return storages
 
     def role(self, name: str) -> Role | None:
         """The role of that name: the raw one first, then the one of the Pods."""

@@ -1,4 +1,4 @@
-"""The parameters of plugins: tags replaced in the tree, never in a text that is read again."""
+"""The parameters of plugins: tags are replaced in the tree, and the result is never parsed again."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Scope:
                 "this role names no" if what in {"script", "data", "output"} else "the job has no"
             )
             return None, f"{kind} {what}"
-        if (found := follow(root, path)) is not None:
-            return found, ""
+        if (value := follow(root, path)) is not None:
+            return value, ""
         return None, (did_you_mean(path[0], dict(root.items())) if path else None) or ""
 
     def _inherited(self, path: list[str]) -> Node | None:
@@ -51,8 +51,8 @@ class Scope:
         paths = [path, path[1:]] if path[:1] == ["parameters"] else [path]
         for node in self.this:
             for candidate in filter(None, paths):
-                if (found := follow(node, candidate)) is not None:
-                    return found
+                if (value := follow(node, candidate)) is not None:
+                    return value
         return None
 
 
@@ -103,20 +103,20 @@ def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
     whole = TAG.fullmatch(node.value)
     key = tag_key(whole) if whole else None
     if key is not None:
-        found = _resolve(key, node, scope, problems)
-        if found is None:
+        value = _resolve(key, node, scope, problems)
+        if value is None:
             return node
-        return _moved(found, node.place, node.key, secret=_is_secret(key))
+        return _moved(value, node.place, node.key, secret=_is_secret(key))
     touched = False
 
     def replace(tag: re.Match[str]) -> str:
         nonlocal touched
         key = tag_key(tag)
-        found = None if key is None else _resolve(key, node, scope, problems)
-        if key is None or found is None:
+        value = None if key is None else _resolve(key, node, scope, problems)
+        if key is None or value is None:
             return tag[0]
         touched = touched or _is_secret(key)
-        return as_text(found.plain())
+        return as_text(value.plain())
 
     rendered: str | Secret = TAG.sub(replace, node.value)
     if touched:
@@ -125,10 +125,10 @@ def _render_text(node: Node, scope: Scope, problems: Problems) -> Node:
 
 
 def _resolve(key: str, node: Node, scope: Scope, problems: Problems) -> Node | None:
-    found, reason = scope.look_up(key)
-    if found is None and not (scope.secrets_unknown and _is_secret(key)):
+    value, reason = scope.look_up(key)
+    if value is None and not (scope.secrets_unknown and _is_secret(key)):
         problems.error("PR510", f"nothing defines <% {key} %>", node.place, reason or None)
-    return found
+    return value
 
 
 def _is_secret(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""A role of a job becomes the two plans that its containers run."""
+"""Plans a role of a job: the two plans that its containers run."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def plan_role(
         rewrite: the shared volume's path, and what stands in its place.
         problems: takes everything that is wrong.
     """
-    uses, found = collect(job, role)
-    problems.extend(found)
+    uses, plugin_problems = collect(job, role)
+    problems.extend(plugin_problems)
     effective = layers.effective(
         uses,
         init_plugins=init_plugins,
@@ -108,7 +108,7 @@ def plan_role(
 
 def secrets_of(job: Job) -> list[str]:
     """Every text of a job that no sink may show, also those that stand in it in plain sight."""
-    found = list(job.node.place.source.concealed)
+    secrets = list(job.node.place.source.concealed)
 
     def collect_from(value: object) -> None:
         if isinstance(value, dict):
@@ -118,14 +118,14 @@ def secrets_of(job: Job) -> list[str]:
             for v in value:
                 collect_from(v)
         elif isinstance(value, Secret):
-            found.append(value.reveal())
+            secrets.append(value.reveal())
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            found.append(js_text(value))
+            secrets.append(js_text(value))
 
     if job.secrets is not None:
         collect_from(job.secrets.plain())
     for role in job.roles:
         auth = job_context(job, role)["image"]["auth"] or {}
         if isinstance(password := auth.get("password"), Secret):
-            found.append(password.reveal())
-    return found
+            secrets.append(password.reveal())
+    return secrets

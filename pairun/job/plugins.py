@@ -59,13 +59,13 @@ def _use(
 
 
 def _render(node: Node, scope: Scope, policy: FailurePolicy, problems: Problems) -> Node | None:
-    found = Problems()
-    rendered = render_parameters(node, scope, found)
+    errors = Problems()
+    rendered = render_parameters(node, scope, errors)
     if policy == "fail":
-        problems.extend(found)
+        problems.extend(errors)
         return rendered
-    problems.extend(_left_out(p) for p in found)
-    return None if found else rendered
+    problems.extend(_left_out(p) for p in errors)
+    return None if errors else rendered
 
 
 def _left_out(problem: Problem) -> Problem:
@@ -75,11 +75,11 @@ def _left_out(problem: Problem) -> Problem:
 
 def prerequisites_of(job: Job, role: Role) -> list[Prerequisite]:
     """The prerequisites that a role lists, each after those it requires, each once."""
-    found: dict[int, Prerequisite] = {}
+    used: dict[int, Prerequisite] = {}
     for name in role.prerequisites:
         for entry in _with_requirements(job, name):
-            found.setdefault(id(entry), entry)
-    return list(found.values())
+            used.setdefault(id(entry), entry)
+    return list(used.values())
 
 
 def _with_requirements(job: Job, name: str) -> list[Prerequisite]:
@@ -95,20 +95,20 @@ def _with_requirements(job: Job, name: str) -> list[Prerequisite]:
         required = next(rest, None)
         if required is None:
             done[entry.name] = stack.pop()[0]
-        elif required not in begun and (found := job.prerequisite(required)) is not None:
+        elif required not in begun and (prerequisite := job.prerequisite(required)) is not None:
             begun.add(required)
-            stack.append((found, iter(found.requires)))
+            stack.append((prerequisite, iter(prerequisite.requires)))
     return list(done.values())
 
 
 def _inheritance(job: Job, entry: Prerequisite) -> tuple[Node, ...]:
     """A prerequisite, then what it requires, depth first: where its properties are looked up."""
-    found: dict[str, Node] = {}
+    inherited: dict[str, Node] = {}
     stack = [entry]
     while stack:
         current = stack.pop()
-        if current.name not in found:
-            found[current.name] = current.node
+        if current.name not in inherited:
+            inherited[current.name] = current.node
             required = (job.prerequisite(name) for name in reversed(current.requires))
             stack += [r for r in required if r]
-    return tuple(found.values())
+    return tuple(inherited.values())

@@ -1,4 +1,4 @@
-"""The part of a job that a person runs: some of its roles, with other numbers of instances."""
+"""Selects roles of a job, and changes their numbers of instances."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The tags ``<% $namespace.key %>`` of a job: who replaces which of them, and by what.
+"""The tags ``<% $namespace.key %>`` of a job: which renderer replaces which tag.
 
-Three renderers exist. OpenPAI's REST server renders the user's command before a Pod exists; the
-runtime puts secrets into that command and into the login of the image; and it renders the
-parameters of plugins. What is inserted is data: it is never rendered again.
+There are three renderers. OpenPAI's REST server renders the user's command before a Pod exists. The
+runtime inserts secrets into that command and into the login of the image. It also renders the
+parameters of plugins. Inserted text is data: it is never rendered again.
 """
 
 from __future__ import annotations

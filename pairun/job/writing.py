@@ -1,4 +1,4 @@
-"""A document as YAML text that both OpenPAI's REST server and pairun read back as the same."""
+"""Writes a document as YAML that OpenPAI's REST server and pairun read alike."""
 
 from __future__ import annotations
 

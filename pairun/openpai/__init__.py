@@ -1,1 +1,1 @@
-"""OpenPAI's platform: Frameworks, the variables it sets, its exit spec."""
+"""OpenPAI's platform: Framework and plain Pod to `Job`, environment, exit spec."""

@@ -1,4 +1,4 @@
-"""The variables that tell the user's command about its peers, in the original's order."""
+"""The variables that describe the peers to the user's command, in OpenPAI's order."""
 
 from __future__ import annotations
 

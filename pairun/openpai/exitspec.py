@@ -1,8 +1,8 @@
-"""The cluster's exit spec: which exit code a failure gets, as OpenPAI's cluster configuration has it.
+"""The cluster's exit spec: which exit code a failure gets (OpenPAI's cluster configuration).
 
-The file is read in the init phase, where YAML and positions are to be had, and handed over as JSON:
-Go's regular expressions as Python's, each with the words of which one must be in the log at all, so
-that PID 1 need not try most of them.
+The init phase reads the file, because it has YAML and positions, and hands it over as JSON. Go's
+regular expressions become Python's. Each comes with words that must occur in the log, so PID 1 skips
+most of them.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def read_exit_spec(source: Source, problems: Problems) -> ExitSpec:
 def _spec(entry: Node, problems: Problems) -> dict[str, Any]:
     code = entry.value["containerExitCode"]
     patterns = entry.value["patterns"]
-    found = [_pattern(code, p, problems) for p in patterns.elements()]
-    if not found:
+    compiled = [_pattern(code, p, problems) for p in patterns.elements()]
+    if not compiled:
         _say_empty(code, patterns, problems)
-    return {"code": code.value, "patterns": [p for p in found if p]}
+    return {"code": code.value, "patterns": [p for p in compiled if p]}
 
 
 def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The Framework object: how a job is stored in the cluster, and how it is read back."""
+"""The Framework object: how the cluster stores a job, and how pairun reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``initPlugins``: what OpenPAI's maintainers proposed for a cluster's own init phase."""
+"""``initPlugins``: a cluster's own list of init plugins, as OpenPAI's maintainers proposed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain Pod: its commands and plugins become a job of one role with one instance."""
+"""A plain Pod: its commands and plugins as a job of one role with one instance."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def read_plain_job(
     problems.extend(violations(node, SCHEMA, IDS, whole=source.file))
     if problems.errors:
         return None, problems
-    job, found = read_job(_document(node, name), user=user, secrets=secrets)
-    problems.extend(found)
+    job, job_problems = read_job(_document(node, name), user=user, secrets=secrets)
+    problems.extend(job_problems)
     return job, problems
 
 

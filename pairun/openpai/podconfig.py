@@ -1,4 +1,4 @@
-"""The settings of a plain Pod: variables, else files of a mounted folder, else nothing."""
+"""The settings of a plain Pod: from variables, else from files of a mounted folder."""
 
 from __future__ import annotations
 
@@ -150,12 +150,12 @@ def _folds(text: str, keys: Sequence[str]) -> Iterator[int]:
     """Where a line end was: before a key, and before the dash of a list's item."""
     names = "|".join(map(re.escape, keys))
     pattern = rf"(?<=[^\s,{{])[ \t]+(?:(?:{names})[ \t]*:(?=\s|$)|-[ \t]+(?=[\w'\"]))"
-    for found in re.finditer(pattern, text):
-        begin = text.rfind("\n", 0, found.start()) + 1
+    for match in re.finditer(pattern, text):
+        begin = text.rfind("\n", 0, match.start()) + 1
         # A dash after nothing but a key, a closed list's end or another item.
-        dash = found[0].lstrip().startswith("-")
-        if not dash or re.search(r"(:|\]|^\s*-|[ \t]-[ \t].*)$", text[begin : found.start()]):
-            yield found.end() - len(found[0].lstrip())
+        dash = match[0].lstrip().startswith("-")
+        if not dash or re.search(r"(:|\]|^\s*-|[ \t]-[ \t].*)$", text[begin : match.start()]):
+            yield match.end() - len(match[0].lstrip())
 
 
 def _corrected(source: Source, keys: Sequence[str]) -> str:
@@ -191,13 +191,13 @@ def read_secrets(config: PodConfig) -> Node | None:
     keys = [n for n in files.names(path) if not n.startswith(".")]
     if inner := next((n for n in keys if n in _SECRETS), None):
         return _secrets_document(os.path.join(path, inner), files)
-    found = {}
+    secrets = {}
     for key in keys:
         source = _hidden(os.path.join(path, key), files)
         place = Place(source, 1, 1)
         # As a shell does with what a command prints: files mostly end with a line end.
-        found[key] = Node(source.text.rstrip("\n"), place, place)
-    return Node(found, Place(Source(path, "job", ""), 1, 1))
+        secrets[key] = Node(source.text.rstrip("\n"), place, place)
+    return Node(secrets, Place(Source(path, "job", ""), 1, 1))
 
 
 def _secrets_document(path: str, files: PodFiles) -> Node:

@@ -1,4 +1,4 @@
-"""What a way to start a Pod changes in the playbooks: operations of the layer ``engine``."""
+"""The changes that a way to start a Pod makes in the playbooks (layer ``engine``)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Text to plan: read with positions, validate, layer, patch, check policy, template."""
+"""Playbooks: text with positions becomes layers, an effective playbook, and a plan."""

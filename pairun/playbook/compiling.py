@@ -1,4 +1,4 @@
-"""The effective playbook of a phase becomes a plan: templates rendered as far as they can be."""
+"""Compiles the effective playbook of a phase to a plan; renders templates as far as values are known."""
 
 from __future__ import annotations
 
@@ -145,17 +145,17 @@ class _Compiler:
             self._check_command_runs(steps)
 
     def _check_command_runs(self, steps: list[Step]) -> None:
-        found = [d for d in self._draft.tasks() if d.module == USER_COMMAND]
+        commands = [d for d in self._draft.tasks() if d.module == USER_COMMAND]
         never = {t.id for s in steps if isinstance(s, Task) for t in (s,) if t.when is False}
-        if any(not d.disabled and d.id not in never for d in found):
+        if any(not d.disabled and d.id not in never for d in commands):
             return
         place = self._draft.place
-        for d in found:
+        for d in commands:
             when = d.node.get("when")
             place = d.disabled or (when.place if when else place)
         self._problems.error(
             "PR205",
-            "'user_command' is missing" + (": here it is taken out" if found else ""),
+            "'user_command' is missing" + (": here it is taken out" if commands else ""),
             place,
             "it is the last task of the runtime phase: user_command: {script: …}",
         )

@@ -1,7 +1,7 @@
-"""Content roots: folders with modules, playbooks, plugin specs and rules of the diagnosis, stacked.
+"""Content roots: stacked folders with modules, playbooks, plugin specs and diagnosis rules.
 
-The built-in root is the lowest; then the folders of ``PAIRUN_PATH`` and of ``--root``, then the
-files in ``PAI_CONFIG_DIR``. A later root adds to or replaces by name.
+The built-in root is the lowest. Above it are the folders of ``PAIRUN_PATH``, those of ``--root``, and
+the files in ``PAI_CONFIG_DIR``. A later root adds or replaces by name.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Root:
             names = sorted(os.listdir(where))
         except OSError:
             return {}
-        found = {
+        files = {
             n.removesuffix(".yaml"): os.path.join(where, n)
             for n in names
             if n.endswith(".yaml") and not n.startswith(("_", "."))
         }
-        return {n: p for n, p in found.items() if not self.flat or n in PLAYBOOK_FILES}
+        return {n: p for n, p in files.items() if not self.flat or n in PLAYBOOK_FILES}
 
     def modules(self) -> dict[str, str]:
         """Name to path of the modules: files or folders.
@@ -132,17 +132,17 @@ class Content:
             name: the files' name.
             problems: takes what is wrong with those that cannot be read, instead of an exception.
         """
-        found = []
+        playbooks = []
         for root in self.roots:
             if (path := root.files("playbooks").get(name)) is None:
                 continue
             try:
-                found.append(self.document(path, root))
+                playbooks.append(self.document(path, root))
             except PairunError as e:
                 if problems is None:
                     raise
                 problems.extend(e.problems)
-        return found
+        return playbooks
 
     def own(self, path: str) -> tuple[str, Root] | None:
         """The file of a root that a path leads to, and the root."""

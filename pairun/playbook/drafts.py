@@ -1,4 +1,4 @@
-"""A playbook on its way through the layers: tasks as trees, every value with its history."""
+"""Playbooks while layers are applied: tasks as trees in which every value has its history."""
 
 from __future__ import annotations
 

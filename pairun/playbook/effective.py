@@ -47,8 +47,8 @@ class Layers:
 
     Args:
         content: the content roots.
-        found: takes what is wrong with them, instead of an exception; such layers are good for
-            finding more, and not for plans.
+        root_problems: takes what is wrong with them, instead of an exception; such layers serve
+            to find more problems, and not to make plans.
 
     Attributes:
         warnings: what will surprise in the roots themselves; every review has them.
@@ -57,20 +57,20 @@ class Layers:
         PairunError: a playbook, policy or plugin spec of a root is not valid.
     """
 
-    def __init__(self, content: Content, found: Problems | None = None) -> None:
+    def __init__(self, content: Content, root_problems: Problems | None = None) -> None:
         self.content = content
         self.warnings = tuple(
             p for r in content.roots if r.layer != "built-in" for p in unread(r.path, flat=r.flat)
         )
         self._schema = playbook_schema({name: {} for name in content.modules})
-        problems = Problems() if found is None else found
+        problems = Problems() if root_problems is None else root_problems
         self.policy = read_policy(content.playbooks("policy", problems), problems)
         self._playbooks = {phase: content.playbooks(phase, problems) for phase in PHASES}
         for phase, documents in self._playbooks.items():
             for document in documents:
                 self.check(document, problems, phase)
         self._spec_problems: dict[str, Problems] = {}
-        if found is None:
+        if root_problems is None:
             problems.raise_errors()
 
     def check(self, document: Node, problems: Problems, phase: str | None = None) -> None:
@@ -140,11 +140,13 @@ class Layers:
         if plugin not in self.content.specs:
             return True  # whoever asks for it is told
         if plugin not in self._spec_problems:
-            found = self._spec_problems[plugin] = Problems()
+            spec_problems = self._spec_problems[plugin] = Problems()
             try:
-                check_spec(self.content.document(*self.content.specs[plugin]), self.content, found)
+                check_spec(
+                    self.content.document(*self.content.specs[plugin]), self.content, spec_problems
+                )
             except PairunError as e:
-                found.extend(e.problems)
+                spec_problems.extend(e.problems)
         problems.extend(self._spec_problems[plugin])
         return not self._spec_problems[plugin].errors
 

@@ -1,4 +1,4 @@
-"""Init plugins: a cluster's own list of what the init phase does, in place of its playbook."""
+"""Init plugins: a cluster's own list of steps in place of the init playbook."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def _of_playbook(
     plugin: InitPlugin, tasks: list[TaskDraft], problems: Problems
 ) -> TaskDraft | None:
     by_id = [t for t in tasks if t.id == plugin.stands_for]
-    found = next(iter(by_id + [t for t in tasks if t.module == plugin.stands_for]), None)
-    if found is None:
+    replaced = next(iter(by_id + [t for t in tasks if t.module == plugin.stands_for]), None)
+    if replaced is None:
         problems.error(
             "PR715",
             f"'{plugin.name}' stands for the task '{plugin.stands_for}', which the init playbook "
@@ -98,8 +98,8 @@ def _of_playbook(
         )
         return None
     # Its sentence tells a reader of the review which line asked for it.
-    name = found.node.get("name")
-    sentence = str(name.value) if name is not None else found.id
+    name = replaced.node.get("name")
+    sentence = str(name.value) if name is not None else replaced.id
     told = Node(f"{sentence} ({plugin.name})", plugin.place, plugin.place, name)
-    node = Node({**found.node.value, "name": told}, found.node.place, found.node.key)
-    return attrs.evolve(found, node=node, disabled=None)
+    node = Node({**replaced.node.value, "name": told}, replaced.node.place, replaced.node.key)
+    return attrs.evolve(replaced, node=node, disabled=None)

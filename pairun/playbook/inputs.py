@@ -1,7 +1,7 @@
-"""What a job contributes to its playbooks, in the words of playbooks.
+"""What a job adds to its playbooks, in the terms of playbooks.
 
-`pairun.job` makes these from a job file, a Framework or a plain Pod; nothing in `pairun.playbook`
-knows the job protocol.
+`pairun.job` makes these from a job file, a Framework or a plain Pod. `pairun.playbook` does not know
+the job protocol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is wrong with one file of a content root: a playbook, a plugin spec, a policy, a module."""
+"""Checks one file of a content root: a playbook, a plugin spec, a policy, a module."""
 
 from __future__ import annotations
 

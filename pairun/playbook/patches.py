@@ -1,4 +1,4 @@
-"""Operations on a playbook by a higher layer: patch, disable, before, after, append."""
+"""The operations of a higher layer on a playbook: patch, disable, before, after, append."""
 
 from __future__ import annotations
 

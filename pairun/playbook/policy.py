@@ -1,4 +1,4 @@
-"""What a job may change: ``playbooks/policy.yaml`` of the highest content root that has one."""
+"""The policy: what a job may change, from the highest content root that has ``playbooks/policy.yaml``."""
 
 from __future__ import annotations
 

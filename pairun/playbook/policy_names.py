@@ -1,4 +1,4 @@
-"""What a policy names: whether there is such a module, plugin, keyword or argument."""
+"""Checks that the modules, plugins, keywords and arguments named in a policy exist."""
 
 from __future__ import annotations
 

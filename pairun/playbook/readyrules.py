@@ -1,6 +1,7 @@
-"""The rules of the diagnosis as PID 1 reads them, made once for an image and not once for each Pod.
+"""The diagnosis rules as PID 1 reads them, compiled once for an image.
 
-To work out which words each of five hundred expressions needs takes a fifth of the whole init phase.
+Finding the words that five hundred expressions need takes a fifth of the init phase, so an image
+brings the result.
 """
 
 from __future__ import annotations

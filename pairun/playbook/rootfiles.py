@@ -1,4 +1,4 @@
-"""The names of what a content root holds, and of what was meant to be one of them."""
+"""The file names of a content root, and names that are nearly one of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The rules of the failure diagnosis: files of the content roots, checked, and compiled for PID 1.
+"""The rules of the failure diagnosis: read from content roots, checked, compiled for PID 1.
 
-Each root has a folder ``diagnosis`` with one file per family. A later root adds rules, replaces
-those of the same name, disables others, and gives classes exit codes. Rules are checked against
-their own samples when they are read, so a rule that misses what it is for is never used.
+Each root has a folder ``diagnosis`` with one file per family. A later root adds rules, replaces rules
+of the same name, disables others, and gives classes exit codes. Reading checks each rule against its
+own samples, so a rule that misses its sample is never used.
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ def _document(
 
 
 def _elements(document: Node, key: str) -> list[Node]:
-    found = document.get(key)
-    return [] if found is None else found.elements()
+    listed = document.get(key)
+    return [] if listed is None else listed.elements()
 
 
 def _add(
@@ -275,7 +275,7 @@ def _knows(table: Table, text: str) -> bool:
     log = Log(text.encode())
     for start, end in table.lines(log.data):
         line = parse(start, log.data[start:end])
-        if any(is_near(found.rule, line, log) for found in table.matches(line.text)):
+        if any(is_near(match.rule, line, log) for match in table.matches(line.text)):
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""A task without a job: what of it can be checked before there is one."""
+"""Checks of a task that need no job: its module, its arguments, unbounded retries."""
 
 from __future__ import annotations
 

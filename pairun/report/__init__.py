@@ -1,1 +1,1 @@
-"""Renderers of reviews and of the journal."""
+"""Views for people and programs: of reviews, of journals, of problems."""

@@ -1,4 +1,4 @@
-"""The events of a phase as lines for people."""
+"""The events of a phase as lines on a console."""
 
 from __future__ import annotations
 

@@ -75,10 +75,10 @@ class _DiffText:
             text.line(self._style(f"role {role}", "bold") + f": as role {first}" * (first != role))
             if first == role:
                 self._role(diff)
-        for side, found in (("old", job.problems.old), ("new", job.problems.new)):
-            refused = any(p.severity == "error" for p in found)
+        for side, side_problems in (("old", job.problems.old), ("new", job.problems.new)):
+            refused = any(p.severity == "error" for p in side_problems)
             more = "; what is refused is left out above" if refused else ""
-            self._problems(f"only with the {side} roots{more}", found)
+            self._problems(f"only with the {side} roots{more}", side_problems)
         text.line(_summary(job.roles, job.problems))
 
     def _role(self, diff: RoleDiff) -> None:
@@ -186,9 +186,9 @@ def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff) -> str:
         "plugin changed": len({n for r in roles.values() for n in r.plugins}),
     }
     parts = [_counted(n, what) for what, n in counts.items() if n]
-    for side, found in (("old", problems.old), ("new", problems.new)):
+    for side, side_problems in (("old", problems.old), ("new", problems.new)):
         for severity in ("error", "warning"):
-            if n := sum(p.severity == severity for p in found):
+            if n := sum(p.severity == severity for p in side_problems):
                 parts.append(_counted(n, severity) + f" with the {side} roots only")  # noqa: PERF401
     parts += [f"role {n} cannot be compared" for n, r in roles.items() if r.missing]
     if all(r.missing for r in roles.values()):

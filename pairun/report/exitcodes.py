@@ -1,4 +1,4 @@
-"""The table of exit codes in the formats of the platforms that run a job again."""
+"""The table of exit codes in the formats of platforms that retry a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of ``pairun doc``, for people and as data; the reference is made of them too."""
+"""The pages of ``pairun doc``, as text and as data; docs/reference is made of them."""
 
 from __future__ import annotations
 
@@ -149,11 +149,11 @@ def failure_lines(name: str, content: Content) -> Iterator[str]:
         yield f"  retry  {kind.retry}"
     if kind.advice:
         yield f"  do     {kind.advice}"
-    found = examples(name, content)
-    if found:
+    shown = examples(name, content)
+    if shown:
         yield ""
         yield "for example"
-        for each in found:
+        for each in shown:
             yield f"  {each}"
 
 

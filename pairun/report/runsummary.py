@@ -167,15 +167,15 @@ def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:
 
 def _first_failure(instances: Sequence[InstanceReport]) -> list[str]:
     """Which of several instances failed first, and why; causes before what follows from them."""
-    found = []
+    failures = []
     for instance in instances:
         for record in read_journal(instance.journal):
             if record["type"] == "diagnosis" and not instance.stopped:
                 follows = record.get("class") in CONSEQUENCES
-                found.append((follows, record.get("time", 0.0), instance.label, record))
-    if not found or len(instances) < 2:
+                failures.append((follows, record.get("time", 0.0), instance.label, record))
+    if not failures or len(instances) < 2:
         return []
-    _, _, label, record = min(found, key=lambda f: f[:3])
+    _, _, label, record = min(failures, key=lambda f: f[:3])
     return _wrap(f"first to fail: {label}: {_why(record)}")
 
 

@@ -1,4 +1,4 @@
-"""Colours and widths, decided once: only on a terminal, never with ``NO_COLOR``."""
+"""Colours and widths of a terminal; none elsewhere, or with ``NO_COLOR``."""
 
 from __future__ import annotations
 

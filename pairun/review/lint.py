@@ -1,4 +1,4 @@
-"""All problems of files: each file is checked as the kind of file that it is."""
+"""Lints files: each is checked as the kind of file that it is."""
 
 from __future__ import annotations
 

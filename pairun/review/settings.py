@@ -1,4 +1,4 @@
-"""What a review knows besides content roots and jobs: a cluster's list of init plugins."""
+"""The inputs of a review besides content roots and jobs: the cluster's init plugins, the kind of Pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A review as data: what will run, with which values, and who set each that is not a default's."""
+"""The review of a task: its verdict, and who overrode which value."""
 
 from __future__ import annotations
 

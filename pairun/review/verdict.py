@@ -1,4 +1,4 @@
-"""What a task would do, without doing it."""
+"""The verdict on a task: what it would change, without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairun.contract.arguments import build
-from pairun.contract.mistakes import told
+from pairun.contract.mistakes import error_text
 from pairun.module import (
     CheckModule,
     Context,
@@ -47,7 +47,7 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
     except Failure as e:
         return unknown(f"as things are it would fail: {e.message}")
     except (Exception, SystemExit) as e:  # noqa: BLE001 - a module's code may raise anything
-        return unknown(f"the module failed while it looked: {told(e)}")
+        return unknown(f"the module's probe failed: {error_text(e)}")
 
 
 def _planned(task: Task, cls: type[Module], context: Context) -> Verdict:
@@ -59,7 +59,7 @@ def _planned(task: Task, cls: type[Module], context: Context) -> Verdict:
     if isinstance(verdict, Verdict):
         return verdict
     what = type(verdict).__name__
-    return unknown(f"the module failed while it looked: plan returned {what}, no verdict")
+    return unknown(f"the module's probe failed: plan returned {what}, no verdict")
 
 
 def late_values(value: Any) -> Iterator[Late]:

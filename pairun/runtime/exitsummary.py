@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
-from pairun.diagnose.brief import exit_code_of, parse_table
-from pairun.diagnose.brief import told as tell
+from pairun.diagnose.brief import exit_code_of, in_words, parse_table
 from pairun.diagnose.brief import why as diagnosed
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.table import Table
@@ -196,7 +195,7 @@ def work_out(
     if table is not None:
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         why = diagnosed(table, evidence.user_log or evidence.platform_log, facts, DIAGNOSIS_S)
-        code, told = exit_code_of(why, table), tell(why)
+        code, told = exit_code_of(why, table), in_words(why)
         if (other := first(why)) is not None:
             told.append(f"  {other}")
     found = match(spec, evidence, unmatched if code is None else code)

@@ -368,7 +368,7 @@ def test_a_faulty_module_is_not_pairuns_fault(shell: Shell) -> None:
     (task,) = data["roles"]["worker"]["init"]
     assert (task["verdict"], task["because"]) == (
         "unknown",
-        "the module failed while it looked: ZeroDivisionError: division by zero",
+        "the module's probe failed: ZeroDivisionError: division by zero",
     )
 
 

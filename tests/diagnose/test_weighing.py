@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairun.diagnose.brief import exit_code_of, parse_table, told, why
+from pairun.diagnose.brief import exit_code_of, in_words, parse_table, why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.lines import Log
@@ -64,7 +64,7 @@ def test_a_diagnosis_shows_what_it_rests_on(table: Table) -> None:
 
 
 def test_a_consequence_is_an_alternative(table: Table) -> None:
-    """What others did when somebody failed is told after the cause."""
+    """What others did when somebody failed is reported after the cause."""
     found = said(TRACE + _OOM + WATCHDOG, table)
     assert found.klass == "gpu_oom"
     assert "nccl_timeout" in dict(found.alternatives)
@@ -159,7 +159,7 @@ def test_an_exception_that_ended_a_program_was_not_outlived(
 
 
 def test_a_program_that_goes_on_reporting_did_not_end_of_a_file(table: Table) -> None:
-    """Nobody is told to correct what the program got over."""
+    """No advice is given on what the program recovered from."""
     reports = "".join(f"2024-01-01 10:0{n}:00 INFO runner.py:9 -- round {n}\n" for n in range(5))
     assert said("cannot open the log: Permission denied\n", table).retry == "after_fix"
     assert said(f"cannot open the log: Permission denied\n{reports}", table).retry is None
@@ -272,7 +272,7 @@ def test_what_cannot_be_read_is_not_called_healthy(data: bytes, words: str, tabl
 
 
 def test_a_good_end_does_not_hide_what_was_said(table: Table) -> None:
-    """A pipe ends as its last command did; the failure is shown, and nobody is told what to do."""
+    """A pipe ends as its last command did; the failure is shown, and no advice is given."""
     found = said(f"{TRACE}{_OOM}", table, exit_code=0)
     assert (found.klass, found.retry) == (NONE, None)
     assert found.headline.startswith("it ended with 0, but says: GPU memory is full")
@@ -445,6 +445,6 @@ def test_the_end_of_a_container_has_it_in_three_lines(rules: Rules) -> None:
     read = parse_table(json.dumps(data).encode())
     assert read is not None
     found = why(read, (TRACE + _OOM).encode(), Circumstances(exit_code=1), 1.0)
-    assert (len(told(found)), exit_code_of(found, read)) == (3, 20)
+    assert (len(in_words(found)), exit_code_of(found, read)) == (3, 20)
     unsure = why(read, (TRACE + "lib.Strange: 1\n").encode(), Circumstances(exit_code=1), 1.0)
     assert (unsure.klass, exit_code_of(unsure, read)) == ("user_code_error", None)

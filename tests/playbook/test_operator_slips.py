@@ -108,7 +108,7 @@ def test_a_module_that_fails_while_it_looks(
     task = Task(id="a", name="A", module="bad", args={"number": number}, where="")
     verdict = judge(task, load_module("bad", str(path)), ReviewContext(env={}, pai_dir="/x"))
     assert verdict.kind == "unknown"
-    assert verdict.because.startswith("the module failed while it looked: ")
+    assert verdict.because.startswith("the module's probe failed: ")
     assert says in verdict.because
     assert capsys.readouterr().out == ""
 

@@ -1,1 +1,1 @@
-"""Jobs in a Kubernetes cluster: what is written for it, and what is asked of it."""
+"""Jobs in a Kubernetes cluster: create, follow, print their logs, delete."""

@@ -1,8 +1,8 @@
-"""The API server, through the official client: raw objects, deadlines, and errors in words.
+"""The API server through the official client: raw objects, deadlines, errors for people.
 
-The client's models and generated methods are left alone: what is sent and read here are the JSON
-objects of the Kubernetes API (kubernetes.io/docs/reference/kubernetes-api). What the client does
-is what differs between clusters: kubeconfig files, certificates, logins, proxies.
+The client's models and generated methods are not used: pairun sends and reads the JSON objects of
+the Kubernetes API (kubernetes.io/docs/reference/kubernetes-api). The client does what differs
+between clusters: kubeconfig files, certificates, logins, proxies.
 """
 
 from __future__ import annotations
@@ -499,8 +499,8 @@ def _config_words(e: Exception) -> str:
     text = str(e)
     for pattern in (r"Expected key [\w-]+", r"Expected object with name [\w.@:/-]+",
                     r"File does not exist: [^\n]+", r"exec: process returned \d+"):  # fmt: skip
-        if found := re.search(pattern, text):
-            return visible(found.group())
+        if match := re.search(pattern, text):
+            return visible(match.group())
     return f"its login or its server cannot be used ({type(e).__name__})"
 
 
@@ -522,8 +522,8 @@ def _pause_s(retry_after: str | None) -> float:
 def _why(text: str) -> str:
     """The last words of what the libraries nest into one another."""
     for pattern, words in _WHY:
-        if found := re.search(pattern, text, re.IGNORECASE):
-            return words.format(*found.groups())
+        if match := re.search(pattern, text, re.IGNORECASE):
+            return words.format(*match.groups())
     return visible(text.replace("\n", " "))[-300:]
 
 

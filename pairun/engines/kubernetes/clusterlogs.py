@@ -1,4 +1,4 @@
-"""What a job's Pods print: one after the other, or all of them as it comes."""
+"""The logs of a job's Pods: one Pod after the other, or all of them as lines arrive."""
 
 from __future__ import annotations
 
@@ -233,8 +233,8 @@ class _Follower:
         waiting = False
         while True:
             try:
-                found = find(self._cluster, self._name)
-                instances = pods_of(self._cluster, found)
+                job = find(self._cluster, self._name)
+                instances = pods_of(self._cluster, job)
                 patience.answered()
             except (ClusterRefusal, Unreachable) as e:
                 patience.bear(e)
@@ -246,7 +246,7 @@ class _Follower:
                 waiting = True
                 self._say("no Pod yet; waiting for one")
             busy = any(t.is_alive() for t in self._streams.values())
-            over = state_of(found, self._cluster.namespace, instances).ended
+            over = state_of(job, self._cluster.namespace, instances).ended
             if not (busy or new) and (over or self._read_to_the_end(chosen)):
                 for each in chosen:
                     if not _started(each, self._wanted):

@@ -1,4 +1,4 @@
-"""What a cluster has of a job: the objects that start its Pods, and the Pods."""
+"""The objects of a job in a cluster: its workloads and its Pods."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def find(cluster: Cluster, name: str) -> JobObjects:
         for kind in KINDS:
             if workloads := workloads_of(cluster, kind, name, refusals):
                 return JobObjects(name, kind, workloads)
-        found = JobObjects(name, POD, (), _policies(cluster, name, refusals))
-        if found.policies or any(True for _ in _pods(cluster, found)):
-            return found
+        plain = JobObjects(name, POD, (), _policies(cluster, name, refusals))
+        if plain.policies or any(True for _ in _pods(cluster, plain)):
+            return plain
     if refusals:
         raise refusals[0]
     raise absent(cluster, name)
@@ -145,11 +145,11 @@ def _policy(role: Mapping[str, Any]) -> RolePolicy:
     )
 
 
-def _pods(cluster: Cluster, found: JobObjects) -> Iterator[PodState]:
+def _pods(cluster: Cluster, job: JobObjects) -> Iterator[PodState]:
     path = cluster.path("v1", "pods")
-    return map(read_pod, cluster.objects(path, found.selector))
+    return map(read_pod, cluster.objects(path, job.selector))
 
 
-def pods_of(cluster: Cluster, found: JobObjects) -> tuple[PodState, ...]:
+def pods_of(cluster: Cluster, job: JobObjects) -> tuple[PodState, ...]:
     """The instances of a job."""
-    return newest(_pods(cluster, found))
+    return newest(_pods(cluster, job))

@@ -1,4 +1,4 @@
-"""How far a job in a cluster is, told from its objects and its Pods."""
+"""The state of a job in a cluster, computed from its objects and its Pods."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class JobState:
         return self.state in ENDED
 
 
-def state_of(found: JobObjects, namespace: str, instances: Sequence[PodState]) -> JobState:
+def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> JobState:
     """How far a job is, from its objects and its Pods."""
-    if found.kind is POD:
-        state, because, total = _decided(found.policies, instances)
+    if job.kind is POD:
+        state, because, total = _decided(job.policies, instances)
     else:
-        states = [_STATES[found.kind.engine](w) for w in found.workloads]
+        states = [_STATES[job.kind.engine](w) for w in job.workloads]
         total = sum(number for *_, number in states)
         state, because = _together([(s, b) for s, b, _ in states])
         if state == "failed":
@@ -66,9 +66,9 @@ def state_of(found: JobObjects, namespace: str, instances: Sequence[PodState]) -
     if state == "failed":
         code = (first.exit_code if first else None) or 1
     return JobState(
-        name=found.name,
+        name=job.name,
         namespace=namespace,
-        engine=found.kind.engine,
+        engine=job.kind.engine,
         state=state,
         because=visible(" ".join(because.split())),
         total=max(total, len(instances)),

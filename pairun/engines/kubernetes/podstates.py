@@ -1,8 +1,7 @@
-"""What a Pod says of its instance of a job: which one it is, how far it is, why it stands or fell.
+"""The state of one instance, read from its Pod: identity, phase, restarts, reason.
 
-The fields are those of the Pod API (kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle).
-Whoever made the Pod, it is read the same way: by our labels, by those of FrameworkController, or by
-the index of an Indexed Job.
+The fields are those of the Pod API (kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle). A
+Pod is identified by pairun's labels, by FrameworkController's, or by the index of an Indexed Job.
 """
 
 from __future__ import annotations
@@ -137,12 +136,12 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
 
 def newest(pods: Iterable[PodState]) -> tuple[PodState, ...]:
     """One per role and number, in order: the newest, which counts those before it."""
-    found: dict[tuple[str, int], list[PodState]] = {}
+    by_instance: dict[tuple[str, int], list[PodState]] = {}
     for each in pods:
-        found.setdefault((each.role, each.index), []).append(each)
+        by_instance.setdefault((each.role, each.index), []).append(each)
     return tuple(
         attrs.evolve(last, restarts=sum(p.restarts for p in same) + len(same) - 1)
-        for _, same in sorted(found.items())
+        for _, same in sorted(by_instance.items())
         for last in [max(same, key=lambda p: (p.made, p.phase not in ENDED, p.uid))]
     )
 
@@ -188,15 +187,15 @@ def _document(message: str) -> Mapping[str, Any] | None:
 
 def _diagnosis(read: Mapping[str, Any]) -> dict[str, str | float]:
     why = read.get("diagnosis")
-    found: dict[str, str | float] = {}
+    diagnosis: dict[str, str | float] = {}
     if not isinstance(why, dict):
-        return found
+        return diagnosis
     for name in DIAGNOSIS:
         if isinstance(value := why.get(name), str):
-            found[name] = value[:DIAGNOSIS_CHARS]
+            diagnosis[name] = value[:DIAGNOSIS_CHARS]
         elif isinstance(value, float) and math.isfinite(value):
-            found[name] = value
-    return found
+            diagnosis[name] = value
+    return diagnosis
 
 
 def _last_line(text: str) -> str:
@@ -223,8 +222,10 @@ def _index(labels: Mapping[str, str]) -> int:
 
 def _container(statuses: Any, name: str) -> Mapping[str, Any]:
     """The status of a container of a name; else of the first, for Pods that others wrote."""
-    found = [s for s in statuses or () if isinstance(s, dict)]
-    return next((s for s in found if s.get("name") == name), found[0] if found else {})
+    containers = [s for s in statuses or () if isinstance(s, dict)]
+    return next(
+        (s for s in containers if s.get("name") == name), containers[0] if containers else {}
+    )
 
 
 def _ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -260,7 +261,7 @@ def _phase(
         if (waiting := state.get("waiting") or {}).get("reason") in STUCK:
             words = [str(waiting["reason"])]
             if last := (container.get("lastState") or {}).get("terminated"):
-                words.append(f"{what} ended with {_told(last, what)}")
+                words.append(f"{what} ended with {_code_and_reason(last, what)}")
             elif waiting.get("message"):
                 words.append(str(waiting["message"]))
             return "stuck", ": ".join(words)
@@ -275,14 +276,14 @@ def _phase(
 
 def _failure(status: Mapping[str, Any], init: Mapping[str, Any], app: Mapping[str, Any]) -> str:
     if _code(init):
-        return f"init ended with {_told(_ended(init), INIT)}"
+        return f"init ended with {_code_and_reason(_ended(init), INIT)}"
     if ended := _ended(app):
-        return f"the command ended with {_told(ended, 'the command')}"
+        return f"the command ended with {_code_and_reason(ended, 'the command')}"
     words = (status.get("reason"), status.get("message"))
     return ": ".join(str(w) for w in words if w)
 
 
-def _told(ended: Mapping[str, Any], what: str) -> str:
+def _code_and_reason(ended: Mapping[str, Any], what: str) -> str:
     """A container's end: its code, what that means, and its last words."""
     code = ended.get("exitCode")
     code = code if isinstance(code, int) else 1

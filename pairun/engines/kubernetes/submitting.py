@@ -1,4 +1,4 @@
-"""A job's objects are made in the cluster, all or none; and go again, all of them."""
+"""Creates a job's objects in a cluster, all or none, and deletes them."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ def _unanswered(
 ) -> list[Made]:
     """The object after all, where only the answer was lost."""
     try:
-        found = cluster.get(f"{path}/{body['metadata']['name']}")
+        existing = cluster.get(f"{path}/{body['metadata']['name']}")
     except PairunError:
         return []
-    marks = found.get("metadata", {}).get("annotations") or {}
-    return [_made(found, path, body)] if marks.get(SUBMISSION) == submission else []
+    marks = existing.get("metadata", {}).get("annotations") or {}
+    return [_made(existing, path, body)] if marks.get(SUBMISSION) == submission else []
 
 
 def _undo(cluster: Cluster, made: Sequence[Made]) -> list[Made]:
@@ -192,41 +192,41 @@ def remove(cluster: Cluster, name: str) -> Removed:
     kept: list[Problem] = []
     helpers = _helpers(cluster, name, kept)
     try:
-        found = find(cluster, name)
+        job = find(cluster, name)
     except ClusterRefusal:
         raise
     except PairunError:
         if not helpers:
             raise
-        found = None
-    pods = pods_of(cluster, found) if found else ()
+        job = None
+    pods = pods_of(cluster, job) if job else ()
     what: list[Made] = []
-    if found and found.workloads:
-        kind = {"kind": found.kind.kind, "apiVersion": found.kind.version}
-        path = cluster.path(found.kind.version, found.kind.plural)
-        what = [_made(w, path, kind) for w in found.workloads]
-    elif found:
+    if job and job.workloads:
+        kind = {"kind": job.kind.kind, "apiVersion": job.kind.version}
+        path = cluster.path(job.kind.version, job.kind.plural)
+        what = [_made(w, path, kind) for w in job.workloads]
+    elif job:
         what = [Made("Pod", p.pod, cluster.path("v1", "pods", p.pod), p.uid, "v1") for p in pods]
     gone = [str(m) for m in (*what, *helpers) if cluster.delete(m.path, m.uid)]
-    return Removed(gone, kept, max((p.grace_s for p in pods), default=0), len(pods), found)
+    return Removed(gone, kept, max((p.grace_s for p in pods), default=0), len(pods), job)
 
 
 def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
     """The Secrets and ConfigMaps of a job."""
-    found = []
+    helpers = []
     for kind, plural in HELPERS:
         path = cluster.path("v1", plural)
         try:
             body = {"kind": kind, "apiVersion": "v1"}
             listed = cluster.objects(path, f"{JOB_LABEL}={name}")
-            found += [_made(each, path, body) for each in listed]
+            helpers += [_made(each, path, body) for each in listed]
         except ClusterRefusal as e:
             if e.status == 403:
                 text = f"{plural} of the job may be left: {e}"
                 kept.append(e.problems[0]._replace(message=text, severity="warning"))
             elif e.status != 400:  # no label can have this name, so no job has
                 raise
-    return found
+    return helpers
 
 
 def wait_until_gone(cluster: Cluster, removed: Removed) -> int:

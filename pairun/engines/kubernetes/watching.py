@@ -1,4 +1,4 @@
-"""A job in the cluster, followed until it has ended."""
+"""Follows a job in a cluster until it has ended."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def read_job(cluster: Cluster, name: str) -> JobState:
     Raises:
         PairunError: there is none, or the API server refuses to say.
     """
-    found = find(cluster, name)
-    state = state_of(found, cluster.namespace, pods_of(cluster, found))
-    return _explained(cluster, found, state)
+    job = find(cluster, name)
+    state = state_of(job, cluster.namespace, pods_of(cluster, job))
+    return _explained(cluster, job, state)
 
 
-def _explained(cluster: Cluster, found: JobObjects, state: JobState) -> JobState:
+def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
     """A Job whose Pods are not made, with the Job controller's word on it, if that may be read.
 
     Quota, admission and a service account that is not there are told in events alone.
     """
-    missing = found.workloads and len(state.instances) < state.total
-    if not missing or state.ended or state.because or found.kind.engine not in ("job", "jobset"):
+    missing = job.workloads and len(state.instances) < state.total
+    if not missing or state.ended or state.because or job.kind.engine not in ("job", "jobset"):
         return state
     query = {"fieldSelector": "reason=FailedCreate,involvedObject.kind=Job", "limit": str(PAGE)}
     try:
@@ -53,13 +53,13 @@ def _explained(cluster: Cluster, found: JobObjects, state: JobState) -> JobState
     except ClusterRefusal:
         return state
     # an earlier job of this name may have left its own
-    since = min(str((w.get("metadata") or {}).get("creationTimestamp")) for w in found.workloads)
+    since = min(str((w.get("metadata") or {}).get("creationTimestamp")) for w in job.workloads)
     events_since = [
         (when, str(event.get("message") or ""))
         for event in events
         for when in [str(event.get("lastTimestamp") or event.get("eventTime") or "")]
         if when >= since
-        and f"{(event.get('involvedObject') or {}).get('name')}-".startswith(f"{found.name}-")
+        and f"{(event.get('involvedObject') or {}).get('name')}-".startswith(f"{job.name}-")
     ]
     words = max(events_since, default=("", ""))[1]
     return attrs.evolve(state, because=visible(" ".join(words.split()))[:EVENT_CHARS])
@@ -73,22 +73,22 @@ def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
     Raises:
         PairunError: the job is gone, or the API server refuses or stays away.
     """
-    found = find(cluster, name)
+    job = find(cluster, name)
     patience = Patience()
     pods: dict[str, PodState] = {}
     version = ""
     while True:
         try:
             if not version:
-                pods, version = _listed(cluster, found)
-            state = state_of(found, cluster.namespace, newest(pods.values()))
-            state = _explained(cluster, found, state)
+                pods, version = _listed(cluster, job)
+            state = state_of(job, cluster.namespace, newest(pods.values()))
+            state = _explained(cluster, job, state)
             patience.answered()
             yield state
             if state.ended:
                 return
-            version = _changed(cluster, found, pods, version)
-            found = _again(cluster, found, pods)
+            version = _changed(cluster, job, pods, version)
+            job = _again(cluster, job, pods)
         except (ClusterRefusal, Unreachable) as e:
             version = ""
             if isinstance(e, ClusterRefusal) and e.status == 410:
@@ -97,35 +97,35 @@ def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
             time.sleep(WINDOW_S)
 
 
-def _again(cluster: Cluster, found: JobObjects, pods: Mapping[str, PodState]) -> JobObjects:
+def _again(cluster: Cluster, job: JobObjects, pods: Mapping[str, PodState]) -> JobObjects:
     """A job's objects as they are now.
 
     Raises:
         PairunError: they are gone, or the API server refuses to say.
     """
-    if found.kind is POD:
-        return found if pods else find(cluster, found.name)
+    if job.kind is POD:
+        return job if pods else find(cluster, job.name)
     refusals: list[ClusterRefusal] = []
-    workloads = workloads_of(cluster, found.kind, found.name, refusals)
+    workloads = workloads_of(cluster, job.kind, job.name, refusals)
     if not workloads:
-        raise refusals[0] if refusals else absent(cluster, found.name)
-    return attrs.evolve(found, workloads=workloads)
+        raise refusals[0] if refusals else absent(cluster, job.name)
+    return attrs.evolve(job, workloads=workloads)
 
 
-def _listed(cluster: Cluster, found: JobObjects) -> tuple[dict[str, PodState], str]:
+def _listed(cluster: Cluster, job: JobObjects) -> tuple[dict[str, PodState], str]:
     """The Pods by their uid, and the version from which on they can be watched."""
     pods: dict[str, PodState] = {}
     version = ""
-    for page in cluster.pages(cluster.path("v1", "pods"), found.selector):
+    for page in cluster.pages(cluster.path("v1", "pods"), job.selector):
         version = str(page["metadata"]["resourceVersion"])
         pods |= {each.uid: each for each in map(read_pod, page.get("items") or ())}
     return pods, version
 
 
-def _changed(cluster: Cluster, found: JobObjects, pods: dict[str, PodState], version: str) -> str:
+def _changed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState], version: str) -> str:
     """Bring the Pods up to date for some seconds; the version that they have then."""
     path = cluster.path("v1", "pods")
-    for event in cluster.watch(path, found.selector, version, WINDOW_S):
+    for event in cluster.watch(path, job.selector, version, WINDOW_S):
         pod = event.get("object") or {}
         meta = pod.get("metadata") or {}
         version = str(meta.get("resourceVersion") or version)

@@ -1,4 +1,4 @@
-"""Pod uids whose ports this machine can give: no two the same, all free now."""
+"""Pod uids for local instances, chosen so that the ports that follow from them are free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of an instance: kept in a file, and shown line by line under its name."""
+"""The output of an instance: written to a file, and shown line by line with its name."""
 
 from __future__ import annotations
 

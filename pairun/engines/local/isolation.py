@@ -1,4 +1,4 @@
-"""How an instance is set apart from this machine: namespaces of its own, or rewritten paths."""
+"""How instances are isolated from this machine: namespaces, or else rewritten paths."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def find_isolation(scratch: str, *, wanted: bool = True) -> Isolation:
     because = ""
     candidates: tuple[Literal["root", "user"], ...] = ("root", "user")
     for who in candidates if os.geteuid() == 0 else candidates[1:]:
-        found = Isolation(who=who)
-        because = _try(found, scratch)
+        isolation = Isolation(who=who)
+        because = _try(isolation, scratch)
         if not because:
-            return found
+            return isolation
     return Isolation(who=None, because=because)
 
 

@@ -1,4 +1,4 @@
-"""Removing what a job left: of any depth, through no symbolic link, whatever its permissions."""
+"""Removes what a job left: at any depth, through no symbolic link, whatever its permissions."""
 
 from __future__ import annotations
 

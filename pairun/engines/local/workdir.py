@@ -1,4 +1,4 @@
-"""The work directory of a run: ours alone, reset safely, never shared by two runs."""
+"""The work directory of a run: locked, and reset without touching other people's files."""
 
 from __future__ import annotations
 
@@ -213,10 +213,10 @@ def end_survivors(folder: str) -> None:
     """
     mark = f"\0PAIRUN_PAI_DIR={folder}/".encode()
     until = time.monotonic() + SURVIVORS_S
-    while (found := [pid for pid in _pids() if mark in _environment(pid)]) and (
+    while (survivors := [pid for pid in _pids() if mark in _environment(pid)]) and (
         time.monotonic() < until
     ):
-        for pid in found:
+        for pid in survivors:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)

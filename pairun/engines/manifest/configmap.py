@@ -1,4 +1,4 @@
-"""The ConfigMap that holds the job for its init containers, where no Framework does."""
+"""The ConfigMap that holds the job for its init containers, for engines without a Framework."""
 
 from __future__ import annotations
 

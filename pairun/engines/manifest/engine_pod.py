@@ -1,4 +1,4 @@
-"""The engine ``pod``: bare Pods, one per task, which nobody starts again."""
+"""The engine ``pod``: bare Pods, one per task, which Kubernetes does not restart."""
 
 from __future__ import annotations
 

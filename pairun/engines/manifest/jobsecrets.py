@@ -1,4 +1,4 @@
-"""The Secrets of a job, and its text without them."""
+"""The Secrets of a job, and the job's text without their values."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _secret(options: Options, name: str, key: str, text: str, type_: str = "Opaq
 
 def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
     """Registry to login, of the images that roles use."""
-    found: dict[str, dict[str, str]] = {}
+    logins: dict[str, dict[str, str]] = {}
     places: dict[str, Place | None] = {}
     for role in job.roles:
         auth = job_context(job, role)["image"]["auth"]
@@ -173,7 +173,7 @@ def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
         registry = reveal(auth["registry"] or "") or DOCKER_HUB
         pair = f"{reveal(auth['username'] or '')}:{reveal(auth['password'] or '')}"
         login = {"auth": base64.b64encode(pair.encode()).decode()}
-        if found.setdefault(registry, login) != login:
+        if logins.setdefault(registry, login) != login:
             problems.error(
                 "PR780",
                 f"two images have different logins for {registry}, and a Pod's pull Secret one",
@@ -181,4 +181,4 @@ def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
                 also=[("the other image", place)] if (place := places[registry]) else [],
             )
         places.setdefault(registry, role.image.node.place)
-    return found
+    return logins

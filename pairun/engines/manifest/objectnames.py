@@ -1,4 +1,4 @@
-"""What the objects of a job are called, and the labels that find them again."""
+"""The names of a job's objects, and the labels that select them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that a job needs in a cluster, as plain objects for the API server."""
+"""All objects that a job needs in a cluster, as plain data for the API server."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
     Raises:
         PairunError: everything that the engine or this version of Kubernetes cannot do.
     """
-    found = Problems() if problems is None else problems
-    check_names(job, options, found)
-    check_storages(job, found)
-    _check_images(job, found)
-    stored = storable(job, found)
-    workload = _WORKLOADS[options.engine](stored, options, found)
-    check_version(job, workload, options, found)
-    made = secret_objects(stored, options, found)
+    problems = Problems() if problems is None else problems
+    check_names(job, options, problems)
+    check_storages(job, problems)
+    _check_images(job, problems)
+    stored = storable(job, problems)
+    workload = _WORKLOADS[options.engine](stored, options, problems)
+    check_version(job, workload, options, problems)
+    made = secret_objects(stored, options, problems)
     if options.engine != "framework":
-        made.append(config_map(stored, options, found))
-    found.raise_errors()
+        made.append(config_map(stored, options, problems))
+    problems.raise_errors()
     return [*made, *workload]
 
 

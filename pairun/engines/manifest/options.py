@@ -1,4 +1,4 @@
-"""What a person may choose about the objects of a job."""
+"""The choices that a person has about the objects of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Pod of a role: OpenPAI's, changed to what every cluster has and this engine needs."""
+"""The Pod of a role: OpenPAI's template, adapted to any cluster and to the engine."""
 
 from __future__ import annotations
 

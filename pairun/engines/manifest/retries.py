@@ -1,7 +1,7 @@
-"""When a Job tries again and when it ends: what a job file says, in the words of a Job.
+"""When a Job retries and when it completes: the job file's limits in the terms of a Job.
 
-The codes are those of docs/exit-codes.md and of OpenPAI's table, after which FrameworkController
-decides. Kubernetes' own words: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
+The codes are those of docs/exit-codes.md and of OpenPAI's table, which FrameworkController uses.
+Kubernetes' terms: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
 """
 
 from __future__ import annotations

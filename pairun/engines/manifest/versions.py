@@ -1,4 +1,4 @@
-"""Which Kubernetes the objects need."""
+"""The lowest Kubernetes version that a job's objects need."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/
 
 def features_in(objects: Sequence[Object]) -> list[Feature]:
     """What objects need of Kubernetes, the newest last."""
-    found = {BASE}
+    features = {BASE}
     for each in objects:
         if each["kind"] == "JobSet":
-            found.add(JOBSET)
+            features.add(JOBSET)
         for spec in _job_specs(each):
-            found |= {f for field, f in _OF_A_JOB.items() if field in spec}
-    return sorted(found, key=lambda f: f.since)
+            features |= {f for field, f in _OF_A_JOB.items() if field in spec}
+    return sorted(features, key=lambda f: f.since)
 
 
 def lowest(objects: Sequence[Object]) -> Feature:

@@ -1,1 +1,1 @@
-"""What is wrong with a job, or will surprise its author."""
+"""Checks of a job: what is wrong with it, and what will surprise its author."""

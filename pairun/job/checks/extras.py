@@ -1,4 +1,4 @@
-"""What is probably mistaken in a job's ``extras``: OpenPAI's REST server takes all of it."""
+"""Likely mistakes in a job's ``extras``, which OpenPAI's REST server accepts unread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the grace time cannot hold: said at review, because at a stop it is too late."""
+"""Warnings about work at a stop that does not fit into the grace time."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[P
     for task in plan.tasks():
         if task.when is False:
             continue
-        found = draft.find(task.id)
+        task_draft = draft.find(task.id)
         for handler in task.on_exit:
             if "signal" not in handler.events or (longest := _longest_s(handler)) is None:
                 continue
             wanted += longest
-            if found is not None:
-                handlers = found.node.get("on_exit")
-                places.append(found.used_at or (handlers.place if handlers else found.place))
+            if task_draft is not None:
+                handlers = task_draft.node.get("on_exit")
+                places.append(
+                    task_draft.used_at or (handlers.place if handlers else task_draft.place)
+                )
     if wanted > grace.handlers_s:
         yield _warning(
             "PR920",
@@ -95,8 +97,8 @@ def _torchrun(plan: RolePlan, command: Task | None, grace: Grace, also: _Also) -
 def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator[Problem]:
     if (forwarding := _forwarding(command)) is None:
         return
-    found = draft.find(command.id)
-    module = found.node.get(command.module) if found else None
+    command_draft = draft.find(command.id)
+    module = command_draft.node.get(command.module) if command_draft else None
     node = module.get("signals") if module else None
     place = node.key or node.place if node else None
     for number in (signal.SIGTERM, signal.SIGINT):

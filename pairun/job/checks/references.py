@@ -1,4 +1,4 @@
-"""Names in a job that must be names of something: what a schema cannot check."""
+"""Names in a job that must refer to something; a schema cannot check them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job file says against the protocol's schema, each at its place and in words."""
+"""Checks a job file against the protocol's schema: each problem at its place, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is allowed in a job and will surprise its author."""
+"""Warnings about a job that is valid and will surprise its author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree against a JSON Schema: every violation becomes a problem with its place."""
+"""Checks a tree against a JSON Schema; every violation is a problem with its place."""
 
 from __future__ import annotations
 
@@ -117,10 +117,10 @@ def _problems(
 
 def _indices(error: ValidationError) -> list[int]:
     """The numbers at the end of a path: of the elements of what has a name."""
-    found: list[int] = []
+    indices: list[int] = []
     for part in error.absolute_path:
-        found = [*found, part] if isinstance(part, int) else []
-    return found
+        indices = [*indices, part] if isinstance(part, int) else []
+    return indices
 
 
 def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Short ways to the children of a document's nodes, whatever the document really holds there."""
+"""Typed access to the children of a document's nodes, whatever the document contains."""
 
 from __future__ import annotations
 

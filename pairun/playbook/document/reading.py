@@ -148,8 +148,8 @@ def _conceal(document: Node) -> None:
                 seen.add(id(node.value))
                 todo += [(k, child, named) for k, child in node.items()]
                 todo += [(key, child, named) for child in node.elements()]
-        elif found := list(plain_secrets(key if named else "", node.value)):
-            node.place.source.conceal(found)
+        elif concealed := list(plain_secrets(key if named else "", node.value)):
+            node.place.source.conceal(concealed)
             node.place.source.hide(node.place.line, node.place.line)
 
 

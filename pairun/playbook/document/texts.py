@@ -1,4 +1,4 @@
-"""Files to text: bounded, and UTF-8."""
+"""Reads files as text: UTF-8, with a bound on size."""
 
 from __future__ import annotations
 

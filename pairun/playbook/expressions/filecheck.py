@@ -1,4 +1,4 @@
-"""The expressions of a file without a job: whether each can be compiled."""
+"""Checks that every expression of a file compiles; needs no job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jinja's immutable sandbox, made strict: dotted paths in errors, bounds on all that can grow."""
+"""Jinja's immutable sandbox, made strict: dotted paths in errors, bounds on size and repetition."""
 
 from __future__ import annotations
 

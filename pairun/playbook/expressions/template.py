@@ -204,9 +204,11 @@ def _broken(place: Place | None, text: str, number: int) -> Place | None:
         tags = [tag for tag in ("{{", "{%") if tag in text]
         return _inside(place, text, min(tags, key=text.index, default="{{"))
     line = place.source.line(place.line + number)
-    found = [at for tag in ("{{", "{%") if (at := line.find(tag)) >= 0]
+    positions = [at for tag in ("{{", "{%") if (at := line.find(tag)) >= 0]
     return Place(
-        place.source, place.line + number, min(found, default=len(line) - len(line.lstrip())) + 1
+        place.source,
+        place.line + number,
+        min(positions, default=len(line) - len(line.lstrip())) + 1,
     )
 
 

@@ -1,4 +1,4 @@
-"""Data as expressions see it: views that know their path, secrets and unknowns, and what they cost."""
+"""Data as expressions see it: every view knows its path, its secrets, its unknowns, its cost."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the journals of a run say."""
+"""The journals of a run: found, read, and shown."""

@@ -1,8 +1,7 @@
-"""Where the time went: what each task cost, and whether anything would be won by its being faster.
+"""Where the time of a run went: the cost of each task, and what a faster task would save.
 
-The tasks of a group run at once. Which ones did is told by the order of the records (the spans of
-two tasks overlap only then), not by their times; of each such group only the longest task is on the
-path that a phase takes.
+The tasks of a group run at once. The order of the records shows which ones did: the spans of two tasks
+overlap only then. Of each group only the longest task counts for the duration of the phase.
 """
 
 from __future__ import annotations
@@ -185,13 +184,13 @@ def slowest(instances: Sequence[InstancePast]) -> list[Slowest]:
             for id_, seconds in each:
                 of_task = taken.setdefault((phase.name, id_), {})
                 of_task[instance.label] = max(seconds, of_task.get(instance.label, 0.0))
-    found = []
+    gains = []
     for (name, id_), by_label in taken.items():
         label = max(by_label, key=by_label.__getitem__)
-        found.append(
+        gains.append(
             Slowest(
                 phase=name, task=id_, label=label, seconds=by_label[label],
                 median_s=statistics.median(by_label.values()), instances=len(by_label),
             )
         )  # fmt: skip
-    return sorted(found, key=lambda s: s.median_s - s.seconds)
+    return sorted(gains, key=lambda s: s.median_s - s.seconds)

@@ -1,4 +1,4 @@
-"""Where the time went, as a person reads it."""
+"""Where the time of a run went, as text."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def print_blame(text: JournalText, instances: Sequence[InstancePast]) -> None:
         _slowest(text, slowest(begun))
 
 
-def _phase(text: JournalText, found: PhaseBlame) -> None:
-    total = duration(found.seconds, measured=found.measured)
-    text.line(f"  {text.style(found.title, 'bold')}: {total}")
-    width = min(40, max((len(describe(c.id)) for c in found.costs[:MOST_COSTS]), default=0))
+def _phase(text: JournalText, blame: PhaseBlame) -> None:
+    total = duration(blame.seconds, measured=blame.measured)
+    text.line(f"  {text.style(blame.title, 'bold')}: {total}")
+    width = min(40, max((len(describe(c.id)) for c in blame.costs[:MOST_COSTS]), default=0))
     width = max(width, len("pairun and idle"))
-    rest = found.costs[MOST_COSTS:]
-    for cost in found.costs[:MOST_COSTS]:
+    rest = blame.costs[MOST_COSTS:]
+    for cost in blame.costs[:MOST_COSTS]:
         _cost(text, cost, width)
     if rest:
         time = format_duration(sum(c.seconds for c in rest))
         text.line(f"    … and {len(rest)} more, {time} altogether", "dim")
-    share = found.overhead_s / found.seconds if found.seconds else 0.0
-    _row(text, "pairun and idle", found.overhead_s, share, width)
-    dear = {c.id for c in found.costs if c.share >= 0.01 and c.beside is None}
-    path = [describe(id_) for id_ in found.path if id_ in dear]
+    share = blame.overhead_s / blame.seconds if blame.seconds else 0.0
+    _row(text, "pairun and idle", blame.overhead_s, share, width)
+    dear = {c.id for c in blame.costs if c.share >= 0.01 and c.beside is None}
+    path = [describe(id_) for id_ in blame.path if id_ in dear]
     if len(path) > 1:
         text.wrapped(f"path: {' > '.join(path[:MOST_COSTS])}", "    ", "dim")
 
@@ -83,8 +83,8 @@ def _row(
     )
 
 
-def _slowest(text: JournalText, found: Sequence[Slowest]) -> None:
-    shown = found[:MOST_COSTS]
+def _slowest(text: JournalText, tasks: Sequence[Slowest]) -> None:
+    shown = tasks[:MOST_COSTS]
     rows = [("task", "slowest", "took", "median", "of")]
     rows += [
         (
@@ -97,5 +97,5 @@ def _slowest(text: JournalText, found: Sequence[Slowest]) -> None:
     for n, row in enumerate(rows):
         cells = [f"{fit(cell, w):{w}}" for cell, w in zip(row, widths, strict=True)]
         text.line("  " + "  ".join(cells), *(("dim",) if n == 0 else ()))
-    if more := len(found) - len(shown):
+    if more := len(tasks) - len(shown):
         text.line(f"  … and {more} more", "dim")

@@ -75,11 +75,11 @@ def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
         "diagnosis": phase.diagnosis,
     }
     if with_blame:
-        found = blame(phase)
+        phase_blame = blame(phase)
         data["blame"] = {
-            "costs": [attrs.asdict(c) for c in found.costs],
-            "path": list(found.path),
-            "overhead_s": found.overhead_s,
+            "costs": [attrs.asdict(c) for c in phase_blame.costs],
+            "path": list(phase_blame.path),
+            "overhead_s": phase_blame.overhead_s,
         }
     return data
 

@@ -1,4 +1,4 @@
-"""Where journals lie: a file, a Pod's log directory, all Pods' logs, or a run on this machine."""
+"""Finds journals: a file, a Pod's log directory, all Pods' logs, a run on this machine."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def _below(path: str) -> list[JournalFile]:
     if instances := [n for n in names if os.path.isdir(os.path.join(path, n, "pai"))]:
         return [f for n in instances for f in _instance(os.path.join(path, n))]
     pods = [os.path.join(path, n, NAME) for n in names]
-    if found := [_found(p) for p in pods if _is_file(p)]:
-        return found
+    if journals := [_found(p) for p in pods if _is_file(p)]:
+        return journals
     if any(_is_run(os.path.join(path, n)) for n in names):
         return _below(_last_run(path))
     what = "no instance has begun yet" if _is_run(path) else "there is no journal in it"
@@ -81,8 +81,8 @@ def _below(path: str) -> list[JournalFile]:
 def _instance(folder: str) -> list[JournalFile]:
     logs = os.path.join(folder, "pai", "logs")
     pods = [os.path.join(logs, n, NAME) for n in _folders(logs)] if os.path.isdir(logs) else []
-    found = [_found(p) for p in pods if _is_file(p)]
-    return found or [
+    journals = [_found(p) for p in pods if _is_file(p)]
+    return journals or [
         JournalFile(label=os.path.basename(folder), journal=None, logs=_output_of(folder))
     ]
 

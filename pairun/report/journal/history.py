@@ -1,7 +1,7 @@
-"""What happened, made of a journal's records: phases, tasks, attempts, waits.
+"""The history of a phase, built from its journal: tasks, attempts, waits.
 
-Durations are those that the writer measured with a clock that is never set. Only where a writer was
-killed they are taken from the times of the records, and then they are not exact.
+The writer measures durations with a monotonic clock. Where a writer was killed, durations come from
+the times of the records and are not exact.
 """
 
 from __future__ import annotations

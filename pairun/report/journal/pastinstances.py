@@ -1,4 +1,4 @@
-"""The instances of a run: how each ended, and which of them are alike."""
+"""The instances of a run: how each ended, and which are alike."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A journal as it is read: what is torn, foreign or of a later kind is counted and left out.
+"""Reads a journal; skips and counts records that are torn, foreign, or of a later version.
 
-The file comes from somebody else's machine, and its writer may have been killed at any byte; so no
-field is used before it was looked at.
+The file comes from another machine, and its writer may have been killed at any byte, so every field is
+checked before it is used.
 """
 
 from __future__ import annotations

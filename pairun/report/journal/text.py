@@ -1,4 +1,4 @@
-"""The report on a run as a person reads it."""
+"""The report on a run, as text."""
 
 from __future__ import annotations
 
@@ -109,19 +109,19 @@ class JournalText:
         time = duration(command.seconds, measured=command.measured)
         self.line(f"    the user's command: {ended}, {time}", *(("red",) if code else ()))
 
-    def _diagnosis(self, found: Record) -> None:
-        confidence = found.get("confidence")
+    def _diagnosis(self, diagnosis: Record) -> None:
+        confidence = diagnosis.get("confidence")
         sure = f", {confidence:.0%}" if isinstance(confidence, int | float) else ""
-        fault = f", fault: {describe(found['fault'])}" if found.get("fault") else ""
-        self.wrapped(f"why: {found['headline']} [{found['class']}{sure}{fault}]", "    ")
-        evidence = found.get("evidence")
+        fault = f", fault: {describe(diagnosis['fault'])}" if diagnosis.get("fault") else ""
+        self.wrapped(f"why: {diagnosis['headline']} [{diagnosis['class']}{sure}{fault}]", "    ")
+        evidence = diagnosis.get("evidence")
         first = evidence[0] if isinstance(evidence, list) and evidence else None
         if isinstance(first, dict) and first.get("text"):
             self.line(
                 f"        | {fit(describe(str(first['text'])), self.style.width - 10)}", "dim"
             )
-        if found.get("advice"):
-            self.wrapped(f"help: {found['advice']}", " " * 8)
+        if diagnosis.get("advice"):
+            self.wrapped(f"help: {diagnosis['advice']}", " " * 8)
 
     def _tasks(self, tasks: Sequence[TaskPast], widths: tuple[int, int, int]) -> None:
         shown = tasks

@@ -1,7 +1,7 @@
-"""What differs between two plans of one job: tasks, values, modules, plugin specs, problems.
+"""Compares two plans of one job: tasks, values, modules, plugin specs, problems.
 
-Each side is taken down as plain data before the other is planned: modules of both may have the
-same name, and only one can be the one that is loaded.
+Each side is plain data before the other side is planned: modules of both may have the same name, and
+Python keeps only one.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def diff_role(old: RoleSide | None, new: RoleSide | None) -> RoleDiff:
     grace = {p: list(changes({(): old.grace[p]}, {(): new.grace[p]})) for p in old.grace}
     return RoleDiff(
         tasks={p: list(_phase(old.tasks[p], new.tasks[p], before, now)) for p in new.tasks},
-        grace={p: found[0] for p, found in grace.items() if found},
+        grace={p: grace_changes[0] for p, grace_changes in grace.items() if grace_changes},
         modules={
             n: (old.modules[n], file)
             for n, file in new.modules.items()

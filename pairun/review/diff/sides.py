@@ -1,4 +1,4 @@
-"""One side of ``pairun diff``: jobs planned with a stack of roots, taken down as plain data."""
+"""One side of ``pairun diff``: jobs planned with a stack of roots, as plain data."""
 
 from __future__ import annotations
 

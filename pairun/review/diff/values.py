@@ -1,4 +1,4 @@
-"""The values of a task one by one, with who set each; and which of them differ."""
+"""The values of a task one by one, with who set each, and which values differ."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def task_values(
         load: gives a module's class.
     """
     variables = {**variables, **dict((node.get("vars") or Node({}, node.place)).items())}
-    found: dict[Path, Value] = {}
+    values: dict[Path, Value] = {}
 
     def say(path: Path, value: Any, default: bool = False) -> None:
         if isinstance(value, Mapping) and value:
@@ -72,7 +72,7 @@ def task_values(
         else:
             keys = (task.module, *path[1:]) if path[0] == "args" else path
             setter = DEFAULT if default else _setter(node, keys, variables)
-            found[path] = Value(value=value, setter=setter)
+            values[path] = Value(value=value, setter=setter)
 
     say(("name",), task.name)
     for argument in arguments(load(task.module)):
@@ -89,10 +89,10 @@ def task_values(
         inner = task_values(handler, written, draft, variables, load)
         event = list(handler.events) if handler.events != EVENTS else "always"
         place = f"{written.place.source.layer} {written.place}"
-        found[("on_exit", handler.id, "module")] = Value(value=handler.module, setter=place)
-        found[("on_exit", handler.id, "event")] = Value(value=event, setter=place)
-        found |= {("on_exit", handler.id, *path): v for path, v in inner.items()}
-    return found
+        values[("on_exit", handler.id, "module")] = Value(value=handler.module, setter=place)
+        values[("on_exit", handler.id, "event")] = Value(value=event, setter=place)
+        values |= {("on_exit", handler.id, *path): v for path, v in inner.items()}
+    return values
 
 
 def grace(plan: Plan, draft: Draft) -> Value:
