@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
 
-from pairun.base.signals import STOP_SIGNALS
+from pairun.base.signals import Signals
 from pairun.handover.door import Door
 from pairun.rendezvous.peers import read_key
 from pairun.rendezvous.place import read_place
@@ -20,24 +18,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM comes; what init's server knew is taken over."""
-    stop, stopping = os.pipe()
-    for number in STOP_SIGNALS:
-        signal.signal(number, lambda *_: os.write(stopping, b"."))
-    place = read_place(args.pai_dir)
-    if place is None or place.rank != 0:
-        return 0
-    server = Server(
-        dict(place.gang.roles),
-        place.job,
-        key=read_key(args.pai_dir),
-        host=place.leader[0],
-        port=place.leader[1],
-        log=say,
-    )
-    # The file may be another user's: it is read, and what comes now is kept in memory.
-    server.load(Door(args.pai_dir))
-    server.serve_forever(stop)
+    """Serve until a stop signal comes; the state that init's server left is taken over."""
+    with Signals(resend=False) as signals:
+        place = read_place(args.pai_dir)
+        if place is None or place.rank != 0:
+            return 0
+        server = Server(
+            dict(place.gang.roles),
+            place.job,
+            key=read_key(args.pai_dir),
+            host=place.leader[0],
+            port=place.leader[1],
+            log=say,
+        )
+        # Another user may own the file: it is read only, and new state stays in memory.
+        server.load(Door(args.pai_dir))
+        server.serve_forever(signals.fd)
     return 0
 
 
