@@ -1,10 +1,10 @@
 """The plan: a finished, validated, resolved playbook of one phase, as plain data.
 
-The executor runs plans and nothing else. A plan is JSON; three objects in it are not themselves:
+The executor runs plans and nothing else. A plan is JSON; three objects in it have a meaning:
 
 - ``{"$late": {"template": …, "because": …, "where": …}}``: an expression that only the run can
   resolve;
-- ``{"$secret": "s1"}``: a value that stands in the secrets file;
+- ``{"$secret": "s1"}``: a value in the secrets file;
 - ``{"$literal": {…}}``: a mapping of the user's that has one of these keys.
 """
 
@@ -37,7 +37,7 @@ DEFAULT_GRACE_S = 30.0
 
 @attrs.frozen(kw_only=True)
 class Late:
-    """A value that only the run can tell.
+    """A value that is known at run time only.
 
     Attributes:
         template: the text with its expressions.
@@ -67,11 +67,11 @@ class Task:
         environment: variables of this task.
         retries: further attempts after the first.
         delay_s: base of the exponential wait between attempts.
-        retry_on: kinds of failure that are tried again.
+        retry_on: kinds of failure that are retried.
         timeout_s: of one attempt.
         deadline_s: of the task with all attempts and waits.
         failure_policy: whether a failure fails the phase.
-        run_on: the instances that run it; the others take over what became of it.
+        run_on: the instances that run it; the others take over its verdict.
         exit_codes: kind of failure to exit code of the phase.
         on_exit: the handlers this task registers.
         events: for a handler: the outcomes it runs for.
@@ -148,7 +148,7 @@ class Peers(Protocol):
         """Who runs a task for others: the name of another instance, or None when it is this one."""
 
     def topic(self, run_on: RunOn, task: str) -> str:
-        """The name under which the verdict of a task is told."""
+        """The name under which the instances exchange the verdict of a task."""
 
     def take(self, topic: str, timeout_s: float) -> PeerVerdict:
         """Wait for a verdict.
@@ -158,10 +158,10 @@ class Peers(Protocol):
         """
 
     def give(self, topic: str, verdict: PeerVerdict, timeout_s: float) -> None:
-        """Tell a verdict, in place of an earlier one.
+        """Give a verdict to the other instances, in place of an earlier one.
 
         Raises:
-            Failure: it cannot be told.
+            Failure: it cannot be given.
         """
 
 

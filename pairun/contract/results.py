@@ -97,7 +97,14 @@ def failure(
     trace: str | None = None,
 ) -> Report:
     """The report of a failed attempt; an internal one by default."""
-    return Report(outcome="failed", message=message, kind=kind, fault=fault, hint=hint, trace=trace)
+    return Report(
+        outcome="failed",
+        message=_clean(message),
+        kind=kind,
+        fault=fault,
+        hint=hint,
+        trace=None if trace is None else _clean(trace),
+    )
 
 
 def bad_result(module: Module, error: BadResult) -> Report:
@@ -278,7 +285,13 @@ def _one_of(name: str, value: object, allowed: tuple[Any, ...]) -> Any:
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise BadResult(f"{name} must be text, it is {_type(value)}")
-    return value if len(value) <= MAX_TEXT else value[:MAX_TEXT] + "…"
+    return _clean(value)
+
+
+def _clean(text: str) -> str:
+    """A text that every sink can encode, and not longer than people read."""
+    encodable = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+    return encodable if len(encodable) <= MAX_TEXT else encodable[:MAX_TEXT] + "…"
 
 
 def _optional_text(name: str, value: object) -> str | None:
@@ -304,7 +317,7 @@ def _count(name: str, value: object) -> int:
 
 
 def _type(value: object) -> str:
-    """A value's type, as people say it."""
+    """A value's type in words."""
     for types, words in _WORDS.items():
         if isinstance(value, types):
             return words

@@ -28,13 +28,13 @@ from pairun.executor.limits import TERM_WAIT_S
 from pairun.module import Module, format_duration
 
 KILL_WAIT_S = 5.0
-"""How long we wait for what was killed; the kernel may hold it for ever (a dead file server)."""
+"""How long we wait for a killed process; the kernel may hold it forever (a dead file server)."""
 
 GROUP_POLL_S = 0.05
-"""How often we look for the end of processes that are not our children."""
+"""How often we check whether processes that are not our children have ended."""
 
 READS = 32
-"""How many pieces one look takes of what a child reports: one that never ends must not keep us."""
+"""How many pieces of a report one turn reads: a child that writes without end must not block us."""
 
 
 class Attempt:
@@ -42,12 +42,12 @@ class Attempt:
 
     Attributes:
         pid: the child, leader of its own session and process group.
-        result_fd: the report comes here.
-        output_fd: what it prints comes here.
-        reporting: the report has not ended yet.
+        result_fd: the pipe of progress and the report.
+        output_fd: the pipe of its output.
+        reporting: whether the child may still send something.
         deadline: monotonic time at which it is stopped, or None.
         stopping: why it is being stopped, or None.
-        on_progress: takes how far it is.
+        on_progress: takes every report of progress.
 
     Raises:
         OSError: no process can be started.
@@ -87,7 +87,7 @@ class Attempt:
         os.set_blocking(self.output_fd, False)
 
     def read_report(self) -> None:
-        """Take what has arrived of progress and the report."""
+        """Read progress and the report, as far as they have arrived."""
         for _ in range(READS):
             if not self.reporting:
                 return
@@ -102,7 +102,7 @@ class Attempt:
                 self._take(b"".join(self._pieces))
                 self._pieces = [line]
             if sum(map(len, self._pieces)) > MAX_LINE_BYTES:
-                self._refuse(BadResult("a line of it has no end"))
+                self._refuse(BadResult("a line is too long"))
                 self._pieces.clear()
 
     def _take(self, line: bytes) -> None:
@@ -154,30 +154,36 @@ class Attempt:
         One that is stopped ends with the last process of its group: its child dies of TERM at
         once, but a program that it started may still be tidying up.
         """
-        if self._final is None and self._has_succeeded():
-            # Taking a process apart costs about as much as all the rest of a task with nothing to
-            # do, and can go on beside the next one.
-            self._close(self._received)
-            _LEAVING.append(self.pid)
-        if self._final is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid == 0:
-                return self._unkillable()
-            self.read_report()
-            self._close(self._received or _no_report(status))
-            if self.stopping is None and self._failed():
-                # Nothing of a failed attempt may go on while the next one runs.
-                self._signal(signal.SIGKILL)
+        if self._final is None and not (self._has_succeeded() or self._has_exited()):
+            return self._unkillable()
         if self.stopping is None:
             return self._final
         return None if not self._killed and self._group_lives() else self._stopped()
 
     def _has_succeeded(self) -> bool:
-        """Whether the child has sent a whole report of success; its exit need not be waited for."""
-        return self.stopping is None and self._received is not None and not self._received.failed
+        """Whether the child has closed a whole report of success.
 
-    def _failed(self) -> bool:
-        return self._final is not None and self._final.failed
+        Its exit need not be waited for: to take a process apart costs about as much as all the
+        rest of a task with nothing to do, and can go on beside the next one.
+        """
+        received = self._received
+        if self.stopping is not None or self.reporting or received is None or received.failed:
+            return False
+        self._close(received)
+        _LEAVING.append(self.pid)
+        return True
+
+    def _has_exited(self) -> bool:
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid == 0:
+            return False
+        self.read_report()
+        final = self._received or _no_report(status)
+        self._close(final)
+        if self.stopping is None and final.failed:
+            # Nothing of a failed attempt may go on while the next one runs.
+            self._signal(signal.SIGKILL)
+        return True
 
     def _close(self, final: Report | None) -> None:
         os.close(self.result_fd)
@@ -201,11 +207,11 @@ class Attempt:
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:
-            # Before its setsid; once it is waited for, its number may be somebody else's.
+            # Before its setsid. Once it is reaped, its number may be another process's.
             if self._final is None:
                 os.kill(self.pid, number)
         except PermissionError:
-            pass  # what is left of it runs as somebody else
+            pass  # the rest of the group runs as another user
 
     def _group_lives(self) -> bool:
         try:
@@ -214,13 +220,13 @@ class Attempt:
             return False
         except PermissionError:
             pass
-        # One that nobody has waited for yet counts for kill(2), but does nothing any more.
+        # kill(2) counts zombies too.
         members = [p.dead for p in processes() if p.group == self.pid]
         return not members or not all(members)
 
 
 _LEAVING: list[int] = []
-"""Children that have said all they had to say, and are on their way out."""
+"""Children that have sent a report of success and are about to exit."""
 
 
 def _reap_leaving() -> None:
@@ -231,7 +237,7 @@ def _still_leaves(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == 0
     except ChildProcessError:
-        # Somebody else in this process has waited for it: it is gone all the same.
+        # Other code in this process has reaped it.
         return False
 
 

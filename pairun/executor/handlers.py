@@ -72,7 +72,7 @@ class HandlerTime:
         return None if self._end is None and handler.deadline_s is not None else self.share_s()
 
     def share_s(self) -> float:
-        """Seconds of one share of what is left."""
+        """Seconds of one share of the remaining time."""
         if self._end is None:
             return HANDLER_DEADLINE_S
         return max(0.0, self._end - time.monotonic()) / self.waiting

@@ -11,10 +11,10 @@ import attrs
 from pairun.contract.results import Report, failure
 from pairun.executor.limits import Limits
 from pairun.executor.peers import (
-    TELL_S,
+    GIVE_S,
     VERDICT_S,
+    GiveVerdict,
     TakeVerdict,
-    TellVerdict,
     report_of,
     verdict_of,
 )
@@ -39,7 +39,7 @@ class Wait:
 
 @attrs.frozen(kw_only=True)
 class Work:
-    """A module runs in a process of its own.
+    """A module runs in a forked process.
 
     Attributes:
         task: id of the task, for its output and progress.
@@ -87,7 +87,7 @@ class TaskEnd:
 
 @attrs.frozen
 class _Done:
-    """What came of a task before it ends: the last report, how many attempts, whether cancelled."""
+    """A task before its end: the last report, the number of attempts, whether it was cancelled."""
 
     report: Report
     attempts: int = 0
@@ -96,11 +96,11 @@ class _Done:
 
 Life = Generator[Wait | Work, Answer, TaskEnd]
 _Part = Generator[Wait | Work, Answer, _T]
-"""A part of a life, which comes to something."""
+"""A part of a life, and what it returns."""
 
 
 def live(task: Task, shared: Shared, limits: Limits) -> Life:
-    """Run one task: prepare, ask the others, register handlers, attempt, tell the others, end.
+    """Run one task: prepare, ask the others, register handlers, attempt, inform the others, end.
 
     Args:
         task: the task.
@@ -108,7 +108,7 @@ def live(task: Task, shared: Shared, limits: Limits) -> Life:
         limits: the task's time.
 
     Returns:
-        How it ended; by then no process of it is left.
+        How it ended; all its processes are gone by then.
     """
     prepared = prepare(task, shared)
     if isinstance(prepared, Report):
@@ -119,7 +119,7 @@ def live(task: Task, shared: Shared, limits: Limits) -> Life:
         # What a first attempt half did must be undone too, so its handlers count from here.
         shared.registered += task.on_exit
         done = yield from _attempt(task, prepared, shared, limits)
-    yield from _tell_others(task, done, shared, limits)
+    yield from _inform_others(task, done, shared, limits)
     harmless = task.failure_policy == "ignore" or (
         isinstance(prepared, Prepared) and done.report.kind in prepared.harmless
     )
@@ -141,7 +141,7 @@ def _ask_others(
     wait = format_duration(limit_s)
     _log(task, shared, f"{runner} runs it for the others; waiting at most {wait}")
     take = TakeVerdict(peers, peers.topic(task.run_on, task.id), limit_s)
-    answer = yield Work(task=task.id, module=take, env=prepared.env, limit_s=limit_s + TELL_S)
+    answer = yield Work(task=task.id, module=take, env=prepared.env, limit_s=limit_s + GIVE_S)
     if answer.cancelled is not None:
         return _Done(answer.report, cancelled=True)
     if not answer.report.failed:
@@ -184,18 +184,18 @@ def _attempt(task: Task, prepared: Prepared, shared: Shared, limits: Limits) -> 
             return _Done(failure(why, "transient"), number, cancelled=True)
 
 
-def _tell_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _Part[None]:
+def _inform_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _Part[None]:
     """Give the verdict to the instances that wait for it, where this one ran the task for them."""
     if task.run_on == "all" or limits.handler or shared.stop_signal is not None:
         return
     peers = shared.peers()
     if peers is None or peers.first(task.run_on) is not None:
         return
-    # A task that was cancelled for a failure beside it binds nobody.
+    # The others run a task themselves that was cancelled here because of another task.
     outcome = "none" if done.cancelled else done.report.outcome
     verdict = verdict_of(outcome, done.report, peers.name, shared.vault)
-    tell = TellVerdict(peers, peers.topic(task.run_on, task.id), verdict)
-    yield Work(task=task.id, module=tell, env=shared.env, limit_s=TELL_S, to_the_end=True)
+    give = GiveVerdict(peers, peers.topic(task.run_on, task.id), verdict)
+    yield Work(task=task.id, module=give, env=shared.env, limit_s=GIVE_S, to_the_end=True)
 
 
 def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limits) -> TaskEnd:

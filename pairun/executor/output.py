@@ -1,4 +1,4 @@
-"""What an attempt prints: lines, redacted, as events; the last ones are kept for the journal."""
+"""The output of attempts: redacted lines as events; the last ones are kept for the journal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OutputLines:
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
 
     def read(self) -> None:
-        """Take what is there, at most 64 KiB: one who prints without end must not keep us."""
+        """Read at most 64 KiB: a process that prints without end must not block us."""
         if not self.open:
             return
         try:
@@ -51,7 +51,7 @@ class OutputLines:
         self.open = False
 
     def drain(self) -> None:
-        """Take what was printed up to now; a pipe holds 64 KiB (pipe(7))."""
+        """Read what was printed up to now; a pipe holds 64 KiB (pipe(7))."""
         self.read()
         self.read()
 
@@ -72,11 +72,10 @@ class OutputLines:
 
 
 def pump_in_background(lingering: list[OutputLines]) -> None:
-    """Read on what background processes of tasks print, in a process of its own.
+    """Fork a process that reads the output of background processes when the executor has ended.
 
-    A task may leave a server running. When the executor ends, nobody would read its output any
-    more, and its next line would kill it (SIGPIPE). The child is left to PID 1, and ends with the
-    last writer: a signal that ends the writer must not cut off its last words.
+    A task may leave a server running; without a reader, its next line would kill it (SIGPIPE). The
+    process ends with the last writer and ignores stop signals, so that no last line is lost.
     """
     for lines in lingering:
         lines.drain()

@@ -13,17 +13,17 @@ from pairun.secrets.vault import Vault
 VERDICT_S = 600.0
 """How long an instance waits for a verdict where the task has no deadline."""
 
-TELL_S = 5.0
-"""How long an instance tries to tell its verdict."""
+GIVE_S = 5.0
+"""How long an instance tries to give its verdict to the others."""
 
 
 class TakeVerdict(CheckModule):
     """Wait for the verdict of the instance that runs a task.
 
     Args:
-        peers: where it is told.
-        topic: under which name.
-        limit_s: how long it may take.
+        peers: the instances of the job.
+        topic: the verdict's name.
+        limit_s: seconds to wait.
     """
 
     def __init__(self, peers: Peers, topic: str, limit_s: float) -> None:
@@ -41,21 +41,21 @@ class TakeVerdict(CheckModule):
         return Result(values=verdict)
 
 
-class TellVerdict(CheckModule):
-    """Tell the verdict on a task.
+class GiveVerdict(CheckModule):
+    """Give the verdict on a task to the other instances.
 
     Args:
-        peers: who hear it.
-        topic: under which name.
-        verdict: what to tell.
+        peers: the instances of the job.
+        topic: the verdict's name.
+        verdict: what a task came to.
     """
 
     def __init__(self, peers: Peers, topic: str, verdict: PeerVerdict) -> None:
         self._peers, self._topic, self._verdict = peers, topic, verdict
 
     def check(self, ctx: Context) -> None:
-        """Tell it."""
-        self._peers.give(self._topic, self._verdict, TELL_S)
+        """Give it."""
+        self._peers.give(self._topic, self._verdict, GIVE_S)
 
 
 def verdict_of(outcome: str, report: Report, by: str, vault: Vault) -> PeerVerdict:

@@ -122,7 +122,7 @@ class Executor:
         Args:
             outcome: how the tasks (or the user's command) ended.
             budget_s: seconds for all handlers together, or None when only their own limits and
-                the grace time bound them; each has its share of what is left.
+                the grace time bound them; each has its share of the remaining time.
 
         Returns:
             The outcome, turned into a failure when a handler that may fail the phase failed.

@@ -178,6 +178,12 @@ def test_long_texts_are_cut() -> None:
     assert (report.kind, len(report.message)) == ("timeout", MAX_TEXT + 1)
 
 
+def test_texts_that_cannot_be_encoded() -> None:
+    """A message that no sink could write is made one that every sink can."""
+    for report in (checked_report({"outcome": "ok", "message": "ä \ud800"}), failure("ä \ud800")):
+        assert report.message == "ä \\ud800"
+
+
 def test_variables() -> None:
     """None removes a variable; bytes that are no text pass as Python holds them."""
     assert checked_variable("A", None) is None
