@@ -6,6 +6,8 @@ STAMP := $(VENV)/.ready
 
 # Tests of the built bundle, of containers, of a Kubernetes node and of real servers.
 BEYOND := tests/bundle tests/containers tests/node tests/real
+# One more than there are cores, since many tests wait for the programs that they start.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
 .PHONY: run test test-beyond test-all nightly bench bundle lint lock clean
 
@@ -13,7 +15,7 @@ run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
 
 test: $(STAMP) ## all that needs only Python and this kernel, on every core
-	$(VENV)/bin/python -m pytest -n auto --dist worksteal $(BEYOND:%=--ignore=%)
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(BEYOND:%=--ignore=%)
 
 test-beyond: $(STAMP) ## the others: the bundle, containers, a node, real servers (root on Debian 12)
 	$(VENV)/bin/python -m pytest $(BEYOND)

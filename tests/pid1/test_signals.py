@@ -49,9 +49,9 @@ def test_survivors_of_the_shell_keep_the_time(volume: Any, start: Any) -> None:
     volume.plan["grace_s"] = 20.0
     volume.save()
     volume.command(
-        "(trap 'sleep 4; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done) &\nwait"
+        "(trap 'sleep 2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done) &\nwait"
     )
-    running = start()
+    running = start(TEST_PATCH="import pairun.runtime.supervisor as s; s.DRAIN_S = 0.2")
     running.line("ready")
     running.signal(signal.SIGTERM)
     assert running.end() == 143
