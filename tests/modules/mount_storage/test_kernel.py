@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from pairun.host import addresses, mounts
-from pairun.host.context import HostContext
-from pairun.module import Context, Failure, Permanent, Secret, TimedOut
+from pairun.module import Context, Failure, Permanent, Secret, TimedOut, reveal
+from pairun.testing import in_turn
 from tests.modules.conftest import Harness
 from tests.modules.mount_storage.conftest import LOCAL, NFS, mounted, needs_root
 
@@ -72,44 +72,21 @@ print(failure.kind, failure.message, failure.hint)
     assert "CAP_SYS_ADMIN" in done.stdout
 
 
-class Told(HostContext):
-    """This machine, with a kernel that says what a test wants, and remembers what it was told."""
+def refused(
+    harness: Harness, storage: Mapping[str, Any], *numbers: int | None
+) -> tuple[Failure, list[str]]:
+    """The failure when the kernel answers with these errors, and the options that it got.
 
-    def __init__(self, harness: Harness, says: list[int | None]) -> None:
-        env = {"PATH": os.environ["PATH"]}
-        super().__init__(env, str(harness.pai_dir), emit_log=harness.log.append)
-        self._says = says
-        self.data: list[str] = []
-
-    def mount(
-        self,
-        source: str,
-        target: str,
-        kind: str | None,
-        *,
-        data: str | Secret | None = None,
-        subdir: str = "",
-        read_only: bool = False,
-        timeout_s: float = 60.0,
-    ) -> None:
-        del source, target, kind, subdir, read_only, timeout_s
-        assert data is not None
-        assert isinstance(data, Secret) or "pass=" not in data
-        self.data.append(data.reveal() if isinstance(data, Secret) else data)
-        number = self._says.pop(0)
-        if number is None:
-            raise TimedOut("no answer")
-        if number:
-            raise OSError(number, os.strerror(number))
-
-
-def told(harness: Harness, storage: Mapping[str, Any], *says: int | None) -> tuple[Failure, Told]:
-    """What becomes of a storage when the kernel says that."""
+    A number of None stands for no answer.
+    """
+    errors = [OSError(n, os.strerror(n)) if n else TimedOut("no answer") for n in numbers]
+    world = harness.world(answers={"mount": in_turn(*errors)})
     module: Any = harness.make("mount_storage", {"storages": [storage]})
-    context = Told(harness, list(says))
     with pytest.raises(Failure) as raised:
-        module.apply(context)
-    return raised.value, context
+        module.apply(world.ctx)
+    options = [call.arguments["data"] for call in world.calls if call.method == "mount"]
+    assert not [text for text in options if "pass=" in str(text)]
+    return raised.value, [reveal(text) for text in options]
 
 
 SMB = {
@@ -141,7 +118,7 @@ def test_what_the_kernel_says_is_said_in_words(
     harness: Harness, storage: Mapping[str, Any], number: int | None, kind: str, says: str
 ) -> None:
     """Every number has its kind and a sentence with the storage in it."""
-    failure, _ = told(harness, storage, number)
+    failure, _ = refused(harness, storage, number)
     assert failure.kind == kind
     assert says in failure.message
     assert "127.0.0.1" in failure.message
@@ -150,25 +127,25 @@ def test_what_the_kernel_says_is_said_in_words(
 
 def test_older_servers_are_asked_in_older_versions(harness: Harness) -> None:
     """NFS 4.2, 4.1, 4.0; a version that is named is the only one."""
-    failure, context = told(harness, NFS, 93, 93, 93)
+    failure, options = refused(harness, NFS, 93, 93, 93)
     assert "does not speak the protocol's version" in failure.message
-    assert [d.partition(",")[0] for d in context.data] == ["vers=4.2", "vers=4.1", "vers=4.0"]
-    _, context = told(harness, {**NFS, "options": ["vers=4.1"]}, 13)
-    assert "vers=4.2" not in context.data[0]
+    assert [d.partition(",")[0] for d in options] == ["vers=4.2", "vers=4.1", "vers=4.0"]
+    _, options = refused(harness, {**NFS, "options": ["vers=4.1"]}, 13)
+    assert "vers=4.2" not in options[0]
 
 
 def test_the_kernel_is_told_an_address_and_no_comma_ends_a_value(harness: Harness) -> None:
     """What the helper programs would have done: the name is looked up, commas are doubled."""
-    _, context = told(harness, SMB, 13)
-    assert context.data == [
+    _, options = refused(harness, SMB, 13)
+    assert options == [
         r"ip=127.0.0.1,unc=\\127.0.0.1\team,prefixpath=in,vers=3.0,user=u,,v,pass=p,,w"
     ]
     azure = {"type": "azurefile", "server": "127.0.0.1", "account": "acc", "share": "s",
              "key": Secret("k=="), "path": "{tmp}/mnt"}  # fmt: skip
-    _, context = told(harness, azure, 13)
-    assert "dir_mode=0777,file_mode=0777,serverino,user=acc,pass=k==" in context.data[0]
-    _, context = told(harness, {**NFS, "options": ["soft"]}, 13)
-    assert context.data == ["vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,soft"]
+    _, options = refused(harness, azure, 13)
+    assert "dir_mode=0777,file_mode=0777,serverino,user=acc,pass=k==" in options[0]
+    _, options = refused(harness, {**NFS, "options": ["soft"]}, 13)
+    assert options == ["vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,soft"]
 
 
 def test_a_name_that_nobody_knows_is_said(
@@ -181,7 +158,7 @@ def test_a_name_that_nobody_knows_is_said(
             raise socket.gaierror(number, "said")
 
         monkeypatch.setattr(socket, "getaddrinfo", fail)
-        return told(harness, {**NFS, "server": "files"})[0]
+        return refused(harness, {**NFS, "server": "files"})[0]
 
     assert isinstance(answer(socket.EAI_NONAME), Permanent)
     assert "there is no host files" in answer(socket.EAI_NONAME).message

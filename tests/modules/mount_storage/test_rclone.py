@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pairun.host.context import HostContext
 from pairun.module import Permanent, Secret
 from tests.modules.conftest import Harness
 from tests.modules.mount_storage.conftest import S3
@@ -62,12 +61,8 @@ def test_without_rclone_it_is_said_where_it_comes_from(harness: Harness) -> None
 
 def test_a_container_without_the_device_is_told(harness: Harness) -> None:
     """/dev/fuse is the platform's to give."""
-
-    class NoDevice(HostContext):
-        def stat(self, path: str) -> Any:
-            return None if path == "/dev/fuse" else super().stat(path)
-
+    answers = {"stat": lambda path: None if path == "/dev/fuse" else NotImplemented}
     module: Any = harness.make("mount_storage", {"storages": [S3]})
     with contextlib.suppress(KeyError), pytest.raises(Permanent, match="no /dev/fuse") as raised:
-        module.apply(NoDevice({}, str(harness.pai_dir)))
+        module.apply(harness.world(answers=answers).ctx)
     assert raised.value.fault == "platform"
