@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pairun.base.escapes import ESCAPE
+
 HEADER = "Traceback (most recent call last)"
 """How every traceback of Python begins."""
 
@@ -36,9 +38,7 @@ class Line(NamedTuple):
     shown: str
 
 
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]"
-)
+_ESCAPES = re.compile(ESCAPE + r"|[\x00\x08]")
 _SOURCE = re.compile(
     r"\[?[Rr]ank:? ?\d+\]?: ?"  # torchrun
     r"|\[[a-z]{2,12}\d+\]:"  # torchrun --tee: [default0]:

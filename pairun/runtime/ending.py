@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pairun.base.forwarding import NOTHING
@@ -29,6 +29,7 @@ class Ending:
     Args:
         door: to the shared volume.
         env: the container's environment.
+        secrets: the texts that no message may hold.
         supervisor: starts the process that works the summary out.
         grace: the clock of a stop.
         say: takes one line for people.
@@ -41,12 +42,14 @@ class Ending:
         self,
         door: Door,
         env: Mapping[str, str],
+        secrets: Sequence[str],
         supervisor: Supervisor,
         grace: Grace,
         say: Callable[[str], None],
     ) -> None:
         self._door = door
         self._env = env
+        self._secrets = secrets
         self._supervisor = supervisor
         self._grace = grace
         self._say = say
@@ -89,6 +92,7 @@ class Ending:
             # What failed in a task of ours has been said already.
             diagnosis_file=self._diagnosis_file if self._of_command else "",
             facts={"oom_kills": self._oom_kills(), "stopped": self._grace.signal is not None},
+            secrets=self._secrets,
         )
         answer = self._ask(question)
         if answer is None:

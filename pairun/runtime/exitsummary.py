@@ -32,6 +32,7 @@ from pairun.runtime.termination import (
     excerpt,
     message,
 )
+from pairun.secrets.vault import Vault
 
 MAX_LOG_BYTES = 10 * 1024 * 1024
 """How much of each log is looked at, from its end."""
@@ -136,6 +137,7 @@ class Question(NamedTuple):
         budget: the largest termination message in bytes.
         diagnosis_file: what init left of the rules that say why it died; it may be missing.
         facts: what is known beside the logs, as `pairun.diagnose.circumstances.Circumstances` has it.
+        secrets: the texts that the summary must not hold.
     """
 
     volume: str
@@ -146,6 +148,7 @@ class Question(NamedTuple):
     budget: int
     diagnosis_file: str
     facts: Mapping[str, Any]
+    secrets: Sequence[str] = ()
 
 
 class Answer(NamedTuple):
@@ -179,7 +182,7 @@ def work_out(
         first: asks the other instances who of the job failed first; None where nobody knows, or
             where it was this one.
     """
-    door = Door(question.volume)
+    door, vault = Door(question.volume), Vault(question.secrets)
     spec, table = _read_spec(door, question.spec_file), _read_table(door, question.diagnosis_file)
     report = gpu_report(env) if table is not None or _asks_for_gpu(spec) else None
     gpus = report.all("gpu") if report is not None else None
@@ -194,13 +197,24 @@ def work_out(
     why, code, told = None, None, []
     if table is not None:
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
-        why = diagnosed(table, evidence.user_log or evidence.platform_log, facts, DIAGNOSIS_S)
+        log = evidence.user_log or evidence.platform_log
+        why = _masked(diagnosed(table, log, facts, DIAGNOSIS_S), vault)
         code, told = exit_code_of(why, table), in_words(why)
         if (other := first(why)) is not None:
             told.append(f"  {other}")
     found = match(spec, evidence, unmatched if code is None else code)
-    text = message(summarise(found, evidence, why), question.budget)
+    text = message(summarise(found, evidence, why), question.budget, vault.text)
     return Answer(found.code, text, list(found.stopped), why.data() if why else None, told)
+
+
+def _masked(why: Diagnosis, vault: Vault) -> Diagnosis:
+    """A diagnosis without secrets: colours may have split one in the log, a file may hold one."""
+    return why._replace(
+        headline=vault.text(why.headline),
+        advice=vault.text(why.advice),
+        evidence=tuple(each._replace(text=vault.text(each.text)) for each in why.evidence),
+        details=vault.record(why.details),
+    )
 
 
 def _facts(

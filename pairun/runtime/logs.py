@@ -55,6 +55,8 @@ class Logs:
         self._door = door
         self._folder = folder
         self._vault = vault
+        # opened while there are file descriptors to be had
+        self._nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC) if vault else None
         self._said: set[str] = set()
         self._speaker = _Speaker()
         self._files: list[LogFile] = []
@@ -118,7 +120,7 @@ class Logs:
             shared = self._runtime
             sinks: list[list[Sink]] = [[shared.lines()] if shared else [] for _ in (1, 2)]
             self._tasks = self._start(sinks, None)
-        return _writers(self._tasks)
+        return self._writers(self._tasks)
 
     def user_streams(self) -> Streams | None:
         """Standard output and error of the user's command, or None for our own."""
@@ -130,7 +132,7 @@ class Logs:
         ]
         self._files += [file for file in (*own, both) if file]
         self._user = self._start(sinks, PIPE_BYTES)
-        return _writers(self._user)
+        return self._writers(self._user)
 
     def command_started(self) -> None:
         """Let the user's processes alone hold their ends, so that we see theirs."""
@@ -183,6 +185,12 @@ class Logs:
 
     # --- files ---
 
+    def _writers(self, pumps: list[Pump]) -> Streams | None:
+        """The ends for a process; without pumps nothing that holds a secret may pass."""
+        if pumps:
+            return pumps[0].writer, pumps[1].writer
+        return None if self._nowhere is None else (self._nowhere, self._nowhere)
+
     def _start(self, sinks: list[list[Sink]], pipe_bytes: int | None) -> list[Pump]:
         """Start a pump for standard output and one for standard error; none where we cannot."""
         started: list[Pump] = []
@@ -192,11 +200,15 @@ class Logs:
                 pump = Pump(stream, its, self._vault, self._complain, pipe_bytes)
                 started.append(pump)
                 pump.start()
-        except (OSError, RuntimeError) as e:
-            # No file descriptor or thread to be had. The job needs neither.
+        except (OSError, RuntimeError, MemoryError) as e:
+            # No file descriptor, thread or memory to be had. The job needs none of them.
             for pump in started:
                 pump.close_writer()
-            self.say(f"no log is kept, and secrets are not masked, of what is started now: {e}")
+            why = str(e) or type(e).__name__
+            if self._nowhere is None:
+                self._complain(f"output is written to no log: {why}")
+            else:
+                self._complain(f"secrets cannot be masked: output is discarded: {why}")
             return []
         self._pumps += started
         return started
@@ -215,10 +227,6 @@ class Logs:
                 self._complain(f"no logs are kept in {self._folder}: {e.strerror}")
                 return False
         return True
-
-
-def _writers(pumps: list[Pump]) -> Streams | None:
-    return (pumps[0].writer, pumps[1].writer) if pumps else None
 
 
 def _wait(

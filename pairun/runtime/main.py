@@ -82,7 +82,9 @@ class RuntimePhase:
         self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_VARIABLE))
         self._grace = Grace(self._grace_s())
         self._supervisor = Supervisor(self._grace, self.say, self._record)
-        self._ending = Ending(self._door, self.env, self._supervisor, self._grace, self.say)
+        self._ending = Ending(
+            self._door, self.env, self._vault.texts, self._supervisor, self._grace, self.say
+        )
         self._complained = False
         self._began = time.monotonic()
         self._child: int | None = None

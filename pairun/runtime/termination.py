@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pairun.base.escapes import ESCAPE
+
 START = "[PAI_RUNTIME_ERROR_START]"
 END = "[PAI_RUNTIME_ERROR_END]"
 DEFAULT_BUDGET = 4096
@@ -49,25 +51,33 @@ class Summary(NamedTuple):
     diagnosis: Mapping[str, Any] | None = None
 
 
-def message(summary: Summary, budget: int = DEFAULT_BUDGET) -> str:
+def message(
+    summary: Summary, budget: int = DEFAULT_BUDGET, mask: Callable[[str], str] = str
+) -> str:
     """The termination message.
 
     Args:
         summary: what to say.
         budget: the largest size in bytes; at least 256.
+        mask: hides secrets in a text (`Vault.text`); applied before a text is cut, and to texts
+            alone, so that the keys stay what the REST server reads.
 
     Returns:
         At most ``budget`` bytes of UTF-8; the logs are cut first, the codes never.
     """
     why = summary.diagnosis or {}
+
+    def shown(text: str | None) -> str:
+        return mask(printable(text or ""))
+
     texts = {
-        "platform_log": printable(summary.platform_log),
-        "user_log": printable(summary.user_log),
-        "matched_platform": _head(printable(summary.matched_platform or ""), MATCHED_BYTES),
-        "evidence": _head(printable(why.get("evidence", "")), DIAGNOSIS_BYTES),
-        "advice": _head(printable(why.get("advice", "")), DIAGNOSIS_BYTES),
-        "matched_user": _head(printable(summary.matched_user or ""), MATCHED_BYTES),
-        "headline": _head(printable(why.get("headline", "")), DIAGNOSIS_BYTES),
+        "platform_log": shown(summary.platform_log),
+        "user_log": shown(summary.user_log),
+        "matched_platform": _head(shown(summary.matched_platform), MATCHED_BYTES),
+        "evidence": _head(shown(why.get("evidence")), DIAGNOSIS_BYTES),
+        "advice": _head(shown(why.get("advice")), DIAGNOSIS_BYTES),
+        "matched_user": _head(shown(summary.matched_user), MATCHED_BYTES),
+        "headline": _head(shown(why.get("headline")), DIAGNOSIS_BYTES),
     }
     out = _document(summary, texts)
     for name, text in texts.items():
@@ -105,9 +115,7 @@ def printable(text: str) -> str:
     return _NOT_PRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-_ESCAPE_SEQUENCES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
-)
+_ESCAPE_SEQUENCES = re.compile(ESCAPE)
 # YAML 1.2 (5.1) without what its readers take for a line break beside the newline.
 _NOT_PRINTABLE = re.compile(
     "[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"

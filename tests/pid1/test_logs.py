@@ -586,14 +586,61 @@ def test_a_pump_that_fails(volume: Any, folder: pathlib.Path, launch: Launch, pa
     assert b"standard output is kept in no file from here on: ZeroDivisionError" in err
 
 
-def test_no_thread_to_be_had(volume: Any, folder: pathlib.Path, launch: Launch) -> None:
-    """Where no thread can be started the command writes to the container's streams itself."""
+SPLIT = "SENT\\033[31mINEL\\033[0mraw7391"
+
+
+def test_a_secret_that_colours_split(volume: Any, folder: pathlib.Path, launch: Launch) -> None:
+    """Neither a stream, a log nor the termination message shows it; colours stay in streams."""
+    (volume.files / "secrets.json").write_text(
+        json.dumps({"schema": 1, "values": {}, "redact": ["SENTINELraw7391"]})
+    )
+    volume.command(f"printf 'a {SPLIT} b\\n'; printf 'c {SPLIT} d\\n' >&2; exit 5")
+    phase = launch()
+    out, err = phase.communicate(timeout=WAIT_S)
+    assert (phase.returncode, out) == (5, b"a ******\033[31m\033[0m b\n")
+    assert b"c ******\033[31m\033[0m d\n" in err
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert b"7391" not in path.read_bytes(), path
+
+
+NO_THREAD = """
+def no(*a): raise RuntimeError("can't start new thread")
+logs.threading.Thread.start = no
+"""
+NO_MEMORY = """
+def no(*a): raise MemoryError()
+logs.Pump.__init__ = no
+"""
+
+
+@pytest.mark.parametrize("patch", [NO_THREAD, NO_MEMORY])
+def test_what_cannot_be_masked_is_discarded(
+    volume: Any, folder: pathlib.Path, launch: Launch, patch: str
+) -> None:
+    """Without a thread or memory to mask secrets, output is discarded, and the job goes on."""
+    (volume.files / "secrets.json").write_text(
+        json.dumps({"schema": 1, "values": {}, "redact": ["hunter2hunter2"]})
+    )
+    volume.command("echo one hunter2hunter2; echo two hunter2hunter2 >&2 && exit 5")
+    phase = launch(TEST_PATCH=patch)
+    out, err = phase.communicate(timeout=WAIT_S)
+    assert (phase.returncode, out) == (5, b"")
+    assert b"hunter2" not in err
+    assert b"two" not in err
+    assert err.count(b"secrets cannot be masked: output is discarded") == 1
+
+
+@pytest.mark.parametrize("patch", [NO_THREAD, NO_MEMORY])
+def test_without_secrets_nothing_is_discarded(
+    volume: Any, folder: pathlib.Path, launch: Launch, patch: str
+) -> None:
+    """Where there is nothing to mask, the command writes to the container's streams itself."""
     volume.command("echo fine; exit 5")
-    patch = 'def no(*a): raise RuntimeError("can\'t start new thread")\nlogs.threading.Thread.start = no'
     phase = launch(TEST_PATCH=patch)
     out, err = phase.communicate(timeout=WAIT_S)
     assert (phase.returncode, out) == (5, b"fine\n")
-    assert b"no log is kept, and secrets are not masked" in err
+    assert b"output is written to no log" in err
 
 
 def test_many_writers_until_the_end(volume: Any, folder: pathlib.Path, launch: Launch) -> None:

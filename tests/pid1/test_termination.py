@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.runtime.termination import END, START, Summary, excerpt, message, printable
+from pairun.secrets.vault import Vault
 
 TEXTS = st.text(max_size=200) | st.lists(
     st.sampled_from(
@@ -86,3 +87,22 @@ def test_without_a_match_the_last_lines_are_shown() -> None:
     """The end of the log counts, with the empty piece after its last newline as one of the lines."""
     text = "".join(f"line {n}\r\n" for n in range(40))
     assert excerpt(text, 15) == "".join(f"line {n}\n" for n in range(26, 40))
+
+
+def test_secrets_are_masked_after_escape_codes_are_removed() -> None:
+    """What colours split is joined in the message; it is masked then, and keys never are."""
+    log = "a SENT\x1b[31mINEL\x1b[0mraw7391 b"
+    why = {
+        "evidence": log,
+        "headline": log,
+        "class": "c",
+        "fault": "user",
+        "retry": None,
+        "confidence": 1.0,
+        "advice": "",
+    }
+    summary = Summary(exit_code=1, user_exit_code=1, user_log=log, matched_user=log, diagnosis=why)
+    shown = message(summary, mask=Vault(["SENTINELraw7391", "exitcode"]).text)
+    assert "7391" not in shown
+    assert "a ****** b" in shown
+    assert _parsed(shown).keys() == _parsed(message(summary)).keys()
