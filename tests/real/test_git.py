@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import http.server
 import os
 import subprocess
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pairun.contract.loading import ModuleFile, plan_loader
+from pairun.contract.sources import built_in_modules, read_source
 from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.module import Secret
 from pairun.plan import Group, Late, Plan, Step, Task
@@ -25,7 +25,7 @@ from pairun.secrets.vault import Vault
 if TYPE_CHECKING:
     from tests.real.conftest import Lab
 
-MODULE = Path(__file__).parents[2] / "modules" / "git_clone.py"
+MODULE = read_source("git_clone", built_in_modules()["git_clone"])
 PASSWORDS = ("s3cret", "wrong-password")
 
 
@@ -53,8 +53,8 @@ class Init:
         self, *steps: Step, hook: Callable[[dict[str, Any]], None] = lambda _: None
     ) -> PhaseOutcome:
         """Run them; the hook sees every event as it happens."""
-        sha256 = hashlib.sha256(MODULE.read_bytes()).hexdigest()
-        files = {"git_clone": ModuleFile(path=str(MODULE), sha256=sha256, built_in=True)}
+        file = ModuleFile(path=MODULE.path, sha256=MODULE.sha256(), built_in=True)
+        files = {"git_clone": file}
         plan = Plan(phase="init", steps=steps, modules=files)
 
         def emit(event: dict[str, Any]) -> None:

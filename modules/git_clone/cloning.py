@@ -1,0 +1,121 @@
+"""Makes a clone."""
+
+from __future__ import annotations
+
+import os
+
+from pairun.module import Context, Failure, Permanent, Transient
+
+from .options import option_words
+from .program import Git
+
+_SUBMODULES = ("--recurse-submodules", "--shallow-submodules")
+
+
+class Cloner:
+    """Makes clones of one repository.
+
+    Args:
+        ctx: the world.
+        git: runs git.
+        url: the address without credentials.
+        options: of ``git clone``.
+        lfs: whether the files in Git LFS are fetched.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        git: Git,
+        url: str,
+        options: list[tuple[str, str | None]],
+        *,
+        lfs: bool,
+    ) -> None:
+        self._ctx, self._git, self._url, self._options, self._lfs = ctx, git, url, options, lfs
+
+    def clone(self, target: str, commit: str | None) -> str:
+        """Make a clone; return the commit that is checked out.
+
+        Args:
+            target: where.
+            commit: the one to check out, or None for the branch's last.
+
+        Raises:
+            Failure: git fails, or the repository lacks what is asked for.
+        """
+        words = option_words(self._options)
+        if commit is not None:
+            # `_check_out` fetches submodules: they belong to that commit, not to the branch's last.
+            kept = [option for option in self._options if option[0] not in _SUBMODULES]
+            words = [*option_words(kept), "--no-checkout"]
+        self._git.run("clone", [*words, "--", self._url, target], "/")
+        if commit is not None:
+            self._check_out(target, commit)
+        done = self._git.query(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], target)
+        if done.code != 0:
+            raise Permanent(
+                "the repository is empty",
+                fault="user",
+                hint="push a commit to it, or check its address: does something else answer there?",
+            )
+        self._require_lfs(target)
+        return done.stdout.decode("ascii", "replace").strip()
+
+    def _check_out(self, target: str, commit: str) -> None:
+        options = dict(self._options)
+        shallow = self._ctx.stat(os.path.join(target, ".git", "shallow")) is not None
+        depth = ["--depth", options.get("--depth") or "1"] if shallow else []
+        if not self.has(target, commit) and len(commit) >= 40:
+            # A shallow clone, or a commit on no branch: most servers give a full id.
+            self.fetch(target, [*depth, "origin", commit])
+        if not self.has(target, commit) and options.keys() & {"--depth", "--single-branch"}:
+            every = "+refs/heads/*:refs/remotes/origin/*"
+            self.fetch(target, [*(["--unshallow"] if shallow else []), "origin", every])
+        if not self.has(target, commit):
+            raise self._no_commit(target, commit)
+        self._git.run("checkout", ["--detach", commit], target)
+        if "--recurse-submodules" in options:
+            words = ["update", "--init", "--recursive"]
+            words += ["--depth", "1"] if "--shallow-submodules" in options else []
+            words += ["--jobs", options["--jobs"] or "1"] if "--jobs" in options else []
+            self._git.run("submodule", words, target)
+
+    def _no_commit(self, target: str, commit: str) -> Failure:
+        errors = self._git.query(["rev-parse", f"{commit}^{{commit}}"], target).stderr
+        if b"ambiguous" in errors and b"unknown revision" not in errors:
+            message, hint = f"the commit {commit} is one of several", "give more digits of it"
+        else:
+            message = f"the repository has no commit {commit}"
+            hint = "was it pushed, and not rewritten since? One on no branch needs its full id"
+        return Permanent(message, fault="user", hint=hint)
+
+    def has(self, target: str, commit: str) -> bool:
+        """Whether a clone has a commit."""
+        return self._git.query(["cat-file", "-e", f"{commit}^{{commit}}"], target).code == 0
+
+    def fetch(self, target: str, words: list[str]) -> None:
+        """Fetch what the server gives; a refusal is no failure, a broken network is.
+
+        Raises:
+            Transient: the server cannot be reached.
+        """
+        try:
+            self._git.run("fetch", words, target)
+        except Transient as e:
+            if e.fault == "platform":
+                raise
+        except Permanent:
+            pass
+
+    def _require_lfs(self, target: str) -> None:
+        if not self._lfs or self._ctx.which("git-lfs") is not None:
+            return
+        words = ["grep", "-q", "--cached", "-e", "filter=lfs", "--", ":(glob)**/.gitattributes"]
+        if self._git.query(words, target).code == 0:
+            raise Permanent(
+                "the repository keeps files in Git LFS, and the program git-lfs is not here",
+                fault="platform",
+                hint="the image of the init container needs git-lfs; with lfs: false the pointers "
+                "are left in the place of the files",
+            )

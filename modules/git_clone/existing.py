@@ -1,0 +1,112 @@
+"""What is at the destination, read without running git on it."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from pairun.module import Context
+
+_PACKED_REFS = 64 * 1024 * 1024
+"""The largest file of a clone that is read."""
+
+
+class ExistingClone(NamedTuple):
+    """What the files of a clone say about it.
+
+    Attributes:
+        url: of the remote ``origin``.
+        ref: the branch that is checked out, or empty.
+        sha: the commit that is checked out.
+        tag: whether it has the tag that the task names.
+    """
+
+    url: str
+    ref: str
+    sha: str
+    tag: bool
+
+
+class Destination(NamedTuple):
+    """What is at the destination.
+
+    Attributes:
+        clone: the clone that is there, or None.
+        blocked: what else is there, in words, or None.
+        latest: the commit of the branch on the server, or None.
+        unasked: why `latest` is unknown, or None.
+    """
+
+    clone: ExistingClone | None
+    blocked: str | None
+    latest: str | None = None
+    unasked: str | None = None
+
+
+def read_clone(ctx: Context, dest: str, branch: str | None) -> ExistingClone | None:
+    """Read the files of a clone (gitrepository-layout(5)); git never runs on untrusted files."""
+
+    def text(name: str) -> str:
+        path = os.path.join(dest, ".git", name)
+        stat = ctx.stat(path)
+        # A link could lead anywhere.
+        if stat is None or stat.kind != "file":
+            return ""
+        return (ctx.read_file(path, _PACKED_REFS) or b"").decode("utf-8", "replace")
+
+    lines = re.finditer(r"^([0-9a-f]{40,64}) (\S+)$", text("packed-refs"), re.MULTILINE)
+    packed = {line[2]: line[1] for line in lines}
+    head = text("HEAD").strip()
+    ref = head.removeprefix("ref: ") if head.startswith("ref: ") else ""
+    if ref and (".." in ref or not ref.startswith("refs/")):
+        return None
+    sha = (text(ref).strip() or packed.get(ref, "")) if ref else head
+    if not re.fullmatch("[0-9a-f]{40,64}", sha):
+        return None
+    tag = f"refs/tags/{branch}"
+    is_tag = bool(branch and not ref and ".." not in tag and (text(tag) or tag in packed))
+    return ExistingClone(_origin(text("config")), ref, sha, is_tag)
+
+
+def _origin(config: str) -> str:
+    """The address of the remote ``origin`` in a git configuration, or empty."""
+    section = ""
+    for line in map(str.strip, config.splitlines()):
+        if line.startswith("["):
+            section = line
+        elif section == '[remote "origin"]' and (url := re.match(r"url\s*=\s*(.*)", line)):
+            return url[1].strip('"')
+    return ""
+
+
+def local_commits(ctx: Context, dest: str) -> set[str]:
+    """The commits of the branches and stashes of a clone."""
+    shas = set()
+    places = [os.path.join(dest, ".git", "refs", name) for name in ("heads", "stash")]
+    while places:
+        place = places.pop()
+        stat = ctx.stat(place)
+        if stat is not None and stat.kind == "directory":
+            places += [os.path.join(place, name) for name in ctx.list_dir(place) or []]
+        elif stat is not None and stat.kind == "file":
+            shas.add((ctx.read_file(place) or b"").decode("ascii", "replace").strip())
+    packed = ctx.stat(os.path.join(dest, ".git", "packed-refs"))
+    if packed is not None and packed.kind == "file":
+        text = ctx.read_file(os.path.join(dest, ".git", "packed-refs"), _PACKED_REFS) or b""
+        shas |= {
+            x.decode() for x in re.findall(rb"(?m)^([0-9a-f]{40,64}) refs/(?:heads/|stash$)", text)
+        }
+    return {sha for sha in shas if re.fullmatch("[0-9a-f]{40,64}", sha)}
+
+
+def working_tree(ctx: Context, path: str) -> set[tuple[str, str]]:
+    """Every path of a working tree, with its type and an x if it is executable."""
+    words = ["-name", ".git", "-prune", "-o", "-printf", "%P %y %m\\0"]
+    out = ctx.query(["find", path, *words]).stdout.decode("utf-8", "replace")
+    paths = set()
+    for entry in filter(None, out.split("\0")):
+        name, kind, mode = entry.rsplit(" ", 2)
+        runs = kind == "f" and int(mode, 8) & 0o100
+        paths.add((name, kind + ("x" if runs else "")))
+    return paths

@@ -1,0 +1,193 @@
+"""What the words of git mean."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from pairun.module import Completed, Failure, Fault, Permanent, Transient
+
+_BUSY_S = 20.0
+"""The wait for a server that limits requests and names no time, before jitter."""
+
+
+class _Meaning(NamedTuple):
+    """What words of git mean.
+
+    Attributes:
+        words: a regular expression over one line of git's errors.
+        sentence: the message about it.
+        kind: the failure.
+        fault: whose it is.
+        hint: what to do about it.
+    """
+
+    words: str
+    sentence: str
+    kind: type[Failure]
+    fault: Fault
+    hint: str | None
+
+
+_MEANINGS = (
+    _Meaning(
+        r"returned error: 429|\bHTTP 429\b|rate limit exceeded",
+        "the git server limits requests",
+        Transient,
+        "platform",
+        None,
+    ),
+    _Meaning(
+        r"returned error: (408|5\d\d)|\bHTTP 5\d\d\b|from HTTP 5\d\d",
+        "the git server has an error of its own",
+        Transient,
+        "platform",
+        None,
+    ),
+    _Meaning(
+        r"could not read (username|password)|terminal prompts disabled",
+        "the git server asks who we are, and the address holds no credentials for it",
+        Permanent,
+        "user",
+        "write https://user:token@host/… with the token as a secret, or check the address: "
+        "some servers ask so for a repository that does not exist",
+    ),
+    _Meaning(
+        r"returned error: 401|authentication failed|authorization error|authentication required",
+        "the git server does not accept the user or the token",
+        Permanent,
+        "user",
+        "check both; has the token expired, and may it read this repository?",
+    ),
+    _Meaning(
+        r"host key verification failed",
+        "the ssh server is not known",
+        Permanent,
+        "user",
+        "use https, or ask for its key to be added to the image's known_hosts",
+    ),
+    _Meaning(
+        r"returned error: 403|permission denied \(|access denied|from HTTP 403",
+        "the git server knows us, and refuses access",
+        Permanent,
+        "user",
+        "ask the owner of the repository for access, or use a token that may read it",
+    ),
+    _Meaning(
+        r"transport '.*' not allowed|protocol '.*' is not supported|unable to find remote helper"
+        r"|remote helper .* aborted",
+        "the repository leads to an address of a kind that is not allowed",
+        Permanent,
+        "user",
+        "submodules must have https, http, ssh or git addresses",
+    ),
+    _Meaning(
+        r"no url found for submodule|strange (hostname|pathname|port)|invalid value for 'submodule|suspicious submodule|submodule (url|path|name) looks like"
+        r"|looks like a command-line option|refusing to create|invalid path '|disallowed submodule"
+        r"|is a symbolic link|beyond a symbolic link|inside git dir|contains a symbolic link"
+        r"|symlinked directory",
+        "the repository holds something that git refuses as unsafe",
+        Permanent,
+        "user",
+        "look at its .gitmodules and at its paths",
+    ),
+    _Meaning(
+        r"no space left on device|disk quota exceeded",
+        "there is no room for the clone",
+        Transient,
+        "unknown",
+        "free space at 'dest', or clone less: depth: 1",
+    ),
+    _Meaning(
+        r"certificate|CAfile|issuer",
+        "the git server's certificate is not trusted",
+        Permanent,
+        "platform",
+        "the image of the init container needs the server's certificate authority",
+    ),
+    _Meaning(
+        r"could not resolve|temporary failure in name resolution|name or service not known",
+        "the name of the git server is not known",
+        Transient,
+        "platform",
+        "check the spelling of the host's name",
+    ),
+    _Meaning(
+        r"operation too slow|timed out|timeout",
+        "the git server stopped answering",
+        Transient,
+        "platform",
+        None,
+    ),
+    _Meaning(
+        r"remote branch .* not found|couldn't find remote ref",
+        "there is no such branch or tag",
+        Permanent,
+        "user",
+        "check its spelling; was it merged and deleted?",
+    ),
+    _Meaning(
+        r"is this a git repository|not valid: |redirect",
+        "what answers at this address is no git repository",
+        Permanent,
+        "user",
+        "check the address; a page to log in, or a proxy, may stand in between",
+    ),
+    _Meaning(
+        r"repository .* not found|repository not found|repository .* does not exist"
+        r"|does not appear to be a git repository|returned error: 404|from HTTP 404",
+        "there is no such repository",
+        Permanent,
+        "user",
+        "check the address; a private repository without credentials looks the same",
+    ),
+    _Meaning(
+        r"dubious ownership", "the repository belongs to somebody else", Permanent, "user", None
+    ),
+    _Meaning(
+        r"connection (refused|reset|closed)|failed to connect|couldn't connect|unable to connect"
+        r"|network is unreachable|no route to host|empty reply|early eof|unexpected disconnect"
+        r"|hung up|rpc failed|transfer closed|invalid index-pack|bad line length|inflate"
+        r"|pack (is|has)|expected flush|gnutls|ssl_|ssl routines|SSL/TLS",
+        "the connection to the git server broke",
+        Transient,
+        "platform",
+        None,
+    ),
+)
+"""In order of precedence; git's messages are English, because LC_ALL is C."""
+
+
+def failure_of(command: str, done: Completed, asked_wait_s: float | None = None) -> Failure:
+    """The failure that git's errors mean; the first of `_MEANINGS` with a matching line counts.
+
+    Args:
+        command: of git.
+        done: how it ended.
+        asked_wait_s: how long the server asked us to wait.
+    """
+    if done.code < 0:
+        return Transient(f"git {command} was killed by signal {-done.code}", fault="unknown")
+    errors = re.split("[\r\n]+", done.stderr.decode("utf-8", "replace"))
+    # A server's own text (remote:) is for people.
+    lines = [x for x in errors if x.strip() and not x.startswith(("warning:", "hint:", "remote:"))]
+    for meaning in _MEANINGS:
+        for line in reversed(lines):
+            # Not the words of an address, which a user chooses.
+            if not re.search(meaning.words, re.sub(r"\w+://\S+", "…", line), re.IGNORECASE):
+                continue
+            wait = asked_wait_s if issubclass(meaning.kind, Transient) else None
+            if wait is None and meaning is _MEANINGS[0]:
+                wait = _BUSY_S
+            return meaning.kind(
+                f"{meaning.sentence} (git {command}: {_plain(line)})",
+                fault=meaning.fault,
+                hint=meaning.hint,
+                retry_after_s=wait,
+            )
+    last = _plain(lines[-1]) if lines else f"exit code {done.code}"
+    return Transient(f"git {command} failed: {last}", fault="unknown")
+
+
+def _plain(line: str) -> str:
+    return re.sub("^(fatal|error): ", "", line.strip())

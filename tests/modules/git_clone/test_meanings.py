@@ -1,0 +1,234 @@
+"""What servers do, and the words for it (docs/git.md)."""
+
+from __future__ import annotations
+
+import email.utils
+import os
+import re
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pairun.testing import Outcome
+    from tests.modules.conftest import Harness
+from tests.modules.git_clone.conftest import (
+    ROOT,
+    Request,
+    Served,
+    commit,
+    git,
+    repository,
+    submodule,
+)
+
+DOCUMENT = ROOT / "docs" / "git.md"
+
+
+def _cut(request: Request) -> bool:
+    """Send half of a pack, and break the connection."""
+    if not request.path.endswith("git-upload-pack") or b"command=fetch" not in request.body:
+        return False
+    body, headers = request.backend()
+    request.close_connection = True
+    request.send_response(200)
+    for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        request.send_header(name, value)
+    request.end_headers()
+    request.wfile.write(body[: len(body) // 2])
+    return True
+
+
+class Stage:
+    """What the table of servers' behaviour is played on."""
+
+    def __init__(self, harness: Harness, served: Served, closed_port: int) -> None:
+        self.harness = harness
+        self.served = served
+        self.closed_port = closed_port
+        self.hung = threading.Event()
+
+    def clone(self, repo: str, env: dict[str, str] | None = None, **more: Any) -> Outcome:
+        """Clone."""
+        args = {"repo": repo, "dest": str(self.harness.pai_dir / "code"), **more}
+        return self.harness.run("git_clone", args, env)
+
+    def answers(self, status: int, user: str = "", body: bytes = b"", **headers: str) -> Outcome:
+        """Clone from a server that has one answer."""
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.served.answer = lambda request: request.reply(
+            401 if user and not request.headers.get("Authorization") else status, body, fields
+        )
+        return self.clone(self.served.url("a", user))
+
+    def hangs(self) -> Outcome:
+        """Clone from a server that never answers."""
+        self.served.answer = lambda request: self.hung.wait(60)
+        try:
+            return self.clone(self.served.url("a"), stall="1s")
+        finally:
+            self.hung.set()
+
+    def cuts(self) -> Outcome:
+        """Clone from a server that breaks off."""
+        self.served.answer = _cut
+        return self.clone(self.served.url("a"))
+
+    def untrusted(self) -> Outcome:
+        """Clone from a server with a certificate of its own making."""
+        key = str(self.harness.tmp / "key.pem")
+        words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout"]
+        subprocess.run(
+            ["openssl", *words, key, "-out", key + ".crt"], check=True, capture_output=True
+        )
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(key + ".crt", key)
+        server = Served(self.served.root, tls)
+        try:
+            return self.clone(f"https://127.0.0.1:{server.port}/a.git")
+        finally:
+            server.close()
+
+    def full(self) -> Outcome:
+        """Clone into a file system with no room."""
+        mounted = self.harness.pai_dir / "small"
+        mounted.mkdir()
+        big = repository(self.served.root / "big.git")
+        (big / "data").write_bytes(os.urandom(400_000))
+        git(big, "add", "data")
+        git(big, "commit", "-q", "-m", "data")
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=200k", "none", str(mounted)], check=True
+        )
+        try:
+            return self.clone(self.served.url("big"), dest=str(mounted / "code"))
+        finally:
+            subprocess.run(["umount", str(mounted)], check=True)
+
+    def empty(self) -> Outcome:
+        """Clone a repository without a commit."""
+        git(self.served.root, "init", "-q", "--bare", "-b", "main", "empty.git")
+        return self.clone(self.served.url("empty"))
+
+    def unsafe(self) -> Outcome:
+        """Clone a repository with a submodule that would run a command."""
+        outer = repository(self.served.root / "outer.git")
+        submodule(outer, "sub", "ext::sh -c false", git(outer, "rev-parse", "HEAD"))
+        return self.clone(self.served.url("outer"), options=["--recursive"])
+
+    def ssh(self, said: str) -> Outcome:
+        """Clone from an ssh server that says something and ends."""
+        programs = self.harness.tmp / "bin"
+        programs.mkdir()
+        (programs / "ssh").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 255\n")
+        (programs / "ssh").chmod(0o755)
+        return self.clone("git@git.invalid:a", {"PATH": f"{programs}:{os.environ['PATH']}"})
+
+    def changed(self) -> Outcome:
+        """Clone over a clone in which somebody has worked."""
+        assert self.clone(self.served.url("a")).failure is None
+        (self.harness.pai_dir / "code" / "mine").write_text("x")
+        commit(self.served.root / "a.git", "more", "x")
+        return self.clone(self.served.url("a"))
+
+
+# The first column of the table in docs/git.md, and what plays it.
+ROWS: dict[str, Callable[[Stage], Outcome]] = {
+    "429 with `Retry-After: 7`": lambda s: s.answers(429, Retry_After="7"),
+    "429 without `Retry-After`": lambda s: s.answers(429),
+    "500, 502, 503, 504": lambda s: s.answers(503),
+    "503 with `Retry-After: 7`": lambda s: s.answers(503, Retry_After="7"),
+    "401, and the address has no credentials": lambda s: s.answers(401),
+    "401 with credentials": lambda s: s.answers(401, user="user:token@"),
+    "403": lambda s: s.answers(403),
+    "404": lambda s: s.answers(404),
+    "a page in the place of a repository": lambda s: s.answers(
+        200, body=b"<html>\n<p>log in</p>\n</html>\n", Content_Type="text/html"
+    ),
+    "the name does not resolve": lambda s: s.clone("http://no-such-host.invalid/a.git"),
+    "the connection is refused": lambda s: s.clone(f"http://127.0.0.1:{s.closed_port}/a.git"),
+    "the server hangs": lambda s: s.hangs(),
+    "the connection breaks in the middle": lambda s: s.cuts(),
+    "the certificate is not trusted": lambda s: s.untrusted(),
+    "ssh: the host key is not known": lambda s: s.ssh("Host key verification failed."),
+    "ssh: the key is refused": lambda s: s.ssh("git@x: Permission denied (publickey)."),
+    "the branch does not exist": lambda s: s.clone(s.served.url("a"), branch="nope"),
+    "the commit does not exist": lambda s: s.clone(s.served.url("a"), commit="01234567" * 5),
+    "the repository is empty": lambda s: s.empty(),
+    "a submodule has an address that is not allowed": lambda s: s.unsafe(),
+    "the disk is full": lambda s: s.full(),
+    "`dest` holds a clone in which somebody has worked": lambda s: s.changed(),
+}
+
+
+def table() -> dict[str, tuple[str, str]]:
+    """The table in the document: behaviour to kind and sentence."""
+    rows = re.findall(r"^\| (.+?) \| (\w+) \| (.+?) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    return {what: (kind, says) for what, kind, says in rows if kind != "kind"}
+
+
+@pytest.fixture
+def stage(harness: Harness, served: Served, closed_port: int) -> Stage:
+    """What a row of the table is played on."""
+    return Stage(harness, served, closed_port)
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_the_document_says_what_happens(stage: Stage, what: str) -> None:
+    """Every row of the table in docs/git.md is played, and reads as printed there."""
+    kind, says = table()[what]
+    failure = ROWS[what](stage).failure
+    assert failure is not None
+    assert failure.kind == kind, failure.message
+    assert says.replace("`", "") in failure.message
+    assert failure.hint or failure.kind == "transient"
+    assert not (stage.harness.pai_dir / ".code.pairun-clone").exists()
+
+
+def test_the_document_has_every_row() -> None:
+    """No row of the table is without a test, and no test without a row."""
+    assert table().keys() == ROWS.keys()
+
+
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [
+        ({"Retry-After": "7"}, 7, 7),
+        ({"retry-after": " 120 "}, 120, 120),
+        ({"Retry-After": "date"}, 80, 91),
+        ({"Retry-After": "soon"}, 20, 20),
+        ({"Retry-After": "-3"}, 20, 20),
+        ({}, 20, 20),
+    ],
+)
+def test_a_server_that_asks_to_wait(
+    harness: Harness, served: Served, header: dict[str, str], least: float, most: float
+) -> None:
+    """Its Retry-After reaches the executor; a request more is not made to learn of it."""
+    if header.get("Retry-After") == "date":
+        header = {"Retry-After": email.utils.formatdate(time.time() + 90, usegmt=True)}
+    served.answer = lambda request: request.reply(429, b"", header)
+    args = {"repo": served.url("a"), "dest": str(harness.pai_dir / "code")}
+    failure = harness.run("git_clone", args).failure
+    assert failure is not None
+    assert failure.retry_after_s is not None
+    assert least <= failure.retry_after_s <= most
+    assert len(served.seen) == 1
+
+
+def test_a_wait_of_an_earlier_answer_does_not_count(harness: Harness, served: Served) -> None:
+    """A Retry-After counts only where it stands in the last answer, and that is a refusal."""
+    served.answer = lambda request: (
+        request.reply(503)
+        if request.headers.get("Authorization")
+        else request.reply(401, b"", {"Retry-After": "99"})
+    )
+    args = {"repo": served.url("a", "u:p@"), "dest": str(harness.pai_dir / "code")}
+    failure = harness.run("git_clone", args).failure
+    assert failure is not None
+    assert (failure.kind, failure.retry_after_s) == ("transient", None)
