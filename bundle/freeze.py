@@ -20,8 +20,16 @@ from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import NamedTuple
 
-PACKAGES = ("attr", "attrs", "jinja2", "markupsafe")
+PACKAGES = (
+    "attr", "attrs", "charset_normalizer", "idna", "jinja2", "markupsafe", "requests", "urllib3",
+)  # fmt: skip
 """What pairun needs besides the standard library, in pure Python."""
+
+PARTS_LEFT_OUT = (
+    "*.__main__", "*.cli", "*.cli.*", "idna.codec", "requests.help", "urllib3.contrib.*",
+    "urllib3.http2.connection",
+)  # fmt: skip
+"""What of them is for a command line, for other libraries, or for browsers."""
 
 ROOTS = (
     "pairun.cli.main", "pairun.cli.runtime", "pairun.cli.tasks", "pairun.cli.summary",
@@ -79,7 +87,11 @@ def main() -> None:
     left_out = read_patterns(os.path.join(here, "left_out.txt"))
     sources = {s.name: s for s in standard_library(args.lib, left_out)}
     for package in PACKAGES:
-        sources.update((s.name, s) for s in folder(args.packages, package, optimize=2))
+        for source in folder(args.packages, package, optimize=2):
+            if not any(fnmatch.fnmatchcase(source.name, p) for p in PARTS_LEFT_OUT):
+                sources[source.name] = source
+    certifi = os.path.join(here, "certifi.py")
+    sources["certifi"] = Source("certifi", certifi, "<bundle/certifi.py>", False, 2)
     sources.update(pairun_sources(args.root, known=sources))
     sources.update((s.name, s) for s in runtime_modules(args.root, args.packages))
     entry = os.path.join(here, "entry.py")

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
 # pairun's own part: its Python modules compiled, and everything linked to one file; read by build.sh.
 
-# Jinja and attrs in the versions of pairun's lock, by their digests, into $PACKAGES.
+# Jinja, attrs, requests and what they stand on, in the versions of pairun's lock, by their digests, into $PACKAGES.
 install_packages() {
   local lock=$BUILD/packages.lock
-  awk '/^[a-z]/ { wanted = /^(attrs|jinja2|markupsafe)==/ } wanted' "$ROOT/requirements.lock" >"$lock"
+  awk '/^[a-z]/ { wanted = /^(attrs|charset-normalizer|idna|jinja2|markupsafe|requests|urllib3)==/ } wanted' "$ROOT/requirements.lock" >"$lock"
   PACKAGES=$BUILD/packages-$(sha256sum <"$lock" | cut -c1-16)
   if [ ! -e "$PACKAGES/complete" ]; then
-    say "installing Jinja and attrs"
+    say "installing Jinja, attrs and requests"
     [ -x "$BUILD/pip/bin/python" ] || quietly /usr/bin/python3 -m venv "$BUILD/pip"
     rm -rf "$PACKAGES"
     quietly "$BUILD/pip/bin/python" -m pip install --disable-pip-version-check --no-compile \
-      --require-hashes --only-binary :all: --target "$PACKAGES" -r "$lock"
+      --require-hashes --no-deps --only-binary :all: --target "$PACKAGES" -r "$lock"
     touch "$PACKAGES/complete"
   fi
 }
