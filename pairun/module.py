@@ -1,9 +1,9 @@
-"""All that a module's author imports.
+"""Everything that a module's author imports.
 
-A module is a file or a folder with one class: a frozen attrs class of typed, documented arguments. A *state*
-module has ``probe`` (reads the world), ``plan`` (a pure comparison) and ``apply`` (changes the
-world); a *check* module has only ``check``. Every effect goes through the `Context`, which is where
-deadlines, redaction, the journal and test fakes live.
+A module is a file or a folder with one class: a frozen attrs class of typed, documented arguments.
+A *state* module has ``probe`` (reads the world), ``plan`` (a pure comparison) and ``apply`` (changes
+the world). A *check* module has only ``check``. Every effect goes through the `Context`: it bounds
+the time, hides secrets, writes the journal, and a test replaces it.
 
 Example::
 
@@ -88,13 +88,13 @@ Mode = NewType("Mode", int)
 
 
 class Failure(Exception):
-    """A failure that a module foresaw. Raise one of the subclasses.
+    """A failure that a module expects. Raise one of the subclasses.
 
     Args:
-        message: one sentence.
-        fault: whose it is.
+        message: what happened, in one sentence.
+        fault: whose fault it is.
         hint: what to do about it.
-        retry_after_s: seconds the other side asked us to wait; the least that is waited.
+        retry_after_s: the seconds that a server asks to wait; the next attempt starts no earlier.
     """
 
     kind: ClassVar[FailureKind] = "internal"
@@ -115,31 +115,31 @@ class Failure(Exception):
 
 
 class Transient(Failure):
-    """May heal by itself: a broken network, 429, 5xx."""
+    """A retry may succeed: a broken network, 429, 5xx."""
 
     kind = "transient"
 
 
 class TimedOut(Failure):
-    """Took longer than it may."""
+    """The time limit was exceeded."""
 
     kind = "timeout"
 
 
 class Conflict(Failure):
-    """Taken here, free elsewhere: a port, a lock."""
+    """Something is in use here, and may be free on another node: a port, a lock."""
 
     kind = "conflict"
 
 
 class Permanent(Failure):
-    """Will not heal: 401, 403, 404, bad input."""
+    """A retry fails again: 401, 403, 404, invalid input."""
 
     kind = "permanent"
 
 
 class Skip(Exception):
-    """There is nothing to do here, for a reason that people should read."""
+    """There is nothing to do; the task is skipped, and people read the reason."""
 
     def __init__(self, because: str) -> None:
         super().__init__(because)
@@ -147,7 +147,7 @@ class Skip(Exception):
 
 
 class UnknownUntilRun(Exception):
-    """A review asked for something that only the run can tell."""
+    """A module asked in a review for something that is unknown until the run."""
 
     def __init__(self, because: str) -> None:
         super().__init__(because)
@@ -167,23 +167,23 @@ class Verdict(NamedTuple):
 
 
 def no_change(because: str) -> Verdict:
-    """Everything is as asked."""
+    """The world already is as the arguments say."""
     return Verdict("no_change", because)
 
 
 def will_change(what: str, before: str | None = None, after: str | None = None) -> Verdict:
-    """Something will be changed: what, and optionally from what to what."""
+    """``apply`` will change something: what, and optionally its value before and after."""
     return Verdict("will_change", what, before, after)
 
 
 def unknown(because: str) -> Verdict:
-    """Only the run can tell."""
+    """Unknown until the run."""
     return Verdict("unknown", because)
 
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What a module hands on.
+    """What ``apply`` or ``check`` returns.
 
     Attributes:
         values: what ``results.<id>.values`` holds for later tasks; plain data.
@@ -197,7 +197,15 @@ class Result:
 
 
 class FileStat(NamedTuple):
-    """What `Context.stat` tells; a symbolic link is not followed."""
+    """The properties of a path; a symbolic link is not followed.
+
+    Attributes:
+        kind: what it is.
+        mode: its permission bits.
+        size: its bytes.
+        uid: its owner.
+        gid: its group.
+    """
 
     kind: Literal["file", "directory", "link", "other"]
     mode: int
@@ -209,7 +217,12 @@ class FileStat(NamedTuple):
 class Mount(NamedTuple):
     """A line of the mount table.
 
-    ``root`` is the directory of the file system that is mounted: ``/`` for all of it.
+    Attributes:
+        target: where it is mounted.
+        source: what is mounted.
+        root: the directory of the file system that is mounted; ``/`` for the whole.
+        kind: the file system's name.
+        read_only: whether nothing may be written.
     """
 
     target: str
@@ -220,7 +233,13 @@ class Mount(NamedTuple):
 
 
 class Completed(NamedTuple):
-    """A command that ended: ``code`` is its exit status, or -n when signal n ended it."""
+    """A command that has ended.
+
+    Attributes:
+        code: its exit status, or -n when signal n ended it.
+        stdout: its output, where it was captured.
+        stderr: its errors, where they were captured.
+    """
 
     code: int
     stdout: bytes
@@ -228,20 +247,32 @@ class Completed(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """An answer over HTTP: ``headers`` holds every value of a header under its lower-case name."""
+    """An answer over HTTP.
+
+    Attributes:
+        status: the status code.
+        headers: lower-case name to every value.
+        body: the body.
+    """
 
     status: int
     headers: Mapping[str, tuple[str, ...]]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """A header's values, joined as RFC 9110 (5.2) has it, or None where there are none."""
+        """A header's values joined by commas (RFC 9110, 5.2), or None if it is missing."""
         values = self.headers.get(name.lower())
         return ", ".join(values) if values else None
 
 
 class FetchedFile(NamedTuple):
-    """A body that has become a file: ``resumed_at`` bytes of it were there from an earlier try."""
+    """A download that is complete.
+
+    Attributes:
+        size: its bytes.
+        sha256: of its content, in hexadecimal.
+        resumed_at: the bytes that an earlier attempt had downloaded.
+    """
 
     size: int
     sha256: str
@@ -249,7 +280,12 @@ class FetchedFile(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """An archive that has become a directory: how many members, and the bytes of its files."""
+    """An archive that is unpacked.
+
+    Attributes:
+        members: how many it has.
+        size: the bytes of its files.
+    """
 
     members: int
     size: int
@@ -257,7 +293,7 @@ class Unpacked(NamedTuple):
 
 @attrs.frozen
 class Peer:
-    """Another instance of the job, as it told its leader: role, number, and its Pod."""
+    """An instance of the job and its Pod, as it registered with the job's leader."""
 
     role: str
     index: int
@@ -268,14 +304,14 @@ class Peer:
 
 
 class Gathering(Protocol):
-    """The instances of a job on their way to each other, beside whatever else is done.
+    """The instances of a job find each other, in the background.
 
     Attributes:
-        peers: all of them, this one included, once all are there; None before, and where they
-            cannot prove themselves.
-        complete: all are there; without proof a reason to look at what the platform says.
-        connected: the leader, or somebody who speaks for it, is reached and will tell.
-        over: why nothing will come of it; empty while something may.
+        peers: all instances, this one included, once all have registered. None before, and if they
+            cannot prove who they are.
+        complete: all have registered. Without proof, the module asks the platform.
+        connected: the leader, or an instance that relays for it, is reached.
+        over: why the instances cannot find each other; empty while they may.
     """
 
     peers: Sequence[Peer] | None
@@ -285,29 +321,29 @@ class Gathering(Protocol):
 
     @property
     def ports(self) -> tuple[int, int] | None:
-        """The half-open range of the job's ports as the leader's Pod has it, or None."""
+        """The half-open range of the job's ports, from the leader's Pod, or None."""
 
     def wait(self, seconds: float) -> None:
-        """Wait at most so long, and no longer than until one of these changes."""
+        """Wait until one of the attributes changes, at most so long."""
 
     def close(self) -> None:
-        """Leave: the platform has told what was to be known. The others count this one as here."""
+        """Stop; the other instances count this one as registered."""
 
 
 class Talk(Protocol):
     """A command that runs beside the module."""
 
     def take(self) -> bytes:
-        """What it has printed since the last time, output and errors; waits for nothing."""
+        """Its output and errors since the last call; does not wait."""
 
     def say(self, data: bytes) -> None:
-        """Write to its input, as far as it reads: a few bytes at a time."""
+        """Write a few bytes to its input; what it does not read at once is lost."""
 
     def code(self) -> int | None:
         """Its exit status, or None while it runs; -n when signal n ended it."""
 
     def end(self) -> None:
-        """End it, if it runs."""
+        """End it if it runs."""
 
 
 # --- the context -------------------------------------------------------------------------------
@@ -379,23 +415,23 @@ class Context(abc.ABC):
     @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def stat(self, path: str) -> FileStat | None:
-        """What stands at a path, or None."""
+        """The properties of a path, or None if nothing exists there."""
 
     @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
-        """A file's content, or None where there is none.
+        """A file's content, or None if it does not exist.
 
         Raises:
-            Permanent: it is larger than ``max_bytes``, or not a regular file.
+            Permanent: it is larger than ``max_bytes``, or it is not a regular file.
         """
 
     @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def digest(self, path: str) -> str | None:
-        """The SHA-256 of a file of any size, in hexadecimal, or None where there is no file.
+        """The SHA-256 of a file of any size, in hexadecimal, or None if it does not exist.
 
-        What `fetch_file` has just written is not read again while nobody touched it.
+        A file that `fetch_file` has written is not read again unless it has changed since.
 
         Raises:
             Permanent: it is not a regular file.
@@ -404,7 +440,7 @@ class Context(abc.ABC):
     @reads("{path} in the container", none_in_review="below the volume")
     @abc.abstractmethod
     def list_dir(self, path: str) -> list[str] | None:
-        """The sorted names in a directory, or None where there is none."""
+        """The sorted names in a directory, or None if it does not exist."""
 
     @reads("whether the image has {program}")
     @abc.abstractmethod
@@ -421,23 +457,23 @@ class Context(abc.ABC):
         cwd: str | None = None,
         timeout_s: float | None = None,
     ) -> Completed:
-        """Run a command that changes nothing, and take its output.
+        """Run a command that changes nothing, and capture its output.
 
         Args:
-            argv: program and arguments; everybody on the machine can read them.
+            argv: program and arguments; every user of the machine can read them.
             env: variables in addition to the task's environment; None removes one.
             cwd: the directory it runs in.
-            timeout_s: how long it may take; what is left of the attempt's time bounds it too.
+            timeout_s: limit in seconds; the attempt's remaining time also counts.
 
         Raises:
             Permanent: the program does not exist or cannot be executed.
-            TimedOut: the time was up.
+            TimedOut: the time limit was exceeded.
         """
 
     @reads("whether port {port} is free on the node")
     @abc.abstractmethod
     def port_taken(self, port: int) -> str | None:
-        """Who or what holds a TCP or UDP port of this host, in words; None when it is free."""
+        """What uses a TCP or UDP port of this host, as text; None when it is free."""
 
     @reads("the answer of {url}")
     @abc.abstractmethod
@@ -450,22 +486,23 @@ class Context(abc.ABC):
         timeout_s: float = 10.0,
         max_bytes: int = 1024 * 1024,
     ) -> Fetched:
-        """Ask a server for something, once. Never raises for a status, follows no redirection.
+        """Send one GET or HEAD request. A status raises nothing, a redirection is not followed.
 
-        TLS is verified; ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` count.
+        TLS is verified. ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` of the task's environment
+        apply.
 
         Args:
             url: an http or https address; credentials go into ``headers``.
-            method: ``HEAD`` asks for status and headers only.
-            headers: further headers; a `Secret` is shown nowhere.
-            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+            method: ``HEAD`` returns status and headers only.
+            headers: further headers; the value of a `Secret` is hidden everywhere.
+            timeout_s: limit of the whole in seconds; the attempt's remaining time also counts.
             max_bytes: the largest body.
 
         Raises:
-            Transient: there was no answer, or none that is HTTP.
-            TimedOut: the time was up.
-            Permanent: the server's certificate is not valid, the address cannot be asked, or the
-                body is larger than ``max_bytes``.
+            Transient: the server did not answer, or the answer is not HTTP.
+            TimedOut: the time limit was exceeded.
+            Permanent: the server's certificate or the address is invalid, or the body is larger
+                than ``max_bytes``.
         """
 
     @reads("the answer of the cluster's API server")
@@ -479,32 +516,32 @@ class Context(abc.ABC):
         timeout_s: float = 10.0,
         max_bytes: int = 1024 * 1024,
     ) -> bytes | None:
-        """Ask the cluster's API server for an object or a list, once, as this Pod.
+        """Read an object or a list from the cluster's API server, with this Pod's token.
 
-        The connection is kept for the attempt's next question. The token is read again when the
-        server refuses it.
+        The connection is kept for the attempt's next request. If the server refuses the token, it
+        is read from its file again.
 
         Args:
             path: of the resource, quoted.
-            query: what follows the question mark.
-            accept: the form that is wanted; JSON by default.
-            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+            query: the parameters after the question mark.
+            accept: the media type of the answer; JSON by default.
+            timeout_s: limit of the whole in seconds; the attempt's remaining time also counts.
             max_bytes: the largest body.
 
         Returns:
-            The body, or None where the object does not exist.
+            The body, or None if the object does not exist.
 
         Raises:
-            Transient: there was no answer, or one that may be another the next time: 429, 5xx.
-            TimedOut: the time was up.
+            Transient: the server did not answer, or answered with a status such as 429 or 5xx.
+            TimedOut: the time limit was exceeded.
             Permanent: this Pod's token is refused or lacks a right, the server's certificate is
-                not valid, there is no API server to ask, or the body is larger than ``max_bytes``.
+                invalid, there is no API server, or the body is larger than ``max_bytes``.
         """
 
     @reads("whether {host} accepts connections on port {port}")
     @abc.abstractmethod
     def connects(self, host: str, port: int, *, timeout_s: float = 1.0) -> bool:
-        """Whether something accepts a TCP connection there, within seconds."""
+        """Whether a host accepts a TCP connection on a port within ``timeout_s``."""
 
     @reads("the address of {host}")
     @abc.abstractmethod
@@ -512,15 +549,15 @@ class Context(abc.ABC):
         """The first address of a host, IPv4 before IPv6.
 
         Raises:
-            Permanent: there is no such name.
-            Transient: nobody can say now.
-            TimedOut: no answer in time.
+            Permanent: the name does not exist.
+            Transient: the name service failed.
+            TimedOut: the name service did not answer in time.
         """
 
     @reads("the mounts of the container")
     @abc.abstractmethod
     def mounts(self) -> list[Mount]:
-        """Everything that is mounted, in order of mounting; the last at a path is the one seen."""
+        """All mounts in the order of mounting; of several at one path, the last is visible."""
 
     @reads("{path} in the container")
     @abc.abstractmethod
@@ -528,43 +565,43 @@ class Context(abc.ABC):
         """A path without symbolic links, as the mount table has it.
 
         Raises:
-            TimedOut: a file system on the way did not answer.
+            TimedOut: a file system on the path did not answer.
         """
 
     @reads("whether the file system at {path} answers")
     @abc.abstractmethod
     def free_bytes(self, path: str, *, timeout_s: float = 10.0) -> int:
-        """The bytes that are free in the file system at a path: the question whether it answers.
+        """The free bytes of the file system at a path; also a test whether it answers.
 
         Raises:
-            OSError: it refuses.
-            TimedOut: it does not answer.
+            OSError: the file system refuses.
+            TimedOut: the file system does not answer.
         """
 
     @reads("the other instances of the job")
     @abc.abstractmethod
     def gather(self, roles: Mapping[str, int], log: Callable[[str], None]) -> Gathering | None:
-        """Begin to meet the other instances of the job (`pairun.rendezvous`).
+        """Start to find the other instances of the job (`pairun.rendezvous`).
 
         Args:
-            roles: how many instances each role has, in the job's order; the first one leads.
-            log: takes lines for people.
+            roles: role to number of instances, in the job's order; the first role leads.
+            log: called with lines for people.
 
         Returns:
-            None where there is no way to it: no API server, no address.
+            None if it is not possible: no API server, no address.
         """
 
     @reads("the time that this attempt has left", none_in_review="always")
     @abc.abstractmethod
     def remaining_s(self) -> float | None:
-        """Seconds until this attempt is stopped, or None when nothing bounds it."""
+        """Seconds until this attempt is stopped, or None without a limit."""
 
     @reads("the time of the run")
     @abc.abstractmethod
     def now(self) -> float:
         """Seconds since the epoch."""
 
-    # changing: allowed in `apply` only (and `sleep`, `post` and `post_api` in `check`)
+    # changing: allowed in `apply`; `log`, `progress`, `sleep`, `post`, `post_api` also in `check`
 
     @changes("run {argv}")
     @abc.abstractmethod
@@ -580,23 +617,23 @@ class Context(abc.ABC):
         pass_fds: Sequence[int] = (),
         until: Callable[[], bool] | None = None,
     ) -> Completed:
-        """Run a command; its output goes to the task's unless ``capture``.
+        """Run a command; its output goes to the task's output unless ``capture`` is set.
 
-        A status that is not zero is the caller's to judge.
+        A status other than zero raises nothing.
 
         Args:
-            argv: program and arguments; everybody on the machine can read them.
-            stdin: what it reads; nothing by default.
+            argv: program and arguments; every user of the machine can read them.
+            stdin: its input; empty by default.
             env: variables in addition to the task's environment; None removes one.
             cwd: the directory it runs in.
-            capture: take its output and its errors.
-            watch: with ``capture``, is given every piece of its errors as it comes.
-            pass_fds: open files it inherits, under the same numbers.
-            until: asked twice a second; once it says yes, the command is ended (TERM, then KILL).
+            capture: capture its output and its errors.
+            watch: with ``capture``, called with each piece of its errors when it arrives.
+            pass_fds: open files that it inherits, under the same numbers.
+            until: called twice a second; when it returns true, the command is ended (TERM, KILL).
 
         Raises:
             Permanent: the program does not exist or cannot be executed.
-            TimedOut: the attempt's time was up.
+            TimedOut: the attempt's time limit was exceeded.
         """
 
     @changes("send a request to {url}")
@@ -609,13 +646,13 @@ class Context(abc.ABC):
         headers: Mapping[str, str | Secret] | None = None,
         timeout_s: float = 10.0,
     ) -> Fetched:
-        """Send something to a server, once; in all else this is `fetch`, so it is asked there, too.
+        """Send one POST request; otherwise as `fetch`.
 
         Args:
             url: an http or https address; credentials go into ``headers``.
-            data: the body; ``Content-Type`` is one of the headers.
-            headers: further headers; a `Secret` is shown nowhere.
-            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+            data: the body; set ``Content-Type`` in the headers.
+            headers: further headers; the value of a `Secret` is hidden everywhere.
+            timeout_s: limit of the whole in seconds; the attempt's remaining time also counts.
 
         Raises:
             Failure: as `fetch`.
@@ -624,15 +661,15 @@ class Context(abc.ABC):
     @changes("create an object in the cluster")
     @abc.abstractmethod
     def post_api(self, path: str, data: bytes, *, timeout_s: float = 10.0) -> bytes | None:
-        """Have the cluster's API server make an object, once, as this Pod.
+        """Create an object in the cluster, with this Pod's token.
 
         Args:
             path: of the collection, quoted.
-            data: the object as JSON; with a name of its own, asking twice makes one.
-            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+            data: the object as JSON; if it has a name, a second call creates no second one.
+            timeout_s: limit of the whole in seconds; the attempt's remaining time also counts.
 
         Returns:
-            The object as it was made; None where there is one of that name already.
+            The object as the server created it; None if one of that name exists.
 
         Raises:
             Failure: as `ask_api`.
@@ -641,10 +678,10 @@ class Context(abc.ABC):
     @changes("start {argv}")
     @abc.abstractmethod
     def start(self, argv: Sequence[str]) -> Talk:
-        """Start a command to talk with; it is ended with the attempt, if not before.
+        """Start a command that runs beside the module; it ends with the attempt at the latest.
 
         Args:
-            argv: program and arguments; everybody on the machine can read them.
+            argv: program and arguments; every user of the machine can read them.
 
         Raises:
             Permanent: the program does not exist or cannot be executed.
@@ -668,30 +705,30 @@ class Context(abc.ABC):
         max_bytes: int | None = None,
         stall_s: float = 60.0,
     ) -> FetchedFile:
-        """Take what a server has into a file: it appears whole and with its mode, or not at all.
+        """Download a file: it appears complete and with its mode, or not at all.
 
-        What arrives is kept beside the file until it is whole. Where the connection breaks, a
-        failure is raised, and the next call goes on from there if the server can prove that it
-        still has the same content (RFC 9110, 13.1.5 and 14); if not, it begins anew.
+        The bytes are kept beside the file until it is complete. If the connection breaks, a failure
+        is raised. The next call resumes there if the server proves that the content is the same
+        (RFC 9110, 13.1.5 and 14), else it starts from the beginning.
 
-        Redirections are followed; ``headers`` go to no other server. TLS and proxies are as in
-        `fetch`. The bytes so far are reported as `progress`.
+        Redirections are followed; ``headers`` are sent to the first server only. TLS and proxies
+        are as in `fetch`. The bytes so far are reported as `progress`.
 
         Args:
-            url: an http or https address; one that is secret is shown nowhere, only its host.
-            path: the file; its directory must exist, what stands there is replaced.
-            headers: further headers; a `Secret` is shown nowhere.
-            mode: of the file.
-            sha256: what the content must be, in hexadecimal.
+            url: an http or https address; of a `Secret`, only the host is shown.
+            path: the file; it is replaced, and its directory must exist.
+            headers: further headers; the value of a `Secret` is hidden everywhere.
+            mode: the file's permissions.
+            sha256: the SHA-256 that the content must have, in hexadecimal.
             max_bytes: the largest body.
-            stall_s: the longest time without a byte; the attempt's time bounds the whole.
+            stall_s: the longest time in seconds without a byte; the attempt's time limits the whole.
 
         Raises:
-            Transient: no answer, a broken connection, 408, 425, 429, 5xx, no room on the disk.
-            TimedOut: nothing came for ``stall_s``, or the attempt's time was up.
-            Conflict: somebody else is writing the same file.
-            Permanent: any other status, another content than ``sha256``, a body too large, or what
-                `fetch` finds permanent.
+            Transient: no answer, a broken connection, 408, 425, 429, 5xx, a full disk.
+            TimedOut: no byte for ``stall_s``, or the attempt's time limit was exceeded.
+            Conflict: another process is writing the same file.
+            Permanent: any other status, a wrong SHA-256, a body that is too large, or a permanent
+                failure of `fetch`.
         """
 
     @changes("unpack {archive}")
@@ -705,22 +742,22 @@ class Context(abc.ABC):
         max_members: int,
         extra: Mapping[str, bytes] | None = None,
     ) -> Unpacked:
-        """Unpack a tar or zip archive: the directory appears whole, or not at all.
+        """Unpack a tar or zip archive: the directory appears complete, or not at all.
 
-        Directories, files and links within the directory are made, owned by this process, without
-        set-uid, set-gid and sticky bits, and writable by their owner alone.
+        Members are directories, files, and links that stay inside. They belong to this process,
+        only their owner may write to them, and set-uid, set-gid and sticky bits are removed.
 
         Args:
-            archive: a file; tar as it is or with gzip, bzip2 or xz, or zip.
-            directory: where to; one that exists is replaced.
-            max_bytes: the most that its files may hold together.
-            max_members: the most members.
+            archive: a zip file, or a tar file, plain or compressed with gzip, bzip2 or xz.
+            directory: the target; one that exists is replaced.
+            max_bytes: the limit of all files together.
+            max_members: the limit of members.
             extra: further files in the directory: name to content.
 
         Raises:
-            Permanent: no such archive, a member that leads outside, a device, a name that comes
-                twice, or more than allowed.
-            Transient: no room on the disk.
+            Permanent: a missing archive, a member that leads outside, a device, a duplicate name,
+                or a limit that is exceeded.
+            Transient: a full disk.
         """
 
     @changes("set the mode of {path}")
@@ -731,17 +768,17 @@ class Context(abc.ABC):
     @changes("create the directory {path}")
     @abc.abstractmethod
     def make_dir(self, path: str, mode: int = 0o755) -> None:
-        """Make a directory and its parents; one that exists is left as it is."""
+        """Make a directory and its parents; one that exists is not changed."""
 
     @changes("move {source}")
     @abc.abstractmethod
     def rename(self, source: str, target: str) -> None:
-        """Move a path within one file system, atomically, replacing what is there."""
+        """Move a path within one file system, atomically; the target is replaced."""
 
     @changes("remove {path}")
     @abc.abstractmethod
     def remove(self, path: str) -> None:
-        """Remove a path and all below it; never crosses a mount point, follows no link."""
+        """Remove a path and all below it; mount points stay, links are not followed."""
 
     @changes("mount {target}")
     @abc.abstractmethod
@@ -756,28 +793,30 @@ class Context(abc.ABC):
         read_only: bool = False,
         timeout_s: float = 60.0,
     ) -> None:
-        """Mount by the system call alone (mount(2)), wholly or not at all.
+        """Mount a file system, completely or not at all.
+
+        Source: mount(2), without a helper program.
 
         Args:
-            source: what is mounted, as the mount table shall show it.
+            source: what to mount, as the mount table will show it.
             target: a directory.
-            kind: the file system's name; None makes the directory ``source`` appear there, too.
-            data: options of the file system; the kernel alone sees them.
-            subdir: the directory in it that is mounted; made, for everybody, where it is missing.
+            kind: the file system's name; None makes a bind mount of the directory ``source``.
+            data: options of the file system; only the kernel sees them.
+            subdir: the directory in it to mount; made with mode 0777 if it is missing.
             read_only: whether nothing may be written.
-            timeout_s: seconds for everything; what is left of the attempt's time bounds it too.
+            timeout_s: limit of the whole in seconds; the attempt's remaining time also counts.
 
         Raises:
-            OSError: the kernel or the server refuses; its ``filename`` is ``subdir`` where that
-                was the matter.
-            Permanent: the options are longer than the kernel takes.
-            TimedOut: no answer in time.
+            OSError: the kernel or the server refuses; its ``filename`` is ``subdir`` if that is the
+                reason.
+            Permanent: the options are longer than the kernel accepts.
+            TimedOut: the server did not answer in time.
         """
 
     @changes("unmount {target}")
     @abc.abstractmethod
     def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
-        """Unmount; what is still in use, or does not answer, goes out of sight at once.
+        """Unmount; a file system that is in use or does not answer is detached (MNT_DETACH).
 
         Raises:
             OSError: the kernel refuses.
@@ -786,25 +825,28 @@ class Context(abc.ABC):
     @changes("wait")
     @abc.abstractmethod
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait.
+
+        Raises:
+            TimedOut: the attempt's time limit is exceeded before that.
+        """
 
     @changes("write to the log")
     @abc.abstractmethod
     def log(self, line: str) -> None:
-        """Say one line to the person who reads the logs."""
+        """Write one line for people to the task's log."""
 
     @changes("report progress")
     @abc.abstractmethod
     def progress(self, done: int, total: int | None = None, file: str = "") -> None:
-        """Tell how many bytes are done, as often as you like.
+        """Report how many bytes are done, as often as you like.
 
-        The journal and people get one record every few seconds at most, and the last one when the
-        attempt ends.
+        At most one report every few seconds is recorded, and the last one when the attempt ends.
 
         Args:
             done: bytes so far.
-            total: bytes in all, where that is known.
-            file: what they are bytes of.
+            total: bytes in total, if known.
+            file: the file's name.
         """
 
 
@@ -816,11 +858,11 @@ class Module:
 
     Attributes:
         phases: where the module may run.
-        privileges: what it needs, in words.
+        privileges: what it needs, as text.
         example: a task's module entry in YAML, as ``pairun doc`` prints it and a test runs it.
-        tools: programs of pairun's image that init leaves below ``tools`` on the shared volume for
-            the runtime phase; where the image has none, the module says so.
-        not_yet: what this version does not do, where a module stands in plans before it works.
+        tools: programs of pairun's image that init copies to ``tools`` on the shared volume for the
+            runtime phase. If the image lacks one, the module must say so.
+        not_yet: what this version does not support yet; empty for a module that works.
     """
 
     phases: ClassVar[tuple[Phase, ...]] = ("init", "runtime")
@@ -840,16 +882,16 @@ class Module:
         return frozenset()
 
     def require(self) -> Iterator[str]:
-        """Yield a sentence for every combination of arguments that cannot work."""
+        """Yield a sentence for each combination of arguments that is invalid."""
         yield from ()
 
 
 class StateModule(Module):
-    """Brings the world into a state; a second run must find nothing to do.
+    """Brings the world into a state; a second run finds nothing to do.
 
     Attributes:
-        verify: after `apply`, probe and plan once more and require "no change". A module that
-            has verified its content while writing, or cannot promise (a plain command), says no.
+        verify: after `apply`, run `probe` and `plan` again and require "no change". Set it to False
+            in a module that verifies while it writes, or that cannot promise this (a command).
     """
 
     verify: ClassVar[bool] = True
@@ -868,10 +910,10 @@ class StateModule(Module):
 
 
 class CheckModule(Module):
-    """Looks, waits or asks, and changes nothing that a later task could see."""
+    """Checks, waits or sends a request; changes nothing that a later task sees."""
 
     def check(self, ctx: Context) -> Result | None:
-        """Return when all is well; raise a `Failure` when not."""
+        """Return if the check passes; raise a `Failure` if not."""
         raise NotImplementedError
 
 

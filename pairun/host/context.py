@@ -200,7 +200,7 @@ class HostContext(Context):
         pass_fds: Sequence[int] = (),
         until: Callable[[], bool] | None = None,
     ) -> Completed:
-        # What we have printed so far must stand before what the command prints.
+        # Our own output so far comes before the command's.
         sys.stdout.flush()
         return commands.run(
             argv,
@@ -236,7 +236,7 @@ class HostContext(Context):
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         files.refuse_links(self.pai_dir, path)
-        # What a crash of the machine takes from the volume is made anew, as the Pod starts anew.
+        # A machine that crashes takes the Pod with it: the next one writes the volume again.
         durable = not files.is_below(self.pai_dir, path)
         files.write(path, data, mode, durable=durable)
 
@@ -292,7 +292,7 @@ class HostContext(Context):
         files.set_mode(path, mode)
 
     def make_dir(self, path: str, mode: int = 0o755) -> None:
-        # The directory itself counts too: what is written into it would go through the link.
+        # The directory itself counts too: a write into it would follow the link.
         files.refuse_links(self.pai_dir, os.path.join(path, "x"))
         files.make_directory(path, mode)
 
@@ -334,11 +334,6 @@ class HostContext(Context):
         mounts.unmount(target, self._bounded(timeout_s))
 
     def sleep(self, seconds: float) -> None:
-        """Wait.
-
-        Raises:
-            TimedOut: the attempt's time is up before that.
-        """
         left = self.remaining_s()
         if left is not None and left < seconds:
             time.sleep(max(0.0, left))
@@ -354,7 +349,7 @@ class HostContext(Context):
             self.last_progress()
 
     def last_progress(self) -> None:
-        """Report what was told last, if that was not reported yet."""
+        """Emit the last report of progress, if it was not emitted yet."""
         if self._progress is not None:
             self._progress_at = time.monotonic()
             self._emit_progress(self._progress)
