@@ -91,7 +91,7 @@ class Cmd(StateModule):
             return no_change(f"{self.creates} exists")
         if state == "unless":
             return no_change(f"`{self.unless}` says that it is done")
-        return unknown("a command decides itself what it changes")
+        return unknown("cannot be predicted: runs a command")
 
     def apply(self, ctx: Context) -> Result:
         """Run it."""

@@ -79,7 +79,7 @@ class UserCommand(StateModule):
 
     def plan(self, state: None) -> Verdict:
         """Nobody knows what a command does."""
-        return unknown("the user's command decides itself what it changes")
+        return unknown("cannot be predicted: runs your command")
 
     def apply(self, ctx: Context) -> Result:
         """PID 1 runs it, never the executor.

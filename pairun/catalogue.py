@@ -304,12 +304,12 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "no such job in the cluster, or one already",
         "See the name, the namespace and the context.",
     ),
-    ("PR790", "unknown key in rules of the diagnosis", "See docs/diagnosis.md for the keys."),
-    ("PR791", "a value of the wrong kind in rules of the diagnosis", "Correct the value."),
-    ("PR792", "missing in rules of the diagnosis", "Add what is named."),
+    ("PR790", "unknown key in diagnosis rules", "See docs/diagnosis.md for the keys."),
+    ("PR791", "a value of the wrong kind in diagnosis rules", "Correct the value."),
+    ("PR792", "missing in diagnosis rules", "Add what is named."),
     (
         "PR793",
-        "rules of the diagnosis name a rule that there is not",
+        "diagnosis rules refer to an unknown rule",
         "Correct the name, or remove it; `pairun doc failures` lists the classes.",
     ),
     (

@@ -171,7 +171,7 @@ def _top(argv: list[str]) -> int:
 
 
 def _nothing_to_do(words: list[str]) -> str:
-    """What to say where neither a command nor --dry-run is given.
+    """The error where neither a command nor --dry-run is given.
 
     Args:
         words: those that are no options.
@@ -185,7 +185,7 @@ def _nothing_to_do(words: list[str]) -> str:
         return "nothing to do: --dry-run or a command is missing"
     word = visible(words[0])
     if words[0] == "-" or os.path.exists(words[0]):
-        return f"what is to be done with {word}? --dry-run reviews a job, lint checks any file"
+        return f"no command given; did you mean `pairun --dry-run {word}`?"
     near = nearest(words[0], [c for c, text in COMMANDS.items() if text is not argparse.SUPPRESS])
     hint = f"did you mean '{near}'?" if near else "`pairun --help` lists the commands"
     return f"there is no command and no file '{word}'; {hint}"

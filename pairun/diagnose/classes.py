@@ -232,9 +232,7 @@ CLASSES: Mapping[str, FailureClass] = {
     ),
     "cancelled_by_user": _user("somebody cancelled the job", "nothing to do", "never"),
     NONE: FailureClass("nothing is wrong in the log", "unknown", None, ""),
-    UNKNOWN: _unknown("the log does not tell why", "read the last lines", "retry")._replace(
-        retry=None
-    ),
+    UNKNOWN: _unknown("cause unknown", "read the last lines", "retry")._replace(retry=None),
 }
 
 EXIT_CODES: Mapping[int, tuple[str, int]] = {

@@ -96,7 +96,7 @@ KEYWORDS: dict[str, Keyword] = {
                  "Base of the wait between attempts: exponential, full jitter, at most 5 minutes.",
                  "1s", "delay: 2s"),
         _keyword("retry_on", "task handler", {"type": "array", "items": _KINDS, "minItems": 1},
-                 "Kinds of failure that are tried again.", "[transient, timeout, conflict]",
+                 "Kinds of failure that are retried.", "[transient, timeout, conflict]",
                  "retry_on: [transient]"),
         _keyword("timeout", "task handler", _DURATION, "Limit of one attempt.", "none",
                  "timeout: 2m"),

@@ -34,7 +34,7 @@ def check_task(task: TaskDraft, phase: str, content: Content, problems: Problems
     if task.node.get("retries") and not (task.node.get("timeout") or task.node.get("deadline")):
         problems.warning(
             "PR910",
-            f"the task '{task.id}' is tried again and again, and nothing bounds an attempt",
+            f"the task '{task.id}' has retries, and no limit on the time of an attempt",
             task.place,
             "add timeout or deadline",
         )

@@ -100,10 +100,10 @@ class Console:
 
 
 def _tried(event: dict[str, Any]) -> str:
-    """The kind of a failure, and whether it was tried again: what may heal need not have been."""
+    """The kind of a failure, and whether the task was retried."""
     kind, attempts = str(event["kind"]), event["attempts"]
     if attempts > 1:
         return f"{kind} after {attempts} attempts"
     if kind not in _MAY_HEAL or attempts == 0:
         return kind
-    return f"{kind}: {'no retries' if event['of'] == 1 else 'not tried again'}"
+    return f"{kind}: {'no retries' if event['of'] == 1 else 'not retried'}"

@@ -19,6 +19,8 @@ _MARKS = {
     "check": ("!", "blue"),
 }  # fmt: skip
 _MAX_TEXT_LINES = 12
+UNPREDICTABLE = "cannot be predicted"
+"""How a verdict begins that no run makes known before it happens."""
 
 
 class ReviewText:
@@ -106,8 +108,10 @@ class ReviewText:
             if verdict.because.startswith("skipped")
             else f"no change: {verdict.because}",
             "will_change": f"will change: {verdict.because}",
-            "unknown": f"unknown until run: {verdict.because}",
-            "check": f"check: {verdict.because}",
+            "unknown": verdict.because
+            if verdict.because.startswith(UNPREDICTABLE)
+            else f"unknown until run: {verdict.because}",
+            "check": verdict.because,
         }[verdict.kind]
         if verdict.before or verdict.after:
             words += f" ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
@@ -156,10 +160,10 @@ def _keywords(task: Task) -> Iterator[str]:
     if task.deadline_s is not None:
         yield f"deadline {format_duration(task.deadline_s)}"
     if task.failure_policy == "ignore":
-        yield "a failure is ignored"
+        yield "failures are ignored"
     if task.run_on != "all":
         whose = task.run_on.removeprefix("first_of_")
-        yield f"the first of the {whose} runs it for the others"
+        yield f"the first instance of the {whose} runs it for the others"
     for kind, code in task.exit_codes.items():
         yield f"{kind} exits with {code}"
 
@@ -202,7 +206,7 @@ def summary(roles: dict[str, list[Reviewed]]) -> str:
         f"{counts['will_change']} would change something",
         f"{counts['unknown']} unknown until run",
         f"{counts['check']} check{'s' if counts['check'] != 1 else ''}",
-        f"{counts['no_change']} with nothing to do",
-        f"{skipped} left out",
+        f"{counts['no_change']} without change",
+        f"{skipped} skipped",
     ]
     return f"{sum(counts.values()) + skipped} tasks: " + ", ".join(parts)

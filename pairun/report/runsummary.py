@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import attrs
 
 from pairun.diagnose.brief import CONSEQUENCES
+from pairun.diagnose.classes import UNKNOWN
 from pairun.handover.journal import Record, read_journal
 from pairun.module import format_duration
 from pairun.report.terminal import Style, fit, visible
 
 WIDTH = 100
 SURE = 0.7
-"""Confidence below which a diagnosis is told as a guess."""
+"""Confidence below which a diagnosis is reported as a guess."""
 
 
 @attrs.frozen(kw_only=True)
@@ -26,7 +27,13 @@ class PhaseReport:
     seconds: float
 
     def __str__(self) -> str:
-        return f"{self.code} in {format_duration(self.seconds)}"
+        return f"exit {self.code} ({_spaced(format_duration(self.seconds))})"
+
+
+def _spaced(duration: str) -> str:
+    """A duration for people: ``1m 5s`` for ``1m5s``, ``472 ms`` for ``472ms``."""
+    parts = re.findall(r"([0-9.]+)([a-z]+)", duration)
+    return " ".join(f"{n}{unit}" if len(parts) > 1 else f"{n} {unit}" for n, unit in parts)
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +44,7 @@ class InstanceReport:
         label: role and number.
         init: its init phase, or None when it never ended.
         command: its runtime phase, or None when it never began.
-        stopped: whether it was told to end because the job was over.
+        stopped: whether the engine stopped it because the job was complete.
         journal: the file of its journal.
     """
 
@@ -79,14 +86,12 @@ def render_run(report: RunReport, style: Style) -> str:
 
 
 def _mode(report: RunReport) -> str:
-    how = (
-        "own namespaces"
-        if report.namespaces
-        else f"rewritten paths (no namespaces: {report.because})"
-    )
     images = ", ".join(dict.fromkeys(report.images))
-    plural = "s were" if len(set(report.images)) > 1 else " was"
-    return f"{how}; the image{plural} not used, this machine's programs ran: {images}"
+    plural = "s" if len(set(report.images)) > 1 else ""
+    ran = f"ran with this machine's programs, not in image{plural} {images}"
+    if report.namespaces:
+        return ran
+    return f"{ran}; no namespaces ({report.because}), so paths were rewritten"
 
 
 def _table(report: RunReport, style: Style) -> list[str]:
@@ -120,10 +125,10 @@ def _worst(instance: InstanceReport) -> int:
 
 
 def _notes(instance: InstanceReport) -> list[str]:
-    """What is worth saying: what was healed, which exit handlers ran, why it was stopped."""
+    """What happened: retries that succeeded, failures, exit handlers, why it was stopped."""
     records = read_journal(instance.journal)
     notes = [
-        f"{r['task']} healed at attempt {r['attempts']}"
+        f"{r['task']} succeeded at attempt {r['attempts']}"
         for r in _ends(records, handler=False)
         if r["attempts"] > 1 and r["outcome"] in ("ok", "changed")
     ]
@@ -137,7 +142,7 @@ def _notes(instance: InstanceReport) -> list[str]:
         notes.append(f"exit handlers: {', '.join(handlers)}")
     notes += [_why(r) for r in records if r["type"] == "diagnosis" and not instance.stopped]
     if instance.stopped:
-        notes.append("told to end")
+        notes.append("stopped: the job was complete")
     if instance.command is None:
         notes.append(_without_command(instance))
     return notes
@@ -180,9 +185,12 @@ def _first_failure(instances: Sequence[InstanceReport]) -> list[str]:
 
 
 def _why(diagnosis: Record) -> str:
-    """What a diagnosis says, and whether it is a guess."""
-    guess = "perhaps " if diagnosis.get("confidence", 1.0) < SURE else ""
-    return f"{guess}{visible(str(diagnosis.get('headline', '')))} ({diagnosis.get('class')})"
+    """The headline of a diagnosis, marked where it is a guess."""
+    headline, klass = visible(str(diagnosis.get("headline", ""))), diagnosis.get("class")
+    if klass == UNKNOWN:
+        return headline
+    guess = "probably " if diagnosis.get("confidence", 1.0) < SURE else ""
+    return f"{guess}{headline} ({klass})"
 
 
 def _ending(report: RunReport, style: Style) -> list[str]:

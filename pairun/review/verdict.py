@@ -33,7 +33,8 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
     """
     late = next((v for v in late_values(task.args) if v is not task.when), None)
     if issubclass(cls, CheckModule):
-        return Verdict("check", f"depends on {late.because}" if late else "it looks when it runs")
+        depends = f": depends on {late.because}" if late else ""
+        return Verdict("check", f"checked at run time{depends}")
     if late is not None:
         return unknown(f"depends on {late.because}")
     try:

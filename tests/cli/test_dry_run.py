@@ -612,7 +612,7 @@ def test_a_word_that_is_no_command(shell: Shell) -> None:
     assert "there is no command and no file 'lnt'; did you mean 'lint'?" in said.err
     assert "no file 'zzzz'; `pairun --help` lists" in shell.process("zzzz").err
     job = shell.job()
-    assert f"what is to be done with {job}? --dry-run reviews" in shell.process(job).err
+    assert f"no command given; did you mean `pairun --dry-run {job}`?" in shell.process(job).err
 
 
 def files_below(folder: Path) -> dict[str, tuple[int, int]]:
@@ -745,7 +745,7 @@ extras:
 """,
     )
     done = shell("--dry-run", "--root", shell.tmp / "root", job)
-    assert "check: not part of this version: nothing is done later" in done.out
+    assert "not part of this version: nothing is done later" in done.out
     assert "PR908" in done.err
     assert "later.yaml:9" in done.err
 

@@ -181,7 +181,7 @@ def test_instances_that_went_the_same_way_are_told_once(shell: Any) -> None:
     folder = run_folder(shell, w_0=good, w_1=slow, w_2=WHOLE + RUNTIME, w_3=good)
     out = shell("report", folder).out
     assert out.startswith("4 instances: 3 succeeded, 1 failed\n\nw-2: failed, exit code 7\n")
-    assert "w-1: succeeded, exit code 0\n  as it, and no slower: w-0, w-3\n" in out
+    assert "w-1: succeeded, exit code 0\n  same result: w-0, w-3\n" in out
     assert out.count("init phase") == 2
     assert shell("report", "--json", folder).data["alike"] == [["w-2"], ["w-1", "w-0", "w-3"]]
 

@@ -42,11 +42,9 @@ def _render(*instances: InstanceReport, **more: Any) -> list[str]:
 def test_first_line() -> None:
     """The first line says the mode, and that the image was not used."""
     lines = _render(_instance("w-0"), images=["a", "b", "a"])
-    assert lines[0] == (
-        "own namespaces; the images were not used, this machine's programs ran: a, b"
-    )
+    assert lines[0] == ("ran with this machine's programs, not in images a, b")
     lines = _render(_instance("w-0"), namespaces=False, because="not permitted")
-    assert lines[0].startswith("rewritten paths (no namespaces: not permitted); the image was")
+    assert "no namespaces (not permitted), so paths were" in " ".join(" ".join(lines).split())
 
 
 def test_columns() -> None:
@@ -59,9 +57,9 @@ def test_columns() -> None:
         verdict="worker-1 ended with 7",
     )
     assert lines[1:] == [
-        "instance  init       command",
-        "worker-0  0 in 1.2s  0 in 1m1s",
-        "ps-0      0 in 1.2s  -          told to end; the command was not started",
+        "instance  init            command",
+        "worker-0  exit 0 (1.2 s)  exit 0 (1m 1s)",
+        "ps-0      exit 0 (1.2 s)  -               stopped: the job was complete; the command was not started",
         "failed: worker-1 ended with 7",
         "exit code 7",
         "logs: pairun-run/x/INSTANCE/output.log, more in pairun-run/x/INSTANCE/pai/logs",
@@ -83,7 +81,7 @@ def test_notes_and_width(tmp_path: pathlib.Path) -> None:
     for label in ("w-0", "a_role_with_a_name_that_takes_most_of_the_room_there_is_on_a_line-12"):
         lines = _render(_instance(label, str(journal)))
         text = " ".join(" ".join(lines).split())
-        assert "clone healed at attempt 3; last failed: it did" in text
+        assert "clone succeeded at attempt 3; last failed: it did" in text
         assert "exit handlers: tidy ok" in text
         assert "fine" not in text
         assert max(map(len, lines)) <= 100
@@ -100,7 +98,7 @@ def test_a_guess_is_told_as_one(tmp_path: pathlib.Path) -> None:
     sure, unsure = (_instance(f"w-{n}", str(path)) for n, path in enumerate(journals))
     lines = _render(sure, unsure)
     assert any(line.endswith("  memory is full (host_oom)") for line in lines)
-    assert any(line.endswith("  perhaps memory is full (host_oom)") for line in lines)
+    assert any(line.endswith("  probably memory is full (host_oom)") for line in lines)
     assert "first to fail: w-0: memory is full (host_oom)" in lines
 
 
@@ -134,7 +132,7 @@ def test_what_a_failed_task_said_last(tmp_path: pathlib.Path) -> None:
     [
         ("transient", 1, 1, "transient: no retries"),
         ("transient", 3, 3, "transient after 3 attempts"),
-        ("conflict", 1, 4, "conflict: not tried again"),
+        ("conflict", 1, 4, "conflict: not retried"),
         ("permanent", 1, 4, "permanent"),
         ("permanent", 2, 4, "permanent after 2 attempts"),
         ("transient", 0, 4, "transient"),

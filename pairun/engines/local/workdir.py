@@ -51,7 +51,7 @@ class WorkDir:
             self._lock()
             end_survivors(self.path)
             if (began := self._reset()) is not None:
-                say(f"what the run of {_clock(began)} left is in {os.path.join(path, PREVIOUS)}")
+                say(f"moved the {_clock(began)} run to {os.path.join(path, PREVIOUS)}")
         except OSError as e:
             self.close()
             name = e.filename if isinstance(e.filename, str) else path

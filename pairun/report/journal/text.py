@@ -66,7 +66,7 @@ class JournalText:
         if len(group) > 1:
             others = sorted((i.label for i in group[1:]), key=lambda x: (len(x), x))
             more = f" and {len(others) - 8} more" if len(others) > 8 else ""
-            self.wrapped(f"as it, and no slower: {', '.join(others[:8])}{more}", "  ", "dim")
+            self.wrapped(f"same result: {', '.join(others[:8])}{more}", "  ", "dim")
         self._instance(first)
 
     def _instance(self, instance: InstancePast) -> None:

@@ -162,7 +162,7 @@ def test_the_last_run_is_kept(tmp_path: pathlib.Path) -> None:
         _run_once(folder, name)
     os.utime(folder / MARKER, (0, time.mktime((2020, 2, 3, 11, 48, 0, 0, 0, -1))))
     WorkDir(str(folder), said.append).close()
-    assert said == [f"what the run of 2020-02-03 11:48 left is in {folder}/{PREVIOUS}"]
+    assert said == [f"moved the 2020-02-03 11:48 run to {folder}/{PREVIOUS}"]
     assert set(os.listdir(folder)) == {MARKER, PREVIOUS}
     assert set(os.listdir(folder / PREVIOUS)) == {MARKER, "three"}
     assert (folder / PREVIOUS / "three/result").read_text() == "three"
@@ -247,8 +247,8 @@ def test_run_says_where_the_last_one_is(job: Any, launch: Any) -> None:
     job.role("w", "echo second > result")
     run = launch("--no-namespace")
     assert run.end() == 0
-    line = next(line for line in run.lines if "left is in pairun-run/test/previous" in line)
-    assert line.startswith("[pairun] what the run of ")
+    line = next(line for line in run.lines if line.endswith("run to pairun-run/test/previous"))
+    assert line.startswith("[pairun] moved the ")
     assert (run.folder / "previous/w-0/work/result").read_text() == "first\n"
     assert (run.folder / "w-0/work/result").read_text() == "second\n"
 
