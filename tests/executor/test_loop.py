@@ -1,8 +1,9 @@
-"""Groups: at once, and as a whole."""
+"""Tasks at once: they run together, fail together, and cost nothing while they wait."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -105,3 +106,13 @@ def test_many_at_once(here: Any, group: Any) -> None:
     assert here.run(group(*tasks)).event == "success"
     assert sorted(map(int, here.lines())) == list(range(40))
     assert len(here.of("attempt_begin")) == len(here.of("attempt_end")) == 40
+
+
+def test_waiting_costs_no_time_of_ours(here: Any) -> None:
+    """While an attempt runs and while a task waits, the executor sleeps."""
+    before = time.process_time()
+    here.run(
+        here.task("a", "import time; time.sleep(0.4)"),
+        here.task("b", "raise Transient('x', retry_after_s=0.4)", retries=1),
+    )
+    assert time.process_time() - before < 0.2

@@ -1,18 +1,41 @@
-"""SIGTERM, SIGINT and SIGHUP at every moment of a phase, with real processes."""
+"""How a phase ends: by success, by a failure, and by a signal at every moment."""
 
 from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pairun.base.signals import Signals, fork_program
-from pairun.plan import EVENTS, Task
+from pairun.plan import EVENTS, Late, Task
 from tests.stopwatch import Stopwatch
+
+
+def test_ignored(here: Any) -> None:
+    """A failure that is ignored is no failure of the phase, and later tasks run."""
+    outcome = here.run(here.task("a", "1/0", failure_policy="ignore"), here.task("b"))
+    assert outcome.event == "success"
+    assert [e["outcome"] for e in here.of("task_end")] == ["ignored", "ok"]
+    assert here.results["a"]["outcome"] == "ignored"
+
+
+def test_the_first_failure_is_the_last_task(here: Any) -> None:
+    """Nothing runs after a failure."""
+    here.run(here.task("a", "1/0"), here.task("b"))
+    assert [e["task"] for e in here.of("task_end")] == ["a"]
+
+
+@pytest.mark.parametrize(("phase", "default"), [("init", 1), ("runtime", 255)])
+def test_exit_codes(here: Any, phase: str, default: int) -> None:
+    """The kind of the failure chooses the exit code; what is not mapped has the phase's."""
+    codes = {"conflict": 253}
+    conflict = here.task(code="raise Conflict('taken')", exit_codes=codes)
+    assert here.run(conflict, phase=phase).exit_code == 253
+    assert here.run(here.task(code="1/0", exit_codes=codes), phase=phase).exit_code == default
+    assert here.run(here.task(), phase=phase).exit_code == 0
+
 
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
 STOPS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
@@ -122,8 +145,6 @@ def test_while_nothing_runs(here: Any) -> None:
         signal.raise_signal(signal.SIGTERM)
         return False
 
-    from pairun.plan import Late
-
     late = Late(template="x", because="x")
     outcome = here.run(here.task("a", when=late), resolve=resolve)
     assert outcome.exit_code == 143
@@ -198,46 +219,3 @@ def test_as_pid_1(there: Any, task: Any, undo: Task) -> None:
         os.kill(int(f.read()), signal.SIGTERM)
     assert there.end() == 143
     there.line("undo | undone")
-
-
-# --- the mechanism --------------------------------------------------------------------------------
-
-
-def test_signals_that_were_held_back_come_when_somebody_listens() -> None:
-    """What was blocked before is taken after, and stays blocked when the signals are given back."""
-    over = threading.Event()
-    other = threading.Thread(target=over.wait)
-    other.start()
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-    try:
-        signal.raise_signal(signal.SIGTERM)
-        signals = Signals()
-        signals.install()
-        assert signal.SIGTERM in signals.take()
-        signal.raise_signal(signal.SIGTERM)
-        signals.restore()
-        # nobody had looked at the second one: it waits for whoever comes next
-        assert signal.SIGTERM in signal.sigpending()
-        assert signal.sigwait([signal.SIGTERM]) == signal.SIGTERM
-        assert signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
-        over.set()
-        other.join()
-
-
-def test_what_a_child_is_sent_is_not_ours() -> None:
-    """A signal that reaches a child before it has let go of our pipe does not look like ours."""
-    signals = Signals()
-    signals.install()
-    try:
-        for _ in range(50):
-            pid = fork_program()
-            if pid == 0:
-                signal.pause()
-                os._exit(0)
-            os.kill(pid, signal.SIGTERM)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
-        assert set(signals.take()) <= {signal.SIGCHLD}
-    finally:
-        signals.restore()

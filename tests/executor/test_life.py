@@ -1,4 +1,4 @@
-"""Kinds of failure that a module declares harmless: retried as any other, then ignored."""
+"""One task's life: what it yields by hand, and failures of harmless kinds with real attempts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,120 @@ from typing import Any
 
 import pytest
 
-from pairun.module import CheckModule, FailureKind, Module
+from pairun.contract.results import Report, failure
+from pairun.executor.life import Answer, Life, TaskEnd, Wait, Work, live
+from pairun.executor.limits import Limits
+from pairun.executor.prepare import Shared
+from pairun.module import CheckModule, FailureKind, Module, define
 from pairun.plan import Task
+from pairun.secrets.vault import Vault
+
+
+@define
+class Nothing(CheckModule):
+    """What nobody runs here."""
+
+
+class Desk:
+    """What a life shares, and the events that it emits."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.shared = Shared(
+            load=lambda _: Nothing, resolve=self.refuse, emit=self.events.append, vault=Vault(),
+            env={}, pai_dir="/nowhere", peers=lambda: None,
+        )  # fmt: skip
+
+    @staticmethod
+    def refuse(*_: Any) -> Any:
+        """There are no late values here."""
+        raise NotImplementedError
+
+    def begin(self, **more: Any) -> Life:
+        """A task's life."""
+        task = Task(id="a", name="A", module="nothing", args={}, **more)
+        return live(task, self.shared, Limits(task))
+
+    @property
+    def types(self) -> list[str]:
+        """The events so far."""
+        return [e["type"] for e in self.events]
+
+
+def end_of(life: Life, answer: Answer | None) -> TaskEnd:
+    """The end of a life that yields nothing more."""
+    with pytest.raises(StopIteration) as caught:
+        next(life) if answer is None else life.send(answer)
+    end: TaskEnd = caught.value.value
+    return end
+
+
+FAILED = Answer(report=failure("x", "transient"))
+
+
+def test_from_the_first_attempt_to_the_end() -> None:
+    """It yields an attempt, a wait, an attempt, and returns how the task ended."""
+    desk = Desk()
+    undo = Task(id="undo", name="U", module="nothing", args={})
+    life = desk.begin(retries=1, delay_s=0.0, on_exit=(undo,))
+    first = next(life)
+    assert isinstance(first, Work)
+    assert (first.attempt, desk.shared.registered) == (1, [undo])
+    assert isinstance(life.send(FAILED), Wait)
+    second = life.send(Answer())
+    assert isinstance(second, Work)
+    assert second.attempt == 2
+    report = Report(outcome="ok", values={"n": 1}, environment={"A": "x"})
+    end = end_of(life, Answer(report=report))
+    assert (end.outcome, desk.shared.env) == ("ok", {"A": "x"})
+    assert desk.shared.results["a"]["values"] == {"n": 1}
+    assert desk.types == [
+        "attempt_begin", "attempt_end", "wait", "attempt_begin", "attempt_end", "task_end"
+    ]  # fmt: skip
+
+
+def test_what_is_skipped_yields_nothing() -> None:
+    """A task without an attempt registers no handlers, and ends at once."""
+    desk = Desk()
+    undo = Task(id="undo", name="U", module="nothing", args={})
+    assert end_of(desk.begin(when=False, on_exit=(undo,)), None).outcome == "skipped"
+    assert (desk.shared.registered, desk.types) == ([], ["task_end"])
+
+
+def test_a_cancellation_is_a_value() -> None:
+    """A cancelled attempt is not retried, and its failure is not ignored."""
+    desk = Desk()
+    life = desk.begin(retries=3, failure_policy="ignore")
+    next(life)
+    stopped = failure("stopped by SIGTERM", "transient")
+    end = end_of(life, Answer(report=stopped, cancelled="stopped by SIGTERM"))
+    assert (end.outcome, end.report.message) == ("failed", "stopped by SIGTERM")
+
+
+def test_a_wait_that_is_cancelled() -> None:
+    """The task ends with the reason, and with the failure that it waited to retry."""
+    life = Desk().begin(retries=3, delay_s=60.0)
+    next(life)
+    life.send(FAILED)
+    end = end_of(life, Answer(cancelled="another task of its group failed"))
+    assert end.report.message == (
+        "another task of its group failed, before a further attempt; attempt 1 of 4: x"
+    )
+
+
+def test_one_that_cannot_be_made() -> None:
+    """An error of the loader is the task's failure, with its trace in the record."""
+    desk = Desk()
+
+    def load(_: str) -> type[Module]:
+        raise ZeroDivisionError("oops")
+
+    desk.shared.load = load
+    assert end_of(desk.begin(), None).report.kind == "internal"
+    assert "oops" in desk.events[0]["trace"]
+
+
+# --- harmless kinds -------------------------------------------------------------------------------
 
 SLEEP = "import time; time.sleep(60)"
 

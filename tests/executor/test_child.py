@@ -1,4 +1,4 @@
-"""Modules that hand over what they may not: their task fails, and everything else goes on."""
+"""What an attempt does, and what becomes of a module that hands over what it may not."""
 
 from __future__ import annotations
 
@@ -7,8 +7,92 @@ from typing import Any
 
 import pytest
 
+FAILURES = [
+    ("raise Transient('broken', fault='platform')", "transient", "platform"),
+    ("raise TimedOut('slow')", "timeout", "unknown"),
+    ("raise Conflict('taken')", "conflict", "unknown"),
+    ("raise Permanent('no', fault='user')", "permanent", "user"),
+    ("raise Failure('odd')", "internal", "unknown"),
+    ("raise ZeroDivisionError('x')", "internal", "unknown"),
+    ("import sys; sys.exit(0)", "internal", "unknown"),
+    ("raise KeyboardInterrupt", "internal", "unknown"),
+    ("import os; os._exit(3)", "internal", "unknown"),
+    ("import os; os.kill(os.getpid(), 9)", "internal", "unknown"),
+    ("result = Result(values={'x': Secret('abc')})", "internal", "unknown"),
+    ("def f(): f()\nf()", "internal", "unknown"),
+]
+
+
+@pytest.mark.parametrize(("code", "kind", "fault"), FAILURES)
+def test_kinds_of_failure(here: Any, code: str, kind: str, fault: str) -> None:
+    """Every way to fail has a kind and a fault, and fails the phase."""
+    outcome = here.run(here.task(code=code))
+    assert (outcome.event, outcome.failed, outcome.exit_code) == ("failure", "a", 1)
+    assert here.end()["outcome"] == "failed"
+    assert (here.end()["kind"], here.end()["fault"]) == (kind, fault)
+
+
+def test_outcomes_of_a_state_module(here: Any, tmp_path: pathlib.Path) -> None:
+    """What is not there is made and looked at again; what is there is left alone."""
+    task = here.task(module="state", args={"path": str(tmp_path / "x")})
+    here.run(task)
+    assert here.end()["outcome"] == "changed"
+    steps = (tmp_path / "x.steps").read_text().split()
+    assert steps[::2] == ["probe", "apply", "probe"]
+    assert len(set(steps[1::2])) == 1  # one process
+    here.events.clear()
+    here.run(task)
+    assert here.end()["outcome"] == "ok"
+    assert (here.end()["message"], here.results["a"]["changed"]) == ("it is there", False)
+
+
+def test_a_change_that_does_not_hold(here: Any, tmp_path: pathlib.Path) -> None:
+    """A second probe that still sees a change is a failure of the platform's."""
+    here.run(here.task(module="state", args={"path": str(tmp_path / "x"), "holds": False}))
+    assert (here.end()["kind"], here.end()["fault"]) == ("internal", "platform")
+    assert "did not hold: make it" in here.end()["message"]
+
+
+def test_a_module_that_does_not_verify(here: Any, tmp_path: pathlib.Path) -> None:
+    """With `verify = False` there is no second probe."""
+    here.run(here.task(module="careless", args={"path": str(tmp_path / "x"), "holds": False}))
+    assert here.end()["outcome"] == "changed"
+    assert (tmp_path / "x.steps").read_text().split()[::2] == ["probe", "apply"]
+
+
+def test_a_check_runs_once(here: Any) -> None:
+    """A check module looks once, and is never said to have changed anything."""
+    here.run(here.task(code="print('looked'); result = Result(message='well')"))
+    assert here.lines() == ["looked"]
+    assert (here.end()["outcome"], here.end()["message"]) == ("ok", "well")
+
+
+def test_skipped(here: Any) -> None:
+    """A condition that is false and a module that has nothing to do skip the task."""
+    here.run(here.task("a", "1/0", when=False), here.task("b", "raise Skip('nothing to look at')"))
+    assert [e["outcome"] for e in here.of("task_end")] == ["skipped", "skipped"]
+    assert here.of("attempt_begin", "a") == []
+    assert here.results["b"]["message"] == "nothing to look at"
+
+
+def test_an_error_no_one_foresaw(here: Any) -> None:
+    """Its trace stands in the journal, and people see one sentence."""
+    here.run(here.task(code="def deep(): raise ZeroDivisionError('oops')\ndeep()"))
+    (record,) = [r for r in here.journal if r["type"] == "attempt_end"]
+    assert "in deep" in record["trace"]
+    assert "Traceback" not in here.console
+    assert "Look raised ZeroDivisionError: oops (" in here.console
+
+
+def test_a_large_result(here: Any) -> None:
+    """A result larger than a pipe holds comes through whole."""
+    here.run(here.task(code="result = Result(values={'x': 'ä' * 1_000_000})"))
+    assert here.results["a"]["values"] == {"x": "ä" * 1_000_000}
+
+
 HERE = pathlib.Path(__file__).parent
 LOOK = str(HERE / "modules" / "look.py")
+
 
 BAD = [
     (
