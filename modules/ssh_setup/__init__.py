@@ -1,0 +1,144 @@
+"""An sshd for the container, with the keys of the job and of people, and aliases for its peers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from pairun.module import (
+    Context,
+    FileStat,
+    Permanent,
+    Result,
+    Secret,
+    Skip,
+    StateModule,
+    Verdict,
+    arg,
+    define,
+    no_change,
+    will_change,
+)
+
+from .files import File, all_files
+from .jobkey import job_pair
+from .keys import keys_of_people
+from .layout import ssh_folder
+from .peers import MAX_BYTES, ssh_peers
+from .programs import find_programs, search_path
+from .server import is_running, start_sshd
+
+
+class _State(NamedTuple):
+    """What the task needs, and what is there.
+
+    Attributes:
+        needed: the files by name.
+        existing: what is at each of these names, and its content.
+        running: whether the sshd runs.
+        complaints: what was left out, in sentences.
+    """
+
+    needed: Mapping[str, File]
+    existing: Mapping[str, tuple[FileStat | None, bytes | None]]
+    running: bool
+    complaints: tuple[str, ...]
+
+    def differing(self) -> list[str]:
+        """The names of files that are missing, or differ in content or mode."""
+        return [name for name, file in self.needed.items() if not self._is_there(name, file)]
+
+    def _is_there(self, name: str, file: File) -> bool:
+        stat, data = self.existing[name]
+        return data == file.data and stat is not None and stat.mode == file.mode
+
+
+@define
+class SshSetup(StateModule):
+    """Start an sshd with the keys of the job and of its user, and name the other instances.
+
+    Everything is in ``run/ssh`` on the shared volume: configuration, host key, the job's key, the
+    aliases ``<role>-<index>``. Nothing in the image changes. Only keys allow a login.
+    """
+
+    phases = ("runtime",)
+    privileges = "any user: as root, root may log in; else only that user, on a port above 1024"
+    example = "ssh_setup: {jobssh: true}"
+    tools: ClassVar[tuple[str, ...]] = ("sshd", "ssh-session", "ssh/ssh", "ssh/scp", "ssh/sftp")
+
+    jobssh: Any = arg(
+        "Whether the instances of the job may reach each other by ssh.", default=False
+    )
+    userssh: Any = arg("Keys of people: {type: custom, value: public keys}.", default=None)
+    saved_keys: Any = arg("The user's stored keys: a list of {value: public keys}.", default=None)
+    private_key: Secret | None = arg("The job's private key.", default=None)
+    public_key: str | None = arg("The public key that belongs to it.", default=None)
+
+    def require(self) -> Iterator[str]:
+        """A key pair has two halves."""
+        if (self.private_key is None) != (not self.public_key):
+            yield "'private_key' and 'public_key' go together"
+
+    def probe(self, ctx: Context) -> _State:
+        """What the task needs, what is there, and whether the sshd runs."""
+        complaints: list[str] = []
+        people = keys_of_people(ctx, self.userssh, self.saved_keys, complaints)
+        job_ssh = _is_true(self.jobssh)
+        if not job_ssh and not people:
+            if complaints:
+                raise Skip(f"nobody could log in: {'; '.join(complaints)}")
+            raise Skip("neither keys of people nor ssh between the instances are asked for")
+        programs = find_programs(ctx)
+        port = ctx.env.get("PAI_CONTAINER_SSH_PORT", "")
+        if not port.isdigit():
+            reason = "this instance has no port with the label ssh (PAI_CONTAINER_SSH_PORT)"
+            if job_ssh:
+                hint = "give the role's resourcePerInstance.ports a label ssh"
+                raise Permanent(reason, hint=hint)
+            raise Skip(reason)
+        pair = None
+        if job_ssh:
+            pair = job_pair(ctx, self.private_key, self.public_key, complaints)
+        peers = list(ssh_peers(ctx, complaints)) if job_ssh else []
+        needed = dict(all_files(ctx, programs, int(port), pair, people, peers))
+        folder = ssh_folder(ctx)
+        existing = {}
+        for name in needed:
+            path = os.path.join(folder, name)
+            stat = ctx.stat(path)
+            is_file = stat is not None and stat.kind == "file"
+            existing[name] = (stat, ctx.read_file(path, MAX_BYTES) if is_file else None)
+        return _State(needed, existing, is_running(ctx), tuple(complaints))
+
+    def plan(self, state: _State) -> Verdict:
+        """Compare every file, and look for the sshd."""
+        names = state.differing()
+        if not names and state.running:
+            return no_change("it runs, with these keys and aliases")
+        parts = [f"write {', '.join(names)}"] if names else []
+        return will_change(" and ".join([*parts, *([] if state.running else ["start sshd"])]))
+
+    def apply(self, ctx: Context) -> Result:
+        """Write what differs, start the sshd, and wait until it answers."""
+        state = self.probe(ctx)
+        for line in state.complaints:
+            ctx.log(line)
+        folder, port = ssh_folder(ctx), int(ctx.env["PAI_CONTAINER_SSH_PORT"])
+        for part in ("", "empty", "bin"):
+            ctx.make_dir(os.path.join(folder, part))
+            ctx.set_mode(os.path.join(folder, part), 0o755)
+        for name in state.differing():
+            file = state.needed[name]
+            ctx.write_file(os.path.join(folder, name), file.data, file.mode)
+        programs = find_programs(ctx)
+        if not state.running:
+            start_sshd(ctx, programs, port)
+        values = {"port": port, "config": os.path.join(folder, "config")}
+        path = search_path(ctx, programs)
+        changed = {"PATH": path} if path != ctx.env.get("PATH") else {}
+        return Result(values=values, environment=changed, message=f"sshd answers on port {port}")
+
+
+def _is_true(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")

@@ -1,0 +1,63 @@
+"""The instances of the job, and their aliases."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pairun.module import Context, Permanent
+
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class Peer(NamedTuple):
+    """One instance of the job: its aliases, its address."""
+
+    names: tuple[str, ...]
+    host: str
+    port: int
+
+
+def instances(ctx: Context) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The role and the instance of every task in ``cluster.json``.
+
+    Raises:
+        Permanent: init did not write it as expected.
+    """
+    path = os.path.join(ctx.pai_dir, "runtime.d", "cluster.json")
+    try:
+        roles = json.loads(ctx.read_file(path, MAX_BYTES) or b'{"roles": []}')["roles"]
+        for role in roles:
+            for instance in role["instances"]:
+                yield role, instance
+    except (ValueError, KeyError, TypeError) as e:
+        raise Permanent(f"{path} is not what init writes: {e!r}", fault="platform") from e
+
+
+def ssh_peers(ctx: Context, complaints: list[str]) -> Iterator[Peer]:
+    """Every instance with an address and a port for ssh; no two have the same alias.
+
+    Args:
+        ctx: the world.
+        complaints: takes a sentence for each alias and instance that is left out.
+    """
+    taken: set[str] = set()
+    unknown = 0
+    for role, instance in instances(ctx):
+        ports = (instance.get("ports") or {}).get("ssh") or ()
+        if not re.fullmatch(r"[\w.:%-]+", instance.get("host_ip") or "") or not ports:
+            unknown += 1
+            continue
+        names = dict.fromkeys(f"{role[n]}-{instance['index']}" for n in ("fc_name", "name"))
+        free = tuple(n for n in names if n not in taken and re.fullmatch(r"[\w.~+-]+", n))
+        if len(free) < len(names):
+            left = ", ".join(n for n in names if n not in free)
+            complaints.append(f"the alias {left} is somebody else's already, or no name for ssh")
+        taken.update(free)
+        if free:
+            yield Peer(free, str(instance["host_ip"]), int(ports[0]))
+    if unknown:
+        complaints.append(f"{unknown} instances have no address for ssh yet, and no alias")

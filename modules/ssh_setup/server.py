@@ -1,0 +1,76 @@
+"""Starts the sshd."""
+
+from __future__ import annotations
+
+import os
+
+from pairun.module import Conflict, Context, Permanent, Transient
+
+from .layout import ssh_folder
+from .programs import Programs
+
+_START_S = 5.0
+_LOOK_S = 0.01
+
+
+def is_running(ctx: Context) -> bool:
+    """Whether our sshd runs; it writes its process number when it listens."""
+    folder = ssh_folder(ctx)
+    pid = (ctx.read_file(os.path.join(folder, "sshd.pid"), 64) or b"").strip()
+    if not pid.isdigit():
+        return False
+    command = ctx.read_file(f"/proc/{int(pid)}/cmdline", 64 * 1024) or b""
+    return f"{folder}/sshd_config".encode() in command
+
+
+def start_sshd(ctx: Context, programs: Programs, port: int) -> None:
+    """Start the sshd and wait until it answers.
+
+    Raises:
+        Permanent: there is no sshd, or it would refuse every login.
+        Conflict: something else holds the port.
+        Transient: sshd does not answer.
+    """
+    folder = ssh_folder(ctx)
+    if not programs.sshd:
+        raise Permanent(
+            "there is no sshd: neither did init leave one, nor has the image one",
+            fault="platform",
+            hint="build pairun's image with its tools, or install openssh-server in your own",
+        )
+    if holder := ctx.port_taken(port):
+        raise Conflict(f"port {port}, which is for ssh, is taken: {holder}", fault="platform")
+    if not programs.session:
+        _prepare_image_sshd(ctx)
+    log, config = os.path.join(folder, "sshd.log"), os.path.join(folder, "sshd_config")
+    env = {"PAIRUN_SSH_SHELL": programs.session, "PAIRUN_SSH_EMPTY": os.path.join(folder, "empty")}
+    done = ctx.run([programs.sshd, "-f", config, "-E", log], env=env if programs.session else {})
+    end = ctx.now() + _START_S
+    while done.code == 0 and ctx.now() < end:
+        if is_running(ctx):
+            return
+        ctx.sleep(_LOOK_S)
+    said = (ctx.read_file(log) or b"").decode(errors="replace").strip().splitlines()
+    last = said[-1] if said else "nothing"
+    ended = f", and ended with {done.code}" if done.code else ""
+    raise Transient(f"sshd does not listen on port {port}{ended}; the last that it said: {last}")
+
+
+def _prepare_image_sshd(ctx: Context) -> None:
+    """Make what the image's sshd needs besides its configuration.
+
+    Raises:
+        Permanent: it would refuse every login.
+    """
+    ctx.log("the sshd is the image's own: init left none")
+    if os.getuid() == 0:
+        ctx.make_dir("/run/sshd")
+        return
+    users = (ctx.read_file("/etc/passwd") or b"").decode(errors="replace").splitlines()
+    if not any(line.split(":")[2:3] == [str(os.getuid())] for line in users):
+        raise Permanent(
+            f"the user {os.getuid()} has no entry in the image's /etc/passwd, and its sshd lets in "
+            "nobody without one",
+            fault="user",
+            hint="add the user to the image",
+        )
