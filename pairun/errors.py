@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
+from pairun.secrets.shapes import secret_lines
+
 Severity = Literal["error", "warning"]
 
 
@@ -69,43 +71,13 @@ class Source:
         self._secret_lines().update(range(first, last + 1))
 
     def _secret_lines(self) -> set[int]:
-        # A job's secrets must not be shown even when the text does not parse, so the block is
-        # found by shape: a `secrets` key in column 0 up to the next word in column 0, or, in
-        # JSON or a flow mapping, everything from the key on. So is a single line that holds a
-        # password or the like, or an address with a login.
         if self._hidden is None:
-            self._hidden = set()
-            inside = False
-            lines = self.text.split("\n")
-            for number, line in enumerate(lines, 1):
-                if re.search(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""", line):
-                    self._hidden.update(range(number, len(lines) + 1))
-                    break
-                key = re.match(r"""["']?([\w-]+)["']?\s*:""", line)
-                if key and _means_secrets(key[1]):
-                    inside = True
-                elif inside and re.match(r"[\w\"']", line):
-                    inside = False
-                if inside or _SECRET_LINE.search(line):
-                    self._hidden.add(number)
+            # A job's secrets must not show even when the text does not parse.
+            self._hidden = secret_lines(self.text)
         return self._hidden
 
 
 _LEAST_CONCEALED = 4
-_SECRET_LINE = re.compile(
-    r"""(?i)(?:pass?wo?r?d|passwd|token|secret|authori[sz]ation)["']?[ \t]*:[ \t]+"""
-    r"""(?!["']?(?:\{\{|<%|\$)|["']?[ \t]*(?:$|[#{\[&*|>]))"""
-    r"""|://[^\s/@:"'<>{}`]*:[^\s/"'<>{}`$][^\s/"'<>{}`]*@"""
-)
-
-
-def _means_secrets(word: str) -> bool:
-    """Whether a key is ``secrets``, also one that is misspelt."""
-    if word == "secrets" or word[:1] not in "sS":
-        return word == "secrets"
-    from difflib import SequenceMatcher
-
-    return SequenceMatcher(None, word.lower(), "secrets").ratio() >= 0.8
 
 
 class Place(NamedTuple):

@@ -48,6 +48,67 @@ def is_secret_key(name: str) -> bool:
     return swapped or bool(get_close_matches(whole, _MISSPELT, n=1, cutoff=_CLOSE))
 
 
+def secret_lines(text: str) -> set[int]:
+    """The lines (from 1) of a text that may hold secrets, found by shape: it may not parse.
+
+    These are the block of a job's ``secrets``, from that key to the next word in column 0 or, in
+    JSON and flow mappings, to the end; values of keys that mean a secret; and logins in addresses.
+    """
+    hidden: set[int] = set()
+    lines = text.split("\n")
+    in_secrets = False
+    deeper: int | None = None
+    for number, line in enumerate(lines, 1):
+        if _FLOW_SECRETS.search(line):
+            hidden.update(range(number, len(lines) + 1))
+            break
+        indent = len(line) - len(line.lstrip())
+        key = _FIRST_KEY.match(line)
+        if key and _means_secrets(key[1]):
+            in_secrets = True
+        elif in_secrets and _NEXT_BLOCK.match(line):
+            in_secrets = False
+        if deeper is not None and line.strip() and indent <= deeper:
+            deeper = None
+        values = [(m[2] or "").strip() for m in _KEY.finditer(line) if _may_be_secret(m[1])]
+        if (
+            in_secrets
+            or deeper is not None
+            or any(map(_is_written_out, values))
+            or any(logins(line))
+        ):
+            hidden.add(number)
+        if deeper is None and any(map(_BLOCK_SCALAR.match, values)):
+            deeper = indent
+    return hidden
+
+
+_FLOW_SECRETS = re.compile(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""")
+_FIRST_KEY = re.compile(r"""["']?([\w-]+)["']?\s*:""")
+_NEXT_BLOCK = re.compile(r"""[\w"']""")
+_KEY = re.compile(r"""(?=([\w-]+)["']?[ \t]*:(?:[ \t]+(.*)|()$))[\w-]+""")
+_BLOCK_SCALAR = re.compile(r"[|>][-+0-9]*\s*(?:#|$)")
+_NOT_WRITTEN_OUT = re.compile(r"""$|#|["']?(?:\{\{|<%|\$)|[|>][-+0-9]*\s*(?:#|$)""")
+
+
+def _is_written_out(value: str) -> bool:
+    return not _NOT_WRITTEN_OUT.match(value)
+
+
+def _may_be_secret(key: str) -> bool:
+    """Whether a key's line is better not shown; also one that only ends with a word for a secret."""
+    return is_secret_key(key) or key.lower().endswith(_MISSPELT)
+
+
+def _means_secrets(word: str) -> bool:
+    """Whether a key is ``secrets``, also one that is misspelt."""
+    if word == "secrets" or word[:1] not in "sS":
+        return word == "secrets"
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, word.lower(), "secrets").ratio() >= 0.8
+
+
 def logins(text: str) -> Iterator[str]:
     """The passwords and tokens before the ``@`` of the addresses in a text, also as decoded."""
     if "://" not in text:

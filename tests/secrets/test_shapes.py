@@ -6,7 +6,7 @@ import pytest
 
 from pairun.errors import Place, Problem, Source, render
 from pairun.module import Secret
-from pairun.secrets.shapes import is_secret_key, logins, plain_secrets, with_secrets
+from pairun.secrets.shapes import is_secret_key, logins, plain_secrets, secret_lines, with_secrets
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,29 @@ def test_a_line_of_that_shape_is_hidden(line: str) -> None:
     """Also where the text is no YAML, a line that holds a password is in no excerpt."""
     assert Source("f", "job", line).line(1) == ""
     assert Source("f", "job", "token: '{{ secrets.x }}'").line(1) != ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["password: *abc", "password: !abc x", "password: &abc", "token: [abc", "{password: {abc",
+     "x: {user: a, pasword: abc}", "dbpassword: abc", "accessToken: abc", "api_key: abc"],
+)  # fmt: skip
+def test_a_value_that_yaml_reads_otherwise_is_hidden(line: str) -> None:
+    """A password may begin with a character that YAML uses itself."""
+    assert secret_lines(f"a: 1\n{line}\nb: 2") == {2}
+
+
+def test_the_lines_of_a_block_are_hidden() -> None:
+    """A value under ``|`` ends where the indentation does."""
+    text = "a:\n  password: |\n    abc\n\n    def\n  b: 1\nc: 2"
+    assert secret_lines(text) == {3, 4, 5}
+
+
+@pytest.mark.parametrize("line", ["token: {{ x }}", "token: '<% $secrets.x %>'", "token: $X", "token: # x",
+                                  "password:", "tokens: 5", "tokenizer: x", "argv: [a]"])  # fmt: skip
+def test_a_line_without_a_secret_is_shown(line: str) -> None:
+    """Expressions, tags, variables and empty values are no secrets."""
+    assert not secret_lines(line)
 
 
 @pytest.mark.parametrize("key", ["secret", "Secrets", "secerts"])

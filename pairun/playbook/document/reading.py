@@ -278,7 +278,7 @@ class _Reader:
             raise PairunError(
                 Problem(
                     "PR101",
-                    f"{self._source.file} is not YAML: '{event.anchor}' {what}",
+                    f"{self._source.file} is not YAML: {self._named(event, event.anchor)} {what}",
                     self._place(event),
                     "an alias (*name) needs an anchor (&name) that ended before it",
                 )
@@ -343,11 +343,27 @@ class _Reader:
                 for name, node in source.items():
                     closed.node.value.setdefault(name, node)
 
+    def _named(self, event: Event, word: str | None) -> str:
+        """A word of the text for a message, unless its line may hold a secret."""
+        place = self._place(event)
+        if word and not place.source.line(place.line):
+            place.source.conceal([word])
+            return "a name that is not shown"
+        return f"'{word}'"
+
+    def _tag(self, event: CollectionStartEvent | ScalarEvent) -> str:
+        place = self._place(event)
+        if place.source.line(place.line):
+            return f"the tag {_short(event.tag)}"
+        # A secret that begins with '!' is read as a tag.
+        place.source.conceal([(event.tag or "").lstrip("!")])
+        return "a tag"
+
     def _check_tag(self, event: CollectionStartEvent) -> None:
         plain = {None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
         if event.tag not in plain:
             self._problems.error(
-                "PR107", f"the tag {_short(event.tag)} is not supported", self._place(event)
+                "PR107", f"{self._tag(event)} is not supported", self._place(event)
             )
 
     def _scalar(self, event: ScalarEvent) -> Scalar:
@@ -366,9 +382,9 @@ class _Reader:
             return float(value) if kind == "!!float" and isinstance(value, int) else value
         self._problems.error(
             "PR107",
-            f"'{text[:40]}' is not a {kind}"
+            f"{self._named(event, text[:40])} is not a {kind}"
             if kind in wanted
-            else f"the tag {kind} is not supported",
+            else f"{self._tag(event)} is not supported",
             self._place(event),
         )
         return text
