@@ -19,6 +19,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from typing import BinaryIO
 
 from pairun.base.mounts import mount_points
@@ -66,7 +67,7 @@ class Door:
 
     # --- reading ---
 
-    def open(self, path: str, *, mounted: bool = False) -> BinaryIO:
+    def open(self, path: str, *, mounted: bool = False) -> BufferedReader:
         """Open a regular file to read.
 
         Args:
@@ -169,11 +170,29 @@ class Door:
     def stands(self, path: str) -> bool:
         """Whether anything stands at a path, whether it counts or not."""
         try:
+            os.close(self._open_root())
+        except OSError:
+            return False
+        try:
             with self._parent(path) as (folder, name):
                 os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError as e:
             return e.errno not in (errno.ENOENT, errno.ENOTDIR)
         return True
+
+    def check_way(self, path: str) -> None:
+        """Refuse a path that leads through a symbolic link; what is missing is no error.
+
+        For whoever cannot open the path here; the last name may be anything.
+
+        Raises:
+            OSError: a directory on the way is a link.
+        """
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            self._parent(path),
+        ):
+            pass
 
     # --- writing ---
 
@@ -335,11 +354,9 @@ class Door:
         Raises:
             OSError: the path does not lie below the root, by its names.
         """
-        for start in (self.root, self._place):
-            if path.startswith(start.rstrip("/") + "/"):
-                parts = [p for p in path[len(start.rstrip("/")) :].split("/") if p not in ("", ".")]
-                if parts and ".." not in parts and "\0" not in path:
-                    return parts
+        whole, start = os.path.abspath(path), self._place.rstrip("/") + "/"
+        if whole.startswith(start) and "\0" not in path:
+            return whole[len(start) :].split("/")
         raise OSError(errno.EINVAL, f"it does not lie below {self.root}", path)
 
     def _open_root(self) -> int:

@@ -7,9 +7,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from pairun.handover.door import Door
 from pairun.host import commands, conversation, files, ports
+from pairun.host.volumefiles import VolumeFiles
 from pairun.module import (
     Completed,
     Context,
@@ -35,6 +37,19 @@ PROGRESS_S = 5.0
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+class _Files(Protocol):
+    """`pairun.host.files`, or what stands in its place on the shared volume."""
+
+    def stat(self, path: str) -> FileStat | None: ...
+    def read(self, path: str, max_bytes: int) -> bytes | None: ...
+    def digest(self, path: str, known: dict[files.Identity, str]) -> str | None: ...
+    def names(self, path: str) -> list[str] | None: ...
+    def write(self, path: str, data: bytes, mode: int) -> None: ...
+    def make_directory(self, path: str, mode: int) -> None: ...
+    def set_mode(self, path: str, mode: int) -> None: ...
+    def remove(self, path: str) -> None: ...
 
 
 class HostContext(Context):
@@ -64,18 +79,29 @@ class HostContext(Context):
         self._progress_at = time.monotonic()
         self._digests: dict[files.Identity, str] = {}
         self._api: ApiServer | None = None
+        self._door = Door(pai_dir)
+        self._volume = VolumeFiles(self._door)
+
+    def _files(self, path: str) -> _Files:
+        """What reads and changes the files at a path."""
+        return self._volume if path in self._door else files
+
+    def _check_way(self, path: str) -> None:
+        """Refuse a path on the shared volume that leads through a symbolic link."""
+        if path in self._door:
+            self._volume.check_way(path)
 
     def stat(self, path: str) -> FileStat | None:
-        return files.stat(path)
+        return self._files(path).stat(path)
 
     def read_file(self, path: str, max_bytes: int = 16 * 1024 * 1024) -> bytes | None:
-        return files.read(path, max_bytes)
+        return self._files(path).read(path, max_bytes)
 
     def digest(self, path: str) -> str | None:
-        return files.digest(path, self._digests)
+        return self._files(path).digest(path, self._digests)
 
     def list_dir(self, path: str) -> list[str] | None:
-        return files.names(path)
+        return self._files(path).names(path)
 
     def which(self, program: str) -> str | None:
         return shutil.which(program, path=self.env.get("PATH", os.defpath))
@@ -235,10 +261,7 @@ class HostContext(Context):
         return conversation.start(argv, env=self._environment(None))
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        files.refuse_links(self.pai_dir, path)
-        # A machine that crashes takes the Pod with it: the next one writes the volume again.
-        durable = not files.is_below(self.pai_dir, path)
-        files.write(path, data, mode, durable=durable)
+        self._files(path).write(path, data, mode)
 
     def fetch_file(
         self,
@@ -253,7 +276,7 @@ class HostContext(Context):
     ) -> FetchedFile:
         from pairun.host import download as hostdownload
 
-        files.refuse_links(self.pai_dir, path)
+        self._check_way(path)
         fetched = hostdownload.fetch_file(
             hostdownload.FileRequest(
                 url=reveal(url),
@@ -283,27 +306,26 @@ class HostContext(Context):
     ) -> Unpacked:
         from pairun.host import archives, tree
 
-        files.refuse_links(self.pai_dir, directory)
+        self._check_way(directory)
         limits = tree.Limits(max_bytes, max_members)
         return archives.unpack(archive, directory, limits, extra or {})
 
     def set_mode(self, path: str, mode: int) -> None:
-        files.refuse_links(self.pai_dir, path)
-        files.set_mode(path, mode)
+        self._files(path).set_mode(path, mode)
 
     def make_dir(self, path: str, mode: int = 0o755) -> None:
-        # The directory itself counts too: a write into it would follow the link.
-        files.refuse_links(self.pai_dir, os.path.join(path, "x"))
-        files.make_directory(path, mode)
+        self._files(path).make_directory(path, mode)
 
     def rename(self, source: str, target: str) -> None:
-        files.refuse_links(self.pai_dir, source)
-        files.refuse_links(self.pai_dir, target)
+        if source in self._door and target in self._door:
+            self._volume.rename(source, target)
+            return
+        self._check_way(source)
+        self._check_way(target)
         files.rename(source, target)
 
     def remove(self, path: str) -> None:
-        files.refuse_links(self.pai_dir, path)
-        files.remove(path)
+        self._files(path).remove(path)
 
     def mount(
         self,

@@ -16,7 +16,6 @@ from pairun.host.failures import in_words
 from pairun.module import FileStat, Permanent, Transient
 
 _MAX_NAME = 255
-_PIECE = 256 * 1024
 
 
 def stat(path: str) -> FileStat | None:
@@ -26,6 +25,11 @@ def stat(path: str) -> FileStat | None:
             found = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+    return stat_of(found)
+
+
+def stat_of(found: os.stat_result) -> FileStat:
+    """What lstat(2) tells of a file, as modules see it."""
     kinds = {stat_bits.S_IFREG: "file", stat_bits.S_IFDIR: "directory", stat_bits.S_IFLNK: "link"}
     kind = kinds.get(stat_bits.S_IFMT(found.st_mode), "other")
     mode = stat_bits.S_IMODE(found.st_mode)
@@ -57,7 +61,8 @@ Identity = tuple[int, ...]
 """What changes when somebody touches a file: device, inode, size, times."""
 
 
-def _identity(found: os.stat_result) -> Identity:
+def identity_of(found: os.stat_result) -> Identity:
+    """What changes when somebody touches an open file."""
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
@@ -81,7 +86,7 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
             os.close(fd)
             raise Permanent(f"cannot read {path}: it is not a regular file", fault="user")
         with open(fd, "rb", buffering=0) as file:
-            if (identity := _identity(found)) not in known:
+            if (identity := identity_of(found)) not in known:
                 known[identity] = hashlib.file_digest(file, "sha256").hexdigest()
             return known[identity]
 
@@ -89,7 +94,7 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
 def remember(path: str, sha256: str, known: dict[Identity, str]) -> None:
     """Note the digest of a file that was just written."""
     with contextlib.suppress(OSError):
-        known[_identity(os.lstat(path))] = sha256
+        known[identity_of(os.lstat(path))] = sha256
 
 
 def names(path: str) -> list[str] | None:
@@ -101,61 +106,25 @@ def names(path: str) -> list[str] | None:
             return None
 
 
-def refuse_links(volume: str, path: str) -> None:
-    """Refuse a path below the volume that leads through a symbolic link.
-
-    Raises:
-        Permanent: a directory between the two is a link.
-    """
-    if not is_below(volume, path):
-        return
-    volume, path = os.path.abspath(volume), os.path.abspath(path)
-    directory = os.path.dirname(path)
-    while len(directory) > len(volume):
-        if os.path.islink(directory):
-            raise Permanent(
-                f"{directory} is a symbolic link on the shared volume; nothing is changed behind it",
-                hint="remove the link, or name the place it points to",
-            )
-        directory = os.path.dirname(directory)
-
-
-def is_below(folder: str, path: str) -> bool:
-    """Whether a path leads below a folder, by their names alone."""
-    return os.path.abspath(path).startswith(os.path.abspath(folder).rstrip("/") + "/")
-
-
-def write(path: str, data: bytes, mode: int, *, durable: bool = True) -> None:
+def write(path: str, data: bytes, mode: int) -> None:
     """Replace a file atomically; a link at ``path`` is replaced, what it points to is left alone.
+
+    The file is on the disk before this returns, also where the machine then crashes.
 
     Args:
         path: the file.
         data: its new content.
         mode: its permissions.
-        durable: it is on the disk before this returns, also where the machine then crashes.
 
     Raises:
         Failure: the directory is missing, read-only, full, not ours, …
     """
-    with _replacing(path, mode, durable=durable) as file:
+    with _replacing(path, mode) as file:
         file.write(data)
 
 
-def copy(source: str, path: str, mode: int, *, durable: bool = True) -> None:
-    """Replace a file as `write` does, by what another one holds, a piece at a time.
-
-    Raises:
-        OSError: the source cannot be read.
-        Failure: as `write`.
-    """
-    with open(source, "rb", buffering=0) as read, _replacing(path, mode, durable=durable) as file:
-        piece = bytearray(_PIECE)
-        while size := read.readinto(piece):
-            file.write(memoryview(piece)[:size])
-
-
 @contextlib.contextmanager
-def _replacing(path: str, mode: int, *, durable: bool) -> Iterator[BinaryIO]:
+def _replacing(path: str, mode: int) -> Iterator[BinaryIO]:
     """A new file that takes the place of the one at a path at the end."""
     directory = os.path.dirname(path) or "."
     temporary = os.path.join(directory, f".pairun-{os.urandom(8).hex()}")
@@ -166,15 +135,13 @@ def _replacing(path: str, mode: int, *, durable: bool) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fchmod(fd, mode)
-                if durable:
-                    os.fsync(fd)
+                os.fsync(fd)
             os.rename(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        if durable:
-            _sync_directory(directory)
+        _sync_directory(directory)
 
 
 def _sync_directory(path: str) -> None:

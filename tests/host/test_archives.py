@@ -278,11 +278,11 @@ def test_a_link_on_the_volume_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "pai").mkdir()
     (tmp_path / "pai/l").symlink_to(tmp_path)
     (tmp_path / "a").write_bytes(tar_sample())
-    with pytest.raises(Permanent, match="symbolic link on the shared volume"):
+    with pytest.raises(Permanent, match="symbolic link"):
         ctx.unpack(str(tmp_path / "a"), str(tmp_path / "pai/l/out"), **LIMITS)
-    with pytest.raises(Permanent, match="symbolic link on the shared volume"):
+    with pytest.raises(Permanent, match="symbolic link"):
         ctx.fetch_file("http://127.0.0.1:9/", str(tmp_path / "pai/l/f"))
-    with pytest.raises(Permanent, match="symbolic link on the shared volume"):
+    with pytest.raises(Permanent, match="symbolic link"):
         ctx.set_mode(str(tmp_path / "pai/l/a"), 0o600)
 
 

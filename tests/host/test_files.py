@@ -100,20 +100,6 @@ def test_what_the_system_says_is_a_failure_in_words(
     assert [p.name for p in tmp_path.iterdir()] == ["pai"]
 
 
-def test_a_copy(tmp_path: Path) -> None:
-    """It has every byte and the mode that was asked for, in the place of what was there."""
-    source, target = tmp_path / "source", tmp_path / "target"
-    data = os.urandom(600_000)
-    source.write_bytes(data)
-    target.symlink_to(source)
-    files.copy(str(source), str(target), 0o755)
-    assert not target.is_symlink()
-    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (data, 0o755)
-    with pytest.raises(OSError, match="none"):
-        files.copy(str(tmp_path / "none"), str(target), 0o755)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["source", "target"]
-
-
 def test_paths_that_cannot_be_are_failures(ctx: HostContext, tmp_path: Path) -> None:
     """A missing directory, a NUL, a directory in the way: never a bare OSError."""
     (tmp_path / "d").mkdir()

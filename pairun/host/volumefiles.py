@@ -1,0 +1,115 @@
+"""What `pairun.host.files` does, on the shared volume: through the door, which follows no link."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+
+from pairun.handover.door import Door
+from pairun.host.failures import in_words
+from pairun.host.files import Identity, identity_of, stat_of
+from pairun.module import FileStat, Transient
+
+
+class VolumeFiles:
+    """Files of the shared volume. The methods are those of `pairun.host.files`.
+
+    What a crash of the machine takes from the volume is made anew, as the Pod starts anew: nothing
+    waits for the disk.
+
+    Args:
+        door: to the shared volume.
+    """
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def stat(self, path: str) -> FileStat | None:
+        """What stands at a path; None when nothing does, or where it does not count."""
+        with in_words(f"look at {path}"):
+            found = self._door.stat(path)
+        return None if found is None else stat_of(found)
+
+    def read(self, path: str, max_bytes: int) -> bytes | None:
+        """A regular file's content, or None where there is no file.
+
+        Raises:
+            Permanent: it is no regular file, larger than ``max_bytes``, or not readable.
+        """
+        with in_words(f"read {path}"):
+            try:
+                return self._door.read(path, max_bytes)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def digest(self, path: str, known: dict[Identity, str]) -> str | None:
+        """The SHA-256 of a regular file, or None where there is no file.
+
+        Args:
+            path: the file.
+            known: what was read or written before, by identity; added to.
+
+        Raises:
+            Permanent: it is no regular file, or not readable.
+        """
+        with in_words(f"read {path}"):
+            try:
+                file = self._door.open(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            with file:
+                if (identity := identity_of(os.fstat(file.fileno()))) not in known:
+                    known[identity] = hashlib.file_digest(file, "sha256").hexdigest()
+                return known[identity]
+
+    def names(self, path: str) -> list[str] | None:
+        """The sorted names in a directory, or None where there is no directory."""
+        with in_words(f"list {path}"):
+            try:
+                return self._door.names(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def check_way(self, path: str) -> None:
+        """Refuse a path that leads through a symbolic link; the last name may be one.
+
+        Raises:
+            Permanent: a directory on the way is a link.
+        """
+        with in_words(f"use {path}"):
+            self._door.check_way(path)
+
+    def write(self, path: str, data: bytes, mode: int) -> None:
+        """Replace a file atomically; a link at ``path`` is replaced.
+
+        Raises:
+            Failure: the directory is missing, read-only, full, not ours, …
+        """
+        with in_words(f"write {path}"):
+            self._door.write(path, data, mode)
+
+    def make_directory(self, path: str, mode: int) -> None:
+        """Make a directory with exactly this mode, and its parents; one that exists is left alone."""
+        with in_words(f"make the directory {path}"):
+            self._door.make_folder(path, mode)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Set the permissions of a file or directory."""
+        with in_words(f"set the mode of {path}"):
+            self._door.set_mode(path, mode)
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a path within the volume, atomically."""
+        with in_words(f"move {source} to {target}"):
+            self._door.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """Remove a path and all below it, but no mount point."""
+        with in_words(f"remove {path}"):
+            try:
+                self._door.remove(path)
+            except OSError as e:
+                if e.errno == errno.ENOTEMPTY:
+                    raise Transient(f"cannot remove {path}: something keeps writing into it") from e
+                raise
