@@ -31,6 +31,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from benchmarks.measure import ROOT
+from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
 from pairun.job.jobfile import read_job
 from pairun.kube.ports import rendezvous_port
@@ -134,7 +135,7 @@ class Pod:
         own = {
             "PAIRUN_PAI_DIR": str(self.volume), "PAIRUN_HOST_IP": self.address,
             "FC_TASK_INDEX": str(self.index), "FC_POD_UID": self.uid,
-            "COUNTED_CALLS": str(self._counted),
+            "COUNTED_CALLS": str(self._counted), PLAIN_FILES: "1",
         }  # fmt: skip
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "benchmarks.counted_init"], cwd=ROOT,

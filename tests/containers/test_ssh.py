@@ -57,7 +57,7 @@ class _Pod(Protocol):
     volume: pathlib.Path
     config: pathlib.Path
 
-    def init(self, *args: str, **env: str) -> _Done: ...
+    def init(self, *args: str, options: tuple[str, ...] = (), **env: str) -> _Done: ...
     def outside(self) -> list[str]: ...
 
 
@@ -109,6 +109,11 @@ def job(public: str) -> dict[str, Any]:
     }
 
 
+def _mounted(pod: _Pod) -> tuple[str, str]:
+    """The job's key, as the platform mounts it."""
+    return ("-v", f"{pod.volume.parent}/rendezvous:{PAI}/rendezvous:ro")
+
+
 @pytest.fixture(scope="module")
 def gang(
     make_pod: Callable[[], _Pod],
@@ -135,11 +140,12 @@ def gang(
     for role, pod in pods.items():
         (pod.config / "framework.json").write_text(framework)
         (pod.config / "init.yaml").write_text("phase: init\npatches: [{disable: image_check}]\n")
-        (pod.volume / "rendezvous").mkdir()
-        (pod.volume / "rendezvous" / "key").write_bytes(secret)
+        keys = pod.volume.parent / "rendezvous"
+        keys.mkdir()
+        (keys / "key").write_bytes(secret)
         pod.env |= {"FC_TASKROLE_NAME": role, "PAI_CURRENT_TASK_ROLE_NAME": role}
         done = pod.init("init", "--framework", "/usr/local/pai-config/framework.json",
-                        "--role", role, "--index", "0")  # fmt: skip
+                        "--role", role, "--index", "0", options=_mounted(pod))  # fmt: skip
         assert done.code == 0, done.said
     began = time.monotonic()
     for role, pod in pods.items():
@@ -148,6 +154,7 @@ def gang(
         pod.podman.ok(
             "run", "--detach", "--pull=never", "--name", pod.name, *variables, *options,
             f"--network=ns:/run/netns/lab{hosts[role] + 1}", "-v", f"{pod.volume}:{PAI}",
+            *_mounted(pod),
             f"--entrypoint={PAI}/runtime", pod.podman.image(image),
         )  # fmt: skip
     for pod in pods.values():

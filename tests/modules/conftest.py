@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Hashable, Mapping
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from pairun import testing
+from pairun.base.paths import PLAIN_FILES
 from pairun.contract.arguments import ArgumentProblem, build
 from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
@@ -109,3 +112,21 @@ class Harness:
 def harness(tmp_path: Path) -> Harness:
     """A harness on a directory of the test's own."""
     return Harness(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def plain_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests put the platform's files onto the volume themselves, as an engine without mounts does."""
+    monkeypatch.setenv(PLAIN_FILES, "1")
+
+
+def place_tools(tools: Path, target: Path) -> None:
+    """Put the image's programs onto a volume as init does: as files, for no link is followed there."""
+    shutil.copytree(tools, target, copy_function=_linked)
+
+
+def _linked(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

@@ -25,6 +25,7 @@ from pairun.module import CheckModule, Failure, Skip, StateModule
 from pairun.openpai.exitspec import read_exit_spec
 from pairun.runtime.exitmatching import Evidence, match
 from tests.conftest import SHARED
+from tests.modules.conftest import place_tools
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -77,7 +78,7 @@ class Gang:
             pai_dir = self.harness.tmp / f"instance-{i}"
             for part in ("run", "runtime.d", "rendezvous"):
                 (pai_dir / part).mkdir(parents=True)
-            (pai_dir / "tools").symlink_to(TOOLS)
+            place_tools(TOOLS, pai_dir / "tools")
             (pai_dir / "rendezvous" / "key").write_bytes(secret)
             cluster = {
                 "own": {"role": "worker", "index": i},

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from pairun.base.paths import PLAIN_FILES
 from pairun.handover.door import Door
 from pairun.handover.tools import copy_tools, find_tools
 
@@ -74,7 +75,7 @@ class Hosts:
     def start(self, host: int, *argv: str) -> subprocess.Popen[str]:
         """Start a program on a host, under the host's own name."""
         tools = self.volumes[host] / "tools" / "ssh"
-        env = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(self.volumes[host]),
+        env = {PLAIN_FILES: "1", "PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(self.volumes[host]),
                "PAI_CONTAINER_SSH_PORT": str(PORT), "OF_THE_JOB": "a b"}  # fmt: skip
         # mpirun looks aliases up in DNS first: none here, instead of one that never answers.
         named = 'hostname "$0"; mount --bind /dev/null /etc/resolv.conf; exec "$@"'

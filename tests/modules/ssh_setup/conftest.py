@@ -20,6 +20,7 @@ from pairun.contract.loading import load_module
 from pairun.contract.sources import built_in_modules
 from pairun.handover.tools import find_tools
 from pairun.module import StateModule
+from tests.modules.conftest import place_tools
 
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
@@ -71,7 +72,7 @@ class Place:
         (harness.pai_dir / "rendezvous").mkdir()
         (harness.pai_dir / "rendezvous" / "key").write_text(SEED)
         if TOOLS.is_dir():
-            (harness.pai_dir / "tools").symlink_to(TOOLS)
+            place_tools(TOOLS, harness.pai_dir / "tools")
         self.cluster([("worker_A", "workera", 2), ("ps", "ps", 1)])
 
     def cluster(self, roles: list[tuple[str, str, int]], host: str | None = "127.0.0.1") -> None:

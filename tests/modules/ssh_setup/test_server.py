@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 from pathlib import Path
@@ -40,7 +41,7 @@ def test_a_port_in_use(bundled: Place) -> None:
 def test_an_sshd_that_ends_at_once(place: Place) -> None:
     """Its code is said, and that it said nothing."""
     tools = place.harness.pai_dir / "tools"
-    tools.unlink(missing_ok=True)
+    shutil.rmtree(tools, ignore_errors=True)
     (tools / "ssh").mkdir(parents=True)
     for name in ("sshd", "ssh-session", "ssh/ssh"):
         (tools / name).write_text("#!/bin/sh\nexit 3\n")
