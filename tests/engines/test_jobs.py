@@ -97,8 +97,8 @@ def test_environment_is_the_platforms(job: Any, start: Any) -> None:
     names = {line.split("=", 1)[0] for line in run.said("w-0") if "=" in line}
     assert {"PAI_USER_NAME", "FC_POD_UID", "PAI_TASK_INDEX", "PATH", "HOME"} <= names
     assert "CALLERS_OWN" not in names
-    # the shell's own, what PID 1 sets, and what tells PID 1 how to end
-    own = {"PAIRUN_GRACE", "PAIRUN_TERMINATION_LOG"}
+    # the shell's own, what PID 1 sets, and what tells PID 1 how to end and which files count
+    own = {"PAIRUN_GRACE", "PAIRUN_TERMINATION_LOG", "PAIRUN_PLAIN_FILES"}
     allowed = {"PATH", "HOME", "LANG", "PWD", "SHLVL", "OLDPWD", "_", *own}
     others = {
         n for n in names if not n.startswith(("PAI_", "FC_", "PAIRUN_PAI_DIR", "NVIDIA_"))
