@@ -33,6 +33,7 @@ from urllib.parse import urlsplit
 from benchmarks.measure import ROOT
 from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.kube.ports import rendezvous_port
 from pairun.openpai.framework import make_framework
@@ -404,7 +405,7 @@ def _framework(name: str, tasks: int) -> Object:
         },
     }
     text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in document.items())
-    job, problems = read_job(read_text(Source("job", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job", "job", text), JS))
     if job is None:
         raise RuntimeError(f"not a job: {list(problems)}")
     return make_framework(job, framework_name=name)

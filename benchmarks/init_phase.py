@@ -26,6 +26,7 @@ from typing import Any
 
 from benchmarks.measure import ROOT, Row, smallest_ms
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.handover.bundle import find_bundle
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
@@ -146,7 +147,7 @@ def _framework(image: str) -> dict[str, Any]:
     }
     # As people write it: the REST server masks such secrets alone.
     text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in document.items())
-    job, problems = read_job(read_text(Source("job", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job", "job", text), JS))
     if job is None:
         raise RuntimeError(f"not a job: {list(problems)}")
     pods = {

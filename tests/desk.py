@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pairun.errors import PairunError, Place, Problem, Source, render
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.module import Phase
 from pairun.plan import Task
@@ -96,7 +97,7 @@ class Desk:
 
     def review(self, text: str, *roots: Path) -> JobReview:
         """A job against these roots; problems with the job are in the review."""
-        job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"))
+        job, problems = read_job(read_text(Source("job.yaml", "job", text), JS))
         return review_loaded("job.yaml", job, problems, self.layers(*roots), [])
 
     def valid(self, text: str, *roots: Path) -> JobReview:

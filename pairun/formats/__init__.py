@@ -1,1 +1,1 @@
-"""Dialects of text: mustache, Go's regular expressions, jobs of the YARN era, stored Frameworks."""
+"""Dialects of text: js-yaml, mustache, Go's regular expressions, YARN jobs, stored Frameworks."""

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
+from pairun.formats.jsyaml import JS
 from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.handover.door import Door
 from pairun.job.model import Job, Role, fc_name
@@ -248,7 +249,7 @@ def _mounted(config: PodConfig, folder: str, file: str) -> Node | None:
     path = os.path.join(config.pai_dir, folder, file)
     if not config.files.counts(path, "the platform mounts a job's secrets; nothing else counts"):
         return None
-    return read_text(decode(config.files.load(path), path, "job"), "js")
+    return read_text(decode(config.files.load(path), path, "job"), JS)
 
 
 def _own_role(job: Job, name: str, *, placed: bool) -> Role:

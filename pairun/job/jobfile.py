@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Problems
+from pairun.formats.jsyaml import JS
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
 from pairun.formats.yarn import convert, is_mixture, is_yarn
 from pairun.job.checks.extras import check_extras
@@ -60,14 +61,14 @@ def read_input(data: bytes, path: str, *, user: str = "user") -> tuple[Job | Non
     try:
         framework = framework_in(data, path)
         if framework is None:
-            return read_job(read_text(decode(data, path, "job"), "js"), user=user)
+            return read_job(read_text(decode(data, path, "job"), JS), user=user)
         return _read_stored(framework, path)
     except PairunError as e:
         return _nothing(e)
 
 
 def _read_stored(framework: Mapping[str, Any], path: str) -> tuple[Job | None, Problems]:
-    node = read_text(job_source(framework, path), "js")
+    node = read_text(job_source(framework, path), JS)
     job, problems = read_job(node, user=user_of(framework), stored=True)
     masked = node.get("secrets")
     if masked is not None and _is_masked(node):

@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from pairun.playbook.document.scalars import resolve_core, resolve_js
+from pairun.formats.jsyaml import resolve_js
+from pairun.playbook.document.scalars import resolve_core
 
 
 def as_yaml(document: Any, comments: Iterable[str] = ()) -> str:

@@ -18,6 +18,7 @@ from pairun.errors import Problems, Source
 from pairun.formats.goregex import FLAGS, from_go
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.reading import Node, read_text
+from pairun.playbook.document.scalars import CORE
 from pairun.runtime.exitmatching import SCHEMA_VERSION
 
 SCHEMA: dict[str, Any] = {
@@ -76,7 +77,7 @@ def read_exit_spec(source: Source, problems: Problems) -> ExitSpec:
     Raises:
         PairunError: the text is no YAML.
     """
-    node = read_text(source, "core")
+    node = read_text(source, CORE)
     wrong = [
         p._replace(severity="warning") for p in violations(node, SCHEMA, IDS, whole=source.file)
     ]

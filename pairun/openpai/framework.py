@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pairun.errors import Problems
+from pairun.formats.jsyaml import JS
 from pairun.formats.stored import API_VERSION, job_source, job_text, user_of
 from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import read_job
@@ -127,5 +128,5 @@ def job_from_framework(
     Raises:
         PairunError: it carries no job, or one that cannot be read.
     """
-    node = read_text(job_source(framework), "js")
+    node = read_text(job_source(framework), JS)
     return read_job(node, user=user_of(framework), stored=True, secrets=secrets)

@@ -13,6 +13,7 @@ from pairun.errors import Problems, Source
 from pairun.openpai.podconfig import read_setting
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.reading import Node, node_of, read_file
+from pairun.playbook.document.scalars import CORE
 from pairun.playbook.expressions.template import is_template
 from pairun.playbook.initplugins import InitPlugin, InitPlugins
 
@@ -52,7 +53,7 @@ def read_init_config(source: Source, init_dir: str | None, problems: Problems) -
         init_dir: the folder of the operator's own programs, or None where there is none.
         problems: takes what is wrong.
     """
-    node = read_setting(source, ("initPlugins",), "core")
+    node = read_setting(source, ("initPlugins",), CORE)
     wrong = list(violations(node, SCHEMA, IDS, whole=source.file))
     problems.extend(wrong)
     listed = node.get("initPlugins")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.errors import Problem, Problems, Source
+from pairun.formats.jsyaml import JS
 from pairun.formats.protocol import IDENTIFIER_PATTERN
 from pairun.job.jobfile import read_job
 from pairun.job.model import RUNTIME_PLUGIN, Job
@@ -68,7 +69,7 @@ def read_plain_job(
     Raises:
         PairunError: the text is not YAML.
     """
-    node = read_setting(source, tuple(SCHEMA["properties"]), "js")
+    node = read_setting(source, tuple(SCHEMA["properties"]), JS)
     problems = Problems()
     problems.extend(violations(node, SCHEMA, IDS, whole=source.file))
     if problems.errors:

@@ -10,6 +10,7 @@ import attrs
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Place, Problem, Problems, Source
+from pairun.formats.jsyaml import JS
 from pairun.openpai.podfiles import PodFiles
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
@@ -203,7 +204,7 @@ def read_secrets(config: PodConfig) -> Node | None:
 def _secrets_document(path: str, files: PodFiles) -> Node:
     source = _hidden(path, files)
     try:
-        node = read_text(source, "js")
+        node = read_text(source, JS)
     except PairunError as e:
         # What the reader says may quote the text: an alias is a word of it.
         places = [p.place for p in e.problems]

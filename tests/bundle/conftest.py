@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
@@ -132,7 +133,7 @@ def _framework(commands: tuple[str, ...]) -> dict[str, Any]:
             }
         },
     }
-    read, problems = read_job(read_text(Source("job", "job", json.dumps(job)), "js"))
+    read, problems = read_job(read_text(Source("job", "job", json.dumps(job)), JS))
     assert read is not None, list(problems)
     pods = {"worker": [{"podUID": UID, "podHostIP": "10.0.0.1"}]}
     return with_statuses(make_framework(read), pods)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source, render
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.reading import Node, node_of, read_text
@@ -264,7 +265,7 @@ def places(node: Node) -> list[tuple[Node, str | int]]:
 @settings(max_examples=cases(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataObject) -> None:
     """Replace, remove or add any value of a job: it is valid or has errors, it never crashes."""
-    tree = read_text(Source("job.yaml", "job", JOB), "js")
+    tree = read_text(Source("job.yaml", "job", JOB), JS)
     for _ in range(data.draw(st.integers(1, 2))):
         found = [p for p in places(tree) if p[0] is not tree]
         holder, key = found[data.draw(st.integers(0, len(found) - 1))]
@@ -291,7 +292,7 @@ def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataOb
 def test_any_text_is_a_tree_or_an_error(text: str) -> None:
     """Reading ends in a tree or in problems with an id, whatever the text."""
     try:
-        read_text(Source("f", "job", text), "js")
+        read_text(Source("f", "job", text), JS)
     except PairunError as e:
         problems = e.problems
     else:

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from pairun.catalogue import CATALOGUE
 from pairun.cli.completion import described
 from pairun.contract.arguments import arguments
+from pairun.formats.jsyaml import JS
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.keywords import KEYWORDS
@@ -236,7 +237,7 @@ def test_what_is_shipped_fits_the_printed_schemas(shell: Shell) -> None:
     for path in sorted((shell.project / "examples").glob("*.yaml")):
         if "\napiVersion: " in path.read_text():
             continue  # objects of Kubernetes, which carry a job or a Pod's configuration
-        job = read_file(str(path), "job", "js").plain()
+        job = read_file(str(path), "job", JS).plain()
         assert errors_of(schemas["job"], job) == []
         if path.stem != "forbidden":
             assert errors_of(schemas["extras"], job.get("extras", {}).get("pairun", {})) == []

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.kube.cluster import cluster_from_framework
 from pairun.openpai.framework import make_framework, with_statuses
@@ -31,7 +32,7 @@ COMMANDS = ("--dry-run", "lint", "convert")
 
 def framework(text: str, *, tasks: int = 2, compressed: bool = False) -> dict[str, Any]:
     """The Framework of a job of alice, with the statuses that FrameworkController gives it."""
-    job, _ = read_job(read_text(Source("job.yaml", "job", text), "js"), user="alice")
+    job, _ = read_job(read_text(Source("job.yaml", "job", text), JS), user="alice")
     assert job is not None
     pods = [
         {"podUID": f"{n:08}-9bda-11ea-830b-000d3ab25bb6", "podHostIP": "10.0.0.1",

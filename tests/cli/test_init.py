@@ -16,6 +16,7 @@ import pytest
 
 from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.handover.journal import read_journal
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
@@ -73,7 +74,7 @@ class Init:
         """Write the Framework of a job, with an address for each of its tasks."""
         # as a person writes it: only such secrets are masked by the REST server
         text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in document.items())
-        job, problems = read_job(read_text(Source("job", "job", text), "js"))
+        job, problems = read_job(read_text(Source("job", "job", text), JS))
         assert job is not None, list(problems)
         made = make_framework(job)
         pods = {

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
@@ -279,7 +280,7 @@ def test_bad_settings(pod: Pod, env: dict[str, str], says: str) -> None:
 def framework(folder: Path, *, compressed: bool = False) -> Path:
     """A Framework of two instances that was saved with its statuses."""
     text = (ROOT / "examples/hello.yaml").read_text()
-    job, problems = read_job(read_text(Source("job", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job", "job", text), JS))
     assert job is not None, list(problems)
     (role,) = job.roles
     pods = [{"podUID": f"uid-{i}", "podHostIP": f"10.0.0.{i}"} for i in range(role.instances)]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
@@ -214,7 +215,7 @@ def test_a_saved_framework(pod: _Pod) -> None:
             "commands": ["echo $PAI_TASK_ROLE_INSTANCES $PAI_HOST_IP_worker_1", port],
         }},
     }  # fmt: skip
-    read, problems = read_job(read_text(Source("job", "job", json.dumps(job)), "js"))
+    read, problems = read_job(read_text(Source("job", "job", json.dumps(job)), JS))
     assert read is not None, list(problems)
     pods = [{"podUID": pod.uid, "podHostIP": "10.0.0.1"}, {"podUID": "b", "podHostIP": "10.0.0.2"}]
     framework = with_statuses(make_framework(read), {"worker": pods})

@@ -17,6 +17,7 @@ import attrs
 import pytest
 
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
@@ -127,7 +128,7 @@ def gang(
     key = tmp_path_factory.mktemp("person") / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     described = job(key.with_suffix(".pub").read_text().strip())
-    read, problems = read_job(read_text(Source("job", "job", json.dumps(described)), "js"))
+    read, problems = read_job(read_text(Source("job", "job", json.dumps(described)), JS))
     assert read is not None, list(problems)
     pods = {role: make_pod() for role in KINDS}
     hosts = {role: number % 3 for number, role in enumerate(KINDS)}

@@ -21,6 +21,7 @@ from pairun.engines.manifest.objects import make_objects
 from pairun.engines.manifest.options import ENGINES, Engine, Object, Options
 from pairun.engines.manifest.versions import features_in, lowest
 from pairun.errors import PairunError, Problems, Source, render
+from pairun.formats.jsyaml import JS
 from pairun.job.hiding import leaves
 from pairun.job.jobfile import load_job, read_job
 from pairun.job.jobview import job_context
@@ -75,7 +76,7 @@ taskRoles:
 
 def job_of(text: str = TEXT) -> Job:
     """A job that must be valid."""
-    job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"), user="alice")
+    job, problems = read_job(read_text(Source("job.yaml", "job", text), JS), user="alice")
     assert job is not None, list(map(render, problems))
     return job
 
@@ -173,7 +174,7 @@ def test_what_is_stored_is_the_whole_job(engine: Engine) -> None:
     else:
         framework = json.loads(by_kind(objects, "ConfigMap")[0]["data"]["framework.json"])
     text = secret(objects, "-configcred")
-    secrets = read_text(Source("secrets.yaml", "job", text), "js")
+    secrets = read_text(Source("secrets.yaml", "job", text), JS)
     again, _ = job_from_framework(framework, secrets)
     assert again is not None
     for before, after in zip(job.roles, again.roles, strict=True):
@@ -614,7 +615,7 @@ def test_a_secret_in_plain_sight_is_named_and_not_shown() -> None:
 
 def test_a_json_job_keeps_its_secrets() -> None:
     """The REST server's mask knows only blocks of YAML; the text is written anew."""
-    document = read_text(Source("j", "job", ONE + "secrets: {token: s3cret-token}\n"), "js").plain()
+    document = read_text(Source("j", "job", ONE + "secrets: {token: s3cret-token}\n"), JS).plain()
     objects = made(json.dumps(document), "pod")
     assert "s3cret-token" not in json.dumps([o for o in objects if o["kind"] != "Secret"])
     assert "s3cret-token" in secret(objects, "-configcred")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from pairun.errors import Problem, Source, render
+from pairun.formats.jsyaml import JS
 from pairun.formats.protocol import SCHEMA
 from pairun.job.jobfile import read_input, read_job
 from pairun.job.model import Job, fc_name
@@ -19,6 +20,7 @@ from pairun.job.templates import user_command
 from pairun.job.writing import as_yaml
 from pairun.openpai.framework import job_from_framework, job_text, make_framework
 from pairun.playbook.document.reading import read_text
+from pairun.playbook.document.scalars import CORE
 from tests.effort import cases
 
 ROLE = {"name": "worker", "taskNumber": 2, "command": "train"}
@@ -322,7 +324,7 @@ def test_the_converted_file_is_the_same_job(document: dict[str, Any], indent: in
     job, problems = read(text)
     assert job is not None, list(map(render, problems))
     Draft202012Validator(SCHEMA).validate(job.node.plain())
-    again, later = read_job(read_text(Source("new.yaml", "job", job.text), "js"))
+    again, later = read_job(read_text(Source("new.yaml", "job", job.text), JS))
     assert again is not None, list(map(render, later))
     assert not later
     assert facts(again) == facts(job)
@@ -330,7 +332,7 @@ def test_the_converted_file_is_the_same_job(document: dict[str, Any], indent: in
 
 
 @settings(max_examples=cases(300))
-@given(PLAIN | AMBIGUOUS | st.lists(AMBIGUOUS), st.sampled_from(["js", "core"]))
+@given(PLAIN | AMBIGUOUS | st.lists(AMBIGUOUS), st.sampled_from([JS, CORE]))
 def test_what_is_written_reads_back(document: Any, dialect: Any) -> None:
     """Whatever plain data holds, both dialects read from the YAML what was written."""
     read_back = read_text(Source("a.yaml", "job", as_yaml({"a": document})), dialect)

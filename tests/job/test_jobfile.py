@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairun.errors import Problems, Source, render
+from pairun.formats.jsyaml import JS
 from pairun.formats.protocol import SCHEMA
 from pairun.job.jobfile import load_job, read_job
 from pairun.job.model import Job
@@ -40,12 +41,12 @@ Change = tuple[str, str]
 
 def problems_of(text: str) -> Problems:
     """Everything that is wrong with a job."""
-    return read_job(read_text(Source("job.yaml", "job", text), "js"))[1]
+    return read_job(read_text(Source("job.yaml", "job", text), JS))[1]
 
 
 def job_of(text: str) -> Job:
     """A job that must be valid."""
-    job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job.yaml", "job", text), JS))
     assert job is not None, "\n".join(map(render, problems))
     return job
 
@@ -306,7 +307,7 @@ SECRET_LAYOUTS = [
 @pytest.mark.parametrize("text", SECRET_LAYOUTS)
 def test_no_excerpt_shows_a_secret(text: str) -> None:
     """However a job is laid out, lines that hold secrets are not printed."""
-    document_ = read_text(Source("job.yaml", "job", text), "js")
+    document_ = read_text(Source("job.yaml", "job", text), JS)
     (problem,) = read_job(document_)[1]
     assert problem.id == "PR502"
     source = document_.place.source
@@ -377,7 +378,7 @@ def test_no_document_breaks_the_reader(path: tuple[Any, ...], value: Any) -> Non
         parent = parent[step]
     parent[path[-1]] = value
     text = json.dumps(mutated, allow_nan=False) if _is_json(mutated) else json.dumps(FULL)
-    job, problems = read_job(read_text(Source("job.json", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job.json", "job", text), JS))
     assert (job is None) == bool(problems.errors)
     assert all(p.place is not None for p in problems)
 
@@ -385,7 +386,7 @@ def test_no_document_breaks_the_reader(path: tuple[Any, ...], value: Any) -> Non
 def _is_json(value: Any) -> bool:
     try:
         text = json.dumps(value, allow_nan=False)
-        read_text(Source("job.json", "job", text), "js")
+        read_text(Source("job.json", "job", text), JS)
     except Exception:  # noqa: BLE001 - whatever it is, this is no input for the test
         return False
     return True

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from pairun.errors import Problems, Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
@@ -45,7 +46,7 @@ def job_of(
         **entries,
     }
     text = yaml.safe_dump(document, sort_keys=False)
-    job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job.yaml", "job", text), JS))
     assert job is not None, list(problems)
     return job
 
@@ -164,7 +165,7 @@ def test_single_references_are_not_executed() -> None:
     text = job.node.place.source.text.replace(
         "dockerImage: image", "dockerImage: image\n    script: a"
     )
-    again, _ = read_job(read_text(Source("job.yaml", "job", text), "js"))
+    again, _ = read_job(read_text(Source("job.yaml", "job", text), JS))
     assert again is not None
     assert again.roles[0].script is not None
     assert uses_of(again) == []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pairun.errors import Place, Problems, Source
 from pairun.formats import mustache
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.job.model import Job
 from pairun.job.parameters import Scope, render_parameters
@@ -48,7 +49,7 @@ def job_of(commands: list[str], **entries: Any) -> Job:
         **entries,
     }
     text = yaml.safe_dump(document, sort_keys=False)
-    job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job.yaml", "job", text), JS))
     assert job is not None, list(problems)
     return job
 

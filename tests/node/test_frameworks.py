@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text
@@ -73,7 +74,7 @@ class Jobs:
         """Submit a job of two roles."""
         made = self.job(chief, worker, workers, retries)
         text = yaml.safe_dump(made, sort_keys=False)
-        job, problems = read_job(read_text(Source("job", "job", text), "js"), user="alice")
+        job, problems = read_job(read_text(Source("job", "job", text), JS), user="alice")
         assert job is not None, list(problems)
         framework = make_framework(
             job, framework_name=NAME, runtime_image=self.runtime_image, ports=PORTS

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pairun.errors import PairunError, Place, Source, render
+from pairun.formats.jsyaml import JS
 from pairun.job.hiding import mask_secrets
 from pairun.job.jobfile import read_job
 from pairun.job.jobview import job_context
@@ -61,7 +62,7 @@ defaults: {virtualCluster: fast}
 
 def job_of(text: str = TEXT, user: str = "alice") -> Job:
     """A job that must be valid."""
-    job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"), user=user)
+    job, problems = read_job(read_text(Source("job.yaml", "job", text), JS), user=user)
     assert job is not None, list(map(render, problems))
     return job
 

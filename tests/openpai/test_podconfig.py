@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source, render
+from pairun.formats.jsyaml import JS
 from pairun.handover import door
 from pairun.init.envfile import read_variables
 from pairun.job.templates import user_command
@@ -423,7 +424,7 @@ FOLDED = [
 @pytest.mark.parametrize(("text", "caret", "corrected"), FOLDED)
 def test_folded_text(text: str, caret: str, corrected: str) -> None:
     """A block that began with `>-` is recognised: the place, the word to use, the right form."""
-    (problem,) = refused(lambda: read_setting(source(text), tuple(SCHEMA["properties"]), "js"))
+    (problem,) = refused(lambda: read_setting(source(text), tuple(SCHEMA["properties"]), JS))
     assert problem.id == "PR714"
     assert at(problem.place) == caret
     assert problem.hint is not None
@@ -444,7 +445,7 @@ def test_a_folded_list_of_init_plugins() -> None:
 @pytest.mark.parametrize("text", ["commands: [a", "commands: 'x", "a: b: c", "commands:\n\t- x"])
 def test_other_errors_are_not_called_folded(text: str) -> None:
     """What is not YAML for another reason is said as such."""
-    (problem,) = refused(lambda: read_setting(source(text), tuple(SCHEMA["properties"]), "js"))
+    (problem,) = refused(lambda: read_setting(source(text), tuple(SCHEMA["properties"]), JS))
     assert problem.id == "PR101"
 
 

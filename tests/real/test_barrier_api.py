@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text
@@ -184,7 +185,7 @@ class Pod:
 
     def _framework(self) -> Object:
         text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in JOB.items())
-        job, problems = read_job(read_text(Source("job", "job", text), "js"))
+        job, problems = read_job(read_text(Source("job", "job", text), JS))
         assert job is not None, list(problems)
         made = make_framework(job, framework_name=self.name)
         made["metadata"]["namespace"] = self.namespace

@@ -26,6 +26,7 @@ import pytest
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
 from pairun.errors import Source
+from pairun.formats.jsyaml import JS
 from pairun.handover.journal import read_journal
 from pairun.host.context import HostContext
 from pairun.job.jobfile import read_job
@@ -484,7 +485,7 @@ def run_init(folder: pathlib.Path, image: str) -> tuple[int, str, list[dict[str,
             },
         }
     )  # fmt: skip
-    job, problems = read_job(read_text(Source("job", "job", job_text), "js"))
+    job, problems = read_job(read_text(Source("job", "job", job_text), JS))
     assert job is not None, list(problems)
     pods = {job.roles[0].fc_name: [{"podUID": UID, "podHostIP": "10.0.0.1"}]}
     framework, volume = folder / "framework.json", folder / "pai"

@@ -27,7 +27,7 @@ from yaml.events import (
 )
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source
-from pairun.playbook.document.scalars import RESOLVE, Dialect, Scalar, Timestamp, js_text
+from pairun.playbook.document.scalars import CORE, Dialect, Scalar, Timestamp, js_text
 from pairun.playbook.document.texts import MAX_BYTES, decode, load_bytes
 from pairun.secrets.shapes import plain_secrets
 
@@ -107,7 +107,7 @@ def node_of(value: Any, place: Place) -> Node:
     return Node(value, place)
 
 
-def read_file(path: str, layer: str, dialect: Dialect = "core") -> Node:
+def read_file(path: str, layer: str, dialect: Dialect = CORE) -> Node:
     """Read one document from a file (``-``: standard input).
 
     Raises:
@@ -116,7 +116,7 @@ def read_file(path: str, layer: str, dialect: Dialect = "core") -> Node:
     return read_text(decode(load_bytes(path), path, layer), dialect)
 
 
-def read_text(source: Source, dialect: Dialect = "core") -> Node:
+def read_text(source: Source, dialect: Dialect = CORE) -> Node:
     """Read the one document of a text.
 
     Raises:
@@ -198,7 +198,7 @@ class _Reader:
 
     def __init__(self, source: Source, dialect: Dialect) -> None:
         self._source = source
-        self._resolve = RESOLVE[dialect]
+        self._resolve = dialect.resolve
         self._parser = _Parser(source.text)
         self._anchors: dict[str, Node] = {}
         self._sizes: dict[int, int] = {}

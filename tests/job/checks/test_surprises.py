@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from pairun.errors import Source, render
+from pairun.formats.jsyaml import JS
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.jobfile import read_job
 from pairun.job.model import Job
@@ -38,7 +39,7 @@ def document(role: Change, image: Change, name: str = "worker", **entries: Any) 
 
 def job_of(text: str) -> Job:
     """A job that must be valid."""
-    job, problems = read_job(read_text(Source("job.yaml", "job", text), "js"))
+    job, problems = read_job(read_text(Source("job.yaml", "job", text), JS))
     assert job is not None, list(map(render, problems))
     return job
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source
+from pairun.formats.jsyaml import JS
 from pairun.playbook.document.reading import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -23,6 +24,7 @@ from pairun.playbook.document.reading import (
     read_file,
     read_text,
 )
+from pairun.playbook.document.scalars import CORE as DIALECT
 from pairun.playbook.document.scalars import resolve_core
 
 # YAML 1.2.2, section 10.3.2.
@@ -301,7 +303,7 @@ def test_every_scalar_and_key_stands_at_its_place(tree: Any, flow: bool) -> None
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_reader(text: str) -> None:
     """Any text is read or refused with a place, never with another exception."""
-    for dialect in ("core", "js"):
+    for dialect in (DIALECT, JS):
         try:
             read_text(Source("p.yaml", "job", text), dialect)
         except PairunError as e:

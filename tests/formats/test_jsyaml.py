@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source
+from pairun.formats.jsyaml import JS, resolve_js
 from pairun.playbook.document.reading import read_text
-from pairun.playbook.document.scalars import Scalar, Timestamp, js_text, resolve_js
+from pairun.playbook.document.scalars import Scalar, Timestamp, js_text
 
 # What js-yaml 3.15 makes of `k: TEXT` on Node.js, in the time zone UTC: text, type, String(value).
 JS_YAML = [
@@ -111,7 +112,7 @@ def kind(value: Scalar) -> str:
 @pytest.mark.parametrize(("text", "type_", "printed"), JS_YAML)
 def test_a_scalar_is_what_js_yaml_makes_of_it(text: str, type_: str, printed: str) -> None:
     """Each form of scalar has js-yaml's type, and prints as JavaScript prints it."""
-    node = read_text(Source("job.yaml", "job", f"k: {text}"), "js").get("k")
+    node = read_text(Source("job.yaml", "job", f"k: {text}"), JS).get("k")
     assert node is not None
     assert (kind(node.value), js_text(node.value)) == (type_, printed)
 
@@ -120,7 +121,7 @@ def test_a_scalar_is_what_js_yaml_makes_of_it(text: str, type_: str, printed: st
 def test_what_js_yaml_refuses_is_refused(text: str) -> None:
     """Unknown tags and a bare dash are errors, as in js-yaml."""
     with pytest.raises(PairunError):
-        read_text(Source("job.yaml", "job", f"k: {text}"), "js")
+        read_text(Source("job.yaml", "job", f"k: {text}"), JS)
 
 
 # ECMA-262, Number::toString.

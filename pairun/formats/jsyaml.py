@@ -1,0 +1,90 @@
+"""The dialect of js-yaml 3's default schema, in which OpenPAI's REST server reads job files."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from pairun.playbook.document.scalars import WORDS, Dialect, Scalar, Timestamp
+
+_JS_DECIMAL = re.compile(r"[-+]?[1-9][0-9_]*|[-+]?0")
+_JS_SEXAGESIMAL = re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+")
+_JS_FLOAT = re.compile(
+    r"[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*"
+)
+_JS_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_JS_TIME = re.compile(
+    r"(\d{4})-(\d\d?)-(\d\d?)(?:[Tt]|[ \t]+)(\d\d?):(\d\d):(\d\d)(?:\.(\d*))?"
+    r"(?:[ \t]*(?:Z|([-+])(\d\d?)(?::(\d\d))?))?"
+)
+
+
+def resolve_js(text: str) -> Scalar:
+    """A plain scalar as js-yaml 3's default schema reads it (its ``lib/js-yaml/type``).
+
+    That is neither YAML 1.1 nor 1.2: ``yes`` and ``on`` are text, but ``012`` is ten, ``1:30``
+    ninety, ``1_000`` a number and ``2020-01-02`` a date.
+    """
+    if text in WORDS:
+        return WORDS[text]
+    if text[0] not in "0123456789+-.":
+        return text
+    if (number := _js_integer(text)) is not None:
+        return number
+    if not text.endswith("_") and _JS_FLOAT.fullmatch(text):
+        return _js_float(text.replace("_", ""))
+    return _js_timestamp(text)
+
+
+def _js_integer(text: str) -> int | None:
+    digits = text.lstrip("+-") if text[0] in "+-" else text
+    sign = -1 if text[0] == "-" else 1
+    if len(text) - len(digits) > 1 or text.endswith("_") or len(text) > 400:
+        return None
+    for prefix, pattern, base in (
+        ("0b", "[01_]+", 2),
+        ("0x", "[0-9a-fA-F_]+", 16),
+        ("0", "[0-7_]+", 8),
+    ):
+        rest = digits[len(prefix) :]
+        if digits.startswith(prefix) and re.fullmatch(pattern, rest) and rest.strip("_"):
+            return sign * int(rest.replace("_", ""), base)
+    if _JS_DECIMAL.fullmatch(text):
+        return int(text.replace("_", ""))
+    if _JS_SEXAGESIMAL.fullmatch(text):
+        value = 0
+        for part in digits.replace("_", "").split(":"):
+            value = value * 60 + int(part)
+        return sign * value
+    return None
+
+
+def _js_float(text: str) -> Scalar:
+    if ":" in text:
+        value = 0.0
+        for part in text.lstrip("+-").split(":"):
+            value = value * 60 + float(part)
+        return -value if text[0] == "-" else value
+    return float(text) if text.strip("+-.") else text
+
+
+def _js_timestamp(text: str) -> Scalar:
+    try:
+        if m := _JS_DATE.fullmatch(text):
+            when = datetime.datetime(*map(int, m.groups()), tzinfo=datetime.UTC)  # type: ignore[arg-type,misc]
+        elif m := _JS_TIME.fullmatch(text):
+            year, month, day, hour, minute, second = (int(m[i]) for i in range(1, 7))
+            when = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.UTC)
+            if m[8]:
+                offset = datetime.timedelta(hours=int(m[9]), minutes=int(m[10] or 0))
+                when += offset if m[8] == "-" else -offset
+        else:
+            return text
+    except ValueError:  # the 32nd of a month: js-yaml counts on, nobody means it
+        return text
+    return Timestamp(when.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)"))
+
+
+JS = Dialect(name="js", resolve=resolve_js)
