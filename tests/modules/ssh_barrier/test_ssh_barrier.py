@@ -189,7 +189,9 @@ def test_an_instance_that_nobody_asks(gang: Gang) -> None:
     instance = gang.instances[1]
     # What the task may take bounds the wait, with time left to say it.
     context = HostContext(instance.env, str(instance.pai_dir), time.monotonic() + 7.0)
-    with pytest.raises(Failure, match=r"worker-0 \(it has not said that all are there\)"):
+    with pytest.raises(
+        Failure, match=r"worker-0 \(it has not said that all instances are reached\)"
+    ):
         module.check(context)
 
 
