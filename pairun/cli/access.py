@@ -1,13 +1,10 @@
-"""Options that say which cluster a command talks to, and lines on standard error."""
+"""Options that say which cluster a command talks to."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import sys
 
 from pairun.engines.kubernetes.client import Access
-from pairun.report.terminal import visible
 
 
 def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> None:
@@ -30,9 +27,3 @@ def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> No
 def access_of(args: argparse.Namespace) -> Access:
     """The cluster that the options name."""
     return Access(args.kubeconfig, args.context, args.namespace)
-
-
-def say(line: str) -> None:
-    """Print one line on standard error; that nobody listens stops nothing."""
-    with contextlib.suppress(OSError):
-        print(f"[pairun] {visible(line)}", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 
+from pairun.cli.streams import say
 from pairun.errors import Problems
 from pairun.formats.yarn import NOT_CARRIED
 from pairun.job.jobfile import load_job
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
                 print(f"---\n# {path}")
             sys.stdout.write(_text(job, problems))
             sys.stdout.flush()
-            _say(path, job)
+            _say_unchanged(path, job)
         else:
             code = 1
         vault = Vault(secrets_of(job) if job else ())
@@ -48,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _say(path: str, job: Job) -> None:
+def _say_unchanged(path: str, job: Job) -> None:
     source = job.node.place.source
     if source.file == path and job.text == source.text:
-        print(f"[pairun] {path} is a job of protocol v2 already: unchanged", file=sys.stderr)
+        say(f"{path} is a job of protocol v2 already: unchanged")
 
 
 def _text(job: Job, problems: Problems) -> str:

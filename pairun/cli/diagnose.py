@@ -9,6 +9,7 @@ import re
 import sys
 from typing import IO
 
+from pairun.cli.options import add_roots
 from pairun.diagnose.brief import in_words
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.lines import Log
@@ -35,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what it ended with, as a shell counts; -N: signal N ended it")  # fmt: skip
     parser.add_argument("--json", action="store_true",
                         help="a JSON object for each log, each in a line of its own")  # fmt: skip
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root whose rules count too")  # fmt: skip
+    add_roots(parser, "a content root whose rules count too")
 
 
 def _exit_code(text: str) -> int:

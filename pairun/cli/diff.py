@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import Any
 
+from pairun.cli.options import print_json, refusal_code
 from pairun.errors import PairunError
 from pairun.report.diff_data import comparison_data, refused_data
 from pairun.report.diff_text import print_comparison
@@ -34,16 +33,12 @@ def run(args: argparse.Namespace) -> int:
     except PairunError as e:
         if not args.json:
             raise
-        _print_json(refused_data(e.problems))
-        return 2 if all(p.id == "PR801" for p in e.problems) else 1
+        print_json(refused_data(e.problems))
+        return refusal_code(e)
     if args.json:
-        _print_json(comparison_data(comparison))
+        print_json(comparison_data(comparison))
     else:
         print_comparison(comparison, sys.stdout)
     if comparison.fails:
         return 1
     return 2 if args.exit_code and comparison.any else 0
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, indent=2, ensure_ascii=False))

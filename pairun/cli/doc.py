@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterable
 from typing import Any
 
+from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import open_content
 from pairun.report.listing import document, document_data
@@ -23,13 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="*", help="a module, plugin, keyword, error id or class of failure; or one "
                         "of modules, plugins, keywords, errors, failures; `plugin git` is the plugin of that "
                         "name only")  # fmt: skip
-    parser.add_argument(
-        "--root",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a content root whose modules and plugins are known too",
-    )
+    add_roots(parser, "a content root whose modules and plugins are known too")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 
@@ -50,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             raise
         _print_json({}, e.problems)
-        return 2 if all(p.id == "PR801" for p in e.problems) else 1
+        return refusal_code(e)
     return 0
 
 
 def _print_json(data: dict[str, Any], problems: Iterable[Problem]) -> None:
     whole = {"schema": SCHEMA, **data, "problems": [problem_data(p) for p in problems]}
-    print(json.dumps(whole, indent=2, ensure_ascii=False))
+    print_json(whole)

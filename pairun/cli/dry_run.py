@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
+from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.effective import Layers
@@ -23,13 +22,7 @@ from pairun.review.settings import read_settings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("jobs", nargs="*", metavar="JOB", help="job files; - is standard input")
-    parser.add_argument(
-        "--root",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a content root: a cluster's playbooks, policy, modules, plugins",
-    )
+    add_roots(parser, "a content root: a cluster's playbooks, policy, modules, plugins")
     parser.add_argument("--init-config", metavar="FILE",
                         help="init plugins, instead of INIT_CONFIG or init_plugins.yaml")  # fmt: skip
     parser.add_argument("--runtime-config", metavar="FILE",
@@ -57,10 +50,10 @@ def run(args: argparse.Namespace) -> int:
     except PairunError as e:
         if not args.json:
             raise
-        _print_json(refused_data(e.problems))
-        return 2 if all(p.id == "PR801" for p in e.problems) else 1
+        print_json(refused_data(e.problems))
+        return refusal_code(e)
     if args.json:
-        _print_json(reviews_data(reviews))
+        print_json(reviews_data(reviews))
     else:
         _print_text(args, reviews, content)
     if any(r.problems.errors for r in reviews):
@@ -84,10 +77,6 @@ def _reviews(args: argparse.Namespace, layers: Layers) -> list[JobReview]:
     if args.runtime_config or not args.jobs:
         reviews.append(review_pod(args.runtime_config, layers, args.user, settings))
     return reviews
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content: Content) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from pairun.cli.options import add_roots
 from pairun.errors import Problems
 from pairun.playbook.content import open_content
 from pairun.playbook.readyrules import made_rules
@@ -20,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("format", choices=(*WRITERS, RULES),
                         help=f"{RULES}: the rules as PID 1 reads them, for an image's build")  # fmt: skip
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root whose rules and exit codes count too")  # fmt: skip
+    add_roots(parser, "a content root whose rules and exit codes count too")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from pairun.base.paths import pai_dir
+from pairun.cli.options import add_roots
 from pairun.errors import PairunError, Problem
 from pairun.init.log import run_under_log
 from pairun.init.phase import EXIT_CODES, InitPhase
@@ -14,8 +15,7 @@ from pairun.report.problems import print_problems
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root above those of PAIRUN_PATH")  # fmt: skip
+    add_roots(parser, "a content root above those of PAIRUN_PATH")
     parser.add_argument("--framework", metavar="FILE",
                         help="a saved Framework object, whose addresses are taken as they are")  # fmt: skip
     parser.add_argument("--role", metavar="NAME",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 
+from pairun.cli.options import add_roots, print_json
 from pairun.report.problems import print_problems, problem_data
 from pairun.review.lint import lint
 
@@ -15,13 +15,7 @@ SCHEMA = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
-    parser.add_argument(
-        "--root",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a content root that the files are checked against",
-    )
+    add_roots(parser, "a content root that the files are checked against")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 
@@ -30,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     problems = lint(args.files, args.root)
     if args.json:
         listed = [problem_data(p, vault) for p, vault in problems]
-        print(json.dumps({"schema": SCHEMA, "problems": listed}, indent=2, ensure_ascii=False))
+        print_json({"schema": SCHEMA, "problems": listed})
     else:
         for vault, group in itertools.groupby(problems, key=lambda each: each[1]):
             print_problems([p for p, _ in group], vault=vault)

@@ -70,10 +70,11 @@ def main(argv: list[str] | None = None) -> int:
             # While there still is somebody to say that it cannot be written.
             sys.stdout.flush()
     except PairunError as e:
+        from pairun.cli.options import refusal_code
         from pairun.report.problems import print_problems
 
         print_problems(e.problems)
-        return WRONG_USAGE if all(p.id == "PR801" for p in e.problems) else 1
+        return refusal_code(e)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -7,6 +7,7 @@ import os
 import sys
 
 import pairun
+from pairun.cli.options import add_roots
 from pairun.engines.manifest.making import IMAGE, Made, Request, make
 from pairun.engines.manifest.options import ENGINES, GPU_RESOURCE, SERVICE_ACCOUNT
 from pairun.engines.manifest.versions import lowest
@@ -44,8 +45,7 @@ def add_object_arguments(parser: argparse.ArgumentParser) -> None:
                         help="logs go to this folder of the node (default: /var/log/pai with "
                         "framework, else they go with the Pod)")  # fmt: skip
     parser.add_argument("--user", default="user", help="who submits the job")
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root above those of PAIRUN_PATH, to review the job with")  # fmt: skip
+    add_roots(parser, "a content root above those of PAIRUN_PATH, to review the job with")
 
 
 def request_of(args: argparse.Namespace) -> Request:

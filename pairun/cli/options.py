@@ -1,6 +1,11 @@
-"""Options that several commands have."""
+"""What several commands share: their options, JSON on standard output, the code of a refusal."""
 
 from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import Any
 
 from pairun.base.durations import parse_duration
 from pairun.errors import PairunError, Problem
@@ -21,3 +26,23 @@ def duration_s(option: str, text: str) -> float:
         hint = f"did you mean '{text}s'?" if text.isdigit() else "as in 500ms, 30s, 1h30m"
         raise PairunError(Problem("PR801", f"{option} {text} is not a duration", hint=hint))
     return seconds
+
+
+def add_roots(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Declare ``--root DIR``, which may be given again.
+
+    Args:
+        parser: of the command.
+        meaning: what the command does with a content root, for its help.
+    """
+    parser.add_argument("--root", action="append", default=[], metavar="DIR", help=meaning)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a document on standard output."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def refusal_code(refusal: PairunError) -> int:
+    """The exit code of a command that could not begin: 2 for wrong usage, else 1."""
+    return 2 if all(p.id == "PR801" for p in refusal.problems) else 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import getpass
 import os
 import sys
@@ -11,8 +10,8 @@ import sys
 import attrs
 
 from pairun.base.runfolders import RUNS
-from pairun.cli.options import duration_s
-from pairun.cli.streams import give_up_stdout, unwritable
+from pairun.cli.options import add_roots, duration_s
+from pairun.cli.streams import give_up_stdout, say, unwritable
 from pairun.engines.local.checking import check
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.runreport import run_report
@@ -41,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "20 %% (at least 1 s) is reserved for exit handlers")  # fmt: skip
     parser.add_argument("--no-namespace", action="store_true",
                         help="do without namespaces; paths below /usr/local/pai are rewritten")  # fmt: skip
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root above those of PAIRUN_PATH")  # fmt: skip
+    add_roots(parser, "a content root above those of PAIRUN_PATH")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,9 +54,9 @@ def run(args: argparse.Namespace) -> int:
         color=Style(sys.stdout).on,
     )
     check(job, options)
-    local = LocalRun(job, options, _say)
+    local = LocalRun(job, options, say)
     many = "s" if len(local.instances) > 1 else ""
-    _say(
+    say(
         f"{len(local.instances)} instance{many} in {options.workdir}; "
         "Ctrl-C stops, a second one kills"
     )
@@ -86,13 +84,7 @@ def _print_summary(job: Job, outcome: RunOutcome, options: Options) -> None:
     if lost is not None:
         # The exit code says how the job ended, whoever reads the output.
         give_up_stdout()
-        _say(f"{unwritable(lost)}; the log files in {options.workdir} hold everything")
-
-
-def _say(line: str) -> None:
-    """Print one line on standard error; a closed standard error does not stop the job."""
-    with contextlib.suppress(OSError):
-        print(f"[pairun] {line}", file=sys.stderr, flush=True)
+        say(f"{unwritable(lost)}; the log files in {options.workdir} hold everything")
 
 
 def _user() -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from typing import Any
 
+from pairun.cli.options import add_roots, print_json
 from pairun.contract.arguments import arguments_schema
 from pairun.formats.protocol import SCHEMA as JOB_SCHEMA
 from pairun.playbook.content import open_content
@@ -21,13 +21,12 @@ FORMATS = ("playbook", "plugin-spec", "policy", "job", "extras")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("format", nargs="?", choices=FORMATS, default="playbook")
-    parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root whose modules are known too")  # fmt: skip
+    add_roots(parser, "a content root whose modules are known too")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print a schema."""
-    print(json.dumps(schema(args.format, args.root), indent=2, ensure_ascii=False))
+    print_json(schema(args.format, args.root))
     return 0
 
 

@@ -1,7 +1,8 @@
-"""The standard streams, which may be closed or full."""
+"""The standard streams, which may be closed or full, and lines for people on standard error."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -37,3 +38,12 @@ def give_up_stdout() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
+
+
+def say(line: str) -> None:
+    """Print one line on standard error; a closed standard error stops no command."""
+    # PID 1 loads this file for its streams, and says nothing with it.
+    from pairun.report.terminal import visible
+
+    with contextlib.suppress(OSError):
+        print(f"[pairun] {visible(line)}", file=sys.stderr, flush=True)

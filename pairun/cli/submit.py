@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
-from pairun.cli.access import access_of, add_access, say
+from pairun.cli.access import access_of, add_access
 from pairun.cli.manifest import add_object_arguments, request_of
 from pairun.cli.options import duration_s
+from pairun.cli.streams import say
 from pairun.engines.kubernetes.client import Cluster, connect
 from pairun.engines.kubernetes.jobobjects import POD
 from pairun.engines.kubernetes.jobstate import JobState, changes, named
@@ -50,12 +51,12 @@ def run(args: argparse.Namespace) -> int:
     say(f"made {len(objects)} objects ({', '.join(kinds)}) in namespace {cluster.namespace}")
     print(name, flush=True)
     if not args.wait:
-        say(f"`pairun status {_named(args, name)}` shows how far it is")
+        say(f"`pairun status {_named(args, name)}` shows its state")
         return 0
     try:
         return _wait(cluster, args, name, timeout_s)
     except KeyboardInterrupt:
-        say(f"the job goes on; {_again(args, name)}")
+        say(f"the job continues; {_again(args, name)}")
         return 130
 
 
@@ -78,7 +79,7 @@ def _wait(cluster: Cluster, args: argparse.Namespace, name: str, timeout_s: floa
                 say(line)
             last = state
     except PairunError:
-        say(f"the job may go on; {_again(args, name)}")
+        say(f"the job may continue; {_again(args, name)}")
         raise
     if last is None or not last.ended:
         still = f"{last.state}" if last else "unknown"
@@ -88,7 +89,7 @@ def _wait(cluster: Cluster, args: argparse.Namespace, name: str, timeout_s: floa
     say(f"the job has {last.state}{because} (exit code {last.exit_code})")
     left = [i.label for i in last.instances if i.phase not in ENDED]
     if left and last.engine == POD.engine:
-        say(f"nobody ends plain Pods: {named(left)} may go on; {_again(args, name)}")
+        say(f"plain Pods are not stopped: {named(left)} may still run; {_again(args, name)}")
     return 1 if last.exit_code is None else last.exit_code
 
 

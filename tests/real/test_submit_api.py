@@ -235,7 +235,7 @@ def test_a_job_that_is_followed_to_its_failure(place: Place) -> None:
     place.set_status("mnist-worker-1", phase="Failed", containerStatuses=[app(42)])
     assert waiting.code() == 42
     waiting.until("the job has failed: worker-1 ended with 42 (exit code 42)")
-    waiting.until("nobody ends plain Pods: worker-0 may go on; `pairun status mnist ")
+    waiting.until("plain Pods are not stopped: worker-0 may still run; `pairun status mnist ")
 
 
 def test_a_job_that_is_followed_to_its_success(place: Place) -> None:
@@ -254,7 +254,7 @@ def test_ctrl_c_leaves_the_job(place: Place) -> None:
     waiting.until("worker-0")
     waiting.process.send_signal(signal.SIGINT)
     assert waiting.code() == 130
-    waiting.until("the job goes on; `pairun status mnist --kubeconfig")
+    waiting.until("the job continues; `pairun status mnist --kubeconfig")
     assert "pods/mnist-worker-0" in place.objects()
 
 
