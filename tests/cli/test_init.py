@@ -22,6 +22,7 @@ from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.plan import load_plan
 from pairun.playbook.document.reading import read_text
+from tests.doors import DoorWatch
 
 ROOT = pathlib.Path(__file__).parents[2]
 UID = "11111111-2222-3333-4444-555555555555"
@@ -54,7 +55,9 @@ class Init:
         (self.volume / ".pairun").touch()
         (self.volume / "secrets").mkdir()
         (self.volume / "secrets/secrets.yaml").write_text(json.dumps(JOB["secrets"]))
+        self.watch = DoorWatch(self.volume, folder / "door-watch")
         self.env = {
+            **self.watch.env,
             "PAIRUN_PAI_DIR": str(self.volume),
             "PAIRUN_FRAMEWORK_FILE": str(folder / "framework.json"),
             "PAIRUN_ENGINE_LAYER": str(folder / "layer.yaml"),
@@ -173,6 +176,7 @@ def init(tmp_path: pathlib.Path) -> Iterator[Init]:
     if made.process is not None:
         made.process.kill()
         made.process.communicate()
+    assert not made.watch.violations()
 
 
 def test_the_volume(init: Init) -> None:

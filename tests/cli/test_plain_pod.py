@@ -22,6 +22,7 @@ from pairun.playbook.document.reading import read_text
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
+from tests.doors import DoorWatch
 
 ROOT = Path(__file__).parents[2]
 SENTINEL = "s3cr3t-value"
@@ -49,7 +50,12 @@ class Pod:
         self.volume = folder / "pai"
         self.config = folder / "config"
         self.config.mkdir()
-        self.env = {"PAI_CONFIG_DIR": str(self.config), "PAIRUN_HOST_IP": "10.0.0.9"}
+        self.watch = DoorWatch(self.volume, folder / "door-watch")
+        self.env = {
+            **self.watch.env,
+            "PAI_CONFIG_DIR": str(self.config),
+            "PAIRUN_HOST_IP": "10.0.0.9",
+        }
 
     def run(self, *args: str, **env: str) -> tuple[int, str]:
         """Run a command of pairun as a container; its exit code and all it printed."""
@@ -65,6 +71,7 @@ class Pod:
             check=False,
         )
         assert "Traceback" not in done.stdout
+        assert not self.watch.violations()
         return done.returncode, done.stdout
 
     def both(self, **env: str) -> str:

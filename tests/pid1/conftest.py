@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from pairun.base.paths import PLAIN_FILES
+from tests.doors import DoorWatch
 
 HERE = pathlib.Path(__file__).parent
 DRIVER = f"""
@@ -154,7 +155,7 @@ def start(request: pytest.FixtureRequest, volume: Volume) -> Iterator[Callable[.
     namespace = request.param == "pid1"
     if namespace and not namespaces_work():
         pytest.skip("this kernel lets us make no PID namespace")
-    with _starter(namespace=namespace) as begin:
+    with _starter(volume, namespace=namespace) as begin:
 
         def run(**env: str) -> Running:
             return begin([sys.executable, "-c", DRIVER, str(volume.root)], **env)
@@ -167,7 +168,7 @@ def in_namespace(volume: Volume) -> Iterator[Callable[..., Running]]:
     """Starts a program as PID 1 of a namespace; without one, the phase on the volume."""
     if not namespaces_work():
         pytest.skip("this kernel lets us make no PID namespace")
-    with _starter(namespace=True) as begin:
+    with _starter(volume, namespace=True) as begin:
 
         def run(*argv: str, **env: str) -> Running:
             return begin(list(argv) or [sys.executable, "-c", DRIVER, str(volume.root)], **env)
@@ -176,8 +177,9 @@ def in_namespace(volume: Volume) -> Iterator[Callable[..., Running]]:
 
 
 @contextlib.contextmanager
-def _starter(*, namespace: bool) -> Iterator[Callable[..., Running]]:
+def _starter(volume: Volume, *, namespace: bool) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
+    watch = DoorWatch(volume.root, volume.root.parent / "door-watch")
 
     def begin(argv: list[str], **env: str) -> Running:
         process = subprocess.Popen(
@@ -185,7 +187,7 @@ def _starter(*, namespace: bool) -> Iterator[Callable[..., Running]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, PLAIN_FILES: "1", **env},
+            env={**os.environ, PLAIN_FILES: "1", **watch.env, **env},
         )
         started.append(Running(process, namespace=namespace))
         return started[-1]
@@ -197,6 +199,7 @@ def _starter(*, namespace: bool) -> Iterator[Callable[..., Running]]:
             running.process.wait()
         assert running.process.stdout is not None
         running.process.stdout.close()
+    assert not watch.violations()
 
 
 @pytest.fixture

@@ -1,0 +1,73 @@
+"""Watches a pairun process: every path of the shared volume must be opened by the door.
+
+Python imports this file at start, where ``PYTHONPATH`` names its folder. An audit hook sees every
+call that opens, makes, lists, moves or removes a path, and cannot be taken away again (PEP 578).
+The door may do all of that; a module of a job may do it through `pairun.host`. Every other call
+is written to a report, with the lines that led to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from types import FrameType
+
+VOLUME = os.path.realpath(os.environ.get("DOOR_WATCH_VOLUME", "/nonexistent"))
+REPORT = os.environ.get("DOOR_WATCH_REPORT", "")
+DOORS = ("pairun/handover/door.py", "pairun/handover/opening.py")
+JOB = "/pairun/host/"
+EVENTS = {
+    "open": (0,), "os.mkdir": (0,), "os.rmdir": (0,), "os.remove": (0,), "os.rename": (0, 1),
+    "os.link": (0, 1), "os.symlink": (1,), "os.truncate": (0,), "os.listdir": (0,),
+    "os.scandir": (0,), "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,),
+}  # fmt: skip
+"""Each event's arguments that are paths (docs.python.org, "Audit events table")."""
+
+
+def is_on_volume(path: object) -> bool:
+    """Whether a path leads to the volume, through links too; a descriptor is somebody's already."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return False
+    folder, name = os.path.split(os.path.abspath(os.fsdecode(path)))
+    real = os.path.join(os.path.realpath(folder), name)
+    return real == VOLUME or real.startswith(VOLUME + "/")
+
+
+def is_allowed(frame: FrameType | None) -> bool:
+    """Whether the door makes the call, or a module's context on behalf of the job."""
+    callers = []
+    while frame is not None:
+        callers.append(frame.f_code.co_filename)
+        frame = frame.f_back
+    own = next((c for c in callers if not c.endswith(("/os.py", "<frozen os>"))), "")
+    return own.endswith(DOORS) or any(JOB in c for c in callers)
+
+
+def watch(event: str, args: tuple[object, ...]) -> None:
+    """The audit hook."""
+    if event not in EVENTS or not any(is_on_volume(args[n]) for n in EVENTS[event]):
+        return
+    frame: FrameType | None = sys._getframe(1)
+    if is_allowed(frame):
+        return
+    lines: list[str] = []
+    while frame is not None and len(lines) < 6:
+        lines.append(f"  {frame.f_code.co_filename}:{frame.f_lineno}")
+        frame = frame.f_back
+    text = "\n".join([f"{event} {args!r}", *lines, ""])
+    fd = os.open(REPORT, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    os.write(fd, text.encode("utf-8", "replace"))
+    os.close(fd)
+
+
+def is_pairun(argv: list[str]) -> bool:
+    """Whether a process runs pairun: a job's own Python may open what it likes."""
+    return any(
+        (a == "-m" and b.startswith("pairun")) or (a == "-c" and "pairun" in b)
+        for a, b in itertools.pairwise(argv)
+    )
+
+
+if REPORT and is_pairun(sys.orig_argv):
+    sys.addaudithook(watch)
