@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pairun.contract.loading import ModuleFile, plan_loader
+from pairun.contract.sources import built_in_modules, read_source
 from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor, PhaseOutcome
 from pairun.handover.door import Door
@@ -36,7 +37,6 @@ from pairun.secrets.vault import Vault
 if TYPE_CHECKING:
     from tests.modules.conftest import Harness
 
-MODULES = Path(__file__).parents[2] / "modules"
 BODY = bytes(range(256)) * 4096
 WAIT_S = 30.0
 
@@ -265,7 +265,7 @@ def test_many_files(harness: Harness, site: Site) -> None:
     [
         ({}, "give either 'url' or 'files'"),
         ({"url": "http://h", "files": [{"url": "http://h", "dest": "/x"}]}, "give either 'url'"),
-        ({"files": [{"url": "http://h", "dest": "/x"}], "sha256": "0" * 64}, "in its entries"),
+        ({"files": [{"url": "http://h", "dest": "/x"}], "sha256": "0" * 64}, "into its entries"),
         ({"url": "http://h"}, "give either 'dest' or 'unpack'"),
         ({"url": "http://h", "dest": "x"}, "'dest' must be absolute"),
         ({"url": "http://h", "unpack": "/"}, "must name the directory"),
@@ -284,8 +284,11 @@ def test_many_files(harness: Harness, site: Site) -> None:
         ({"files": [{"url": "ftp://x", "dest": "/x"}]}, "files.0: 'url' must be an http"),
         ({"files": [{"url": "http://h", "dst": "/x"}]}, "there is no 'dst'"),
         ({"files": [{"url": "http://h", "dest": "/x", "mode": "999"}]}, "must be octal"),
-        ({"files": [{"url": "http://h", "dest": "/x"}] * 2}, "files.1: another one is to become"),
-        ({"url": "http://h", "dest": "/x", "stall": "0s"}, "more than nothing"),
+        (
+            {"files": [{"url": "http://h", "dest": "/x"}] * 2},
+            "files.1: another entry has the place",
+        ),
+        ({"url": "http://h", "dest": "/x", "stall": "0s"}, "more than 0"),
     ],
 )
 def test_what_cannot_work_is_refused(harness: Harness, args: dict[str, Any], said: str) -> None:
@@ -805,9 +808,9 @@ class Phase:
         self.secrets: list[str] = []
 
     def run(self, args: dict[str, Any], **more: Any) -> PhaseOutcome:
-        path = MODULES / "download.py"
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        files = {"download": ModuleFile(path=str(path), sha256=digest, built_in=True)}
+        source = read_source("download", built_in_modules()["download"])
+        file = ModuleFile(path=source.path, sha256=source.sha256(), built_in=True)
+        files = {"download": file}
         task = Task(id="data", name="The data", module="download", args=args, **more)
         plan = Plan(phase="runtime", steps=(task,), modules=files)
         vault = Vault(self.secrets)

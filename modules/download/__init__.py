@@ -1,0 +1,205 @@
+"""Download files over HTTP, or unpack archives."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pairun.module import (
+    Context,
+    Duration,
+    FetchedFile,
+    Mode,
+    Permanent,
+    Result,
+    Secret,
+    StateModule,
+    Verdict,
+    arg,
+    define,
+    format_size,
+    no_change,
+    reveal,
+    will_change,
+)
+
+from .items import Item, entry_problems, host_of
+from .target import MARKER, Target, difference, look, require_ours, text_after, text_before
+
+_OURS = ("range", "if-range", "accept-encoding", "host", "connection", "transfer-encoding")
+
+
+@define
+class Download(StateModule):
+    """Download files over HTTP, each completely or not at all; a retry resumes a download.
+
+    With a sha256, every run verifies the content. Without one, an existing file stays as it is. An
+    archive is unpacked into its own directory, which then belongs to this task: another archive
+    replaces it.
+    """
+
+    privileges = "network; may write to the directory"
+    example = "download: {url: 'https://example.com/data.bin', dest: /tmp/data.bin}"
+
+    url: str | Secret | None = arg("The address, http or https.", default=None)
+    dest: str | None = arg("Where to write the file; an absolute path.", default=None)
+    unpack: str | None = arg(
+        "Instead of dest: the directory into which a tar or zip archive is unpacked.", default=None
+    )
+    sha256: str | None = arg("The SHA-256 of what is downloaded, in hexadecimal.", default=None)
+    mode: Mode = arg("The permissions of the file.", default=Mode(0o644))
+    files: list[dict[str, str | Secret]] = arg(
+        "Instead of url: several of {url, dest or unpack, sha256, mode}.", factory=list
+    )
+    headers: dict[str, str | Secret] = arg(
+        "Headers such as Authorization; only for the server in the address.", factory=dict
+    )
+    stall: Duration = arg(
+        "The longest time without a byte; timeout bounds the whole download.",
+        default=Duration(60.0),
+    )
+    max_bytes: int | None = arg("The largest download; no limit by default.", default=None)
+    max_unpacked_bytes: int = arg(
+        "The largest size of all unpacked files; 100 GiB by default.", default=100 << 30
+    )
+    max_members: int = arg("The largest number of members in an archive.", default=1_000_000)
+
+    def require(self) -> Iterator[str]:
+        """Each item has an address and its own place."""
+        if bool(self.files) == (self.url is not None):
+            yield "give either 'url' or 'files'"
+        elif self.files and (self.dest or self.unpack or self.sha256):
+            yield "with 'files', put 'dest', 'unpack' and 'sha256' into its entries"
+        else:
+            yield from self._require_items()
+        for name in self.headers:
+            if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or name.lower() in _OURS:
+                yield f"'headers' may not hold {name!r}"
+        if self.stall <= 0 or min(self.max_unpacked_bytes, self.max_members) <= 0:
+            yield "'stall', 'max_unpacked_bytes' and 'max_members' must be more than 0"
+
+    def _require_items(self) -> Iterator[str]:
+        paths: set[str] = set()
+        for n, entry in enumerate(self._entries()):
+            where = f"files.{n}: " if self.files else ""
+            for sentence in entry_problems(entry):
+                yield where + sentence
+            place = os.path.normpath(reveal(entry.get("dest") or entry.get("unpack") or f"./{n}"))
+            if place in paths:
+                yield f"{where}another entry has the place {place}"
+            paths.add(place)
+
+    def _entries(self) -> list[Mapping[str, str | Secret]]:
+        if self.files:
+            return list(self.files)
+        one = {"url": self.url, "dest": self.dest, "unpack": self.unpack, "sha256": self.sha256}
+        return [{k: v for k, v in one.items() if v is not None}]
+
+    def _items(self) -> list[Item]:
+        items = []
+        for entry in self._entries():
+            sha256, mode = entry.get("sha256"), entry.get("mode")
+            items.append(
+                Item(
+                    url=entry["url"],
+                    path=os.path.normpath(reveal(entry.get("dest") or entry["unpack"])),
+                    unpack="unpack" in entry,
+                    sha256=reveal(sha256).lower() if sha256 else None,
+                    mode=int(reveal(mode), 8) if mode else self.mode,
+                )
+            )
+        return items
+
+    def probe(self, ctx: Context) -> list[Target]:
+        """What is at each place, with its digest if the task has one."""
+        return [look(ctx, item) for item in self._items()]
+
+    def plan(self, state: list[Target]) -> Verdict:
+        """Compare existence, content and mode."""
+        pairs = list(zip(self._items(), state, strict=True))
+        changes = [(item, target) for item, target in pairs if difference(item, target)]
+        if changes:
+            what = "; ".join(difference(item, target) or "" for item, target in changes[:3])
+            more = f"; and {len(changes) - 3} more" if len(changes) > 3 else ""
+            return will_change(what + more, text_before(changes[0][1]), text_after(changes[0][0]))
+        if all(item.sha256 for item, _ in pairs):
+            return no_change(
+                "what the archive held is there" if all(i.unpack for i, _ in pairs)
+                else "the content is as asked"
+            )  # fmt: skip
+        return no_change("it exists; without a sha256, its content is not looked at")
+
+    def apply(self, ctx: Context) -> Result:
+        """Download what is missing or differs."""
+        done = []
+        for item in self._items():
+            target = look(ctx, item)
+            if not (why := difference(item, target)):
+                continue
+            require_ours(item, target)
+            if why.startswith("set the mode"):
+                ctx.set_mode(item.path, item.mode)
+                continue
+            ctx.make_dir(os.path.dirname(item.path))
+            done.append(self._unpacked(ctx, item) if item.unpack else self._fetched(ctx, item))
+        total = sum(d["bytes"] for d in done)
+        resumed = sum(d["resumed_at"] for d in done)
+        count = f"{len(done)} file{'s' if len(done) != 1 else ''}"
+        message = f"{count}, {format_size(total)}"
+        message += f", of which {format_size(resumed)} were here already" if resumed else ""
+        return Result(values={"files": done}, message=message if done else "the mode was set")
+
+    def _fetched(self, ctx: Context, item: Item) -> dict[str, Any]:
+        return _facts(item, self._fetch(ctx, item, item.path))
+
+    def _fetch(self, ctx: Context, item: Item, path: str) -> FetchedFile:
+        return ctx.fetch_file(
+            item.url,
+            path,
+            headers=self.headers,
+            mode=0o600 if item.unpack else item.mode,
+            sha256=item.sha256,
+            max_bytes=self.max_bytes,
+            stall_s=self.stall,
+        )
+
+    def _unpacked(self, ctx: Context, item: Item) -> dict[str, Any]:
+        above, name = os.path.split(item.path)
+        archive = os.path.join(above, f".{name[:200]}.pairun-archive")
+        stat = ctx.stat(archive)
+        if item.sha256 and stat and stat.kind == "file" and ctx.digest(archive) == item.sha256:
+            # An earlier attempt has downloaded it.
+            fetched = FetchedFile(stat.size, item.sha256, stat.size)
+        else:
+            fetched = self._fetch(ctx, item, archive)
+        marker = {**item.marker(), "sha256": fetched.sha256, "bytes": fetched.size}
+        try:
+            unpacked = ctx.unpack(
+                archive,
+                item.path,
+                max_bytes=self.max_unpacked_bytes,
+                max_members=self.max_members,
+                extra={MARKER: json.dumps(marker).encode() + b"\n"},
+            )
+        except Permanent as e:
+            # The same archive would fail again; the server may send another one.
+            ctx.remove(archive)
+            raise Permanent(
+                f"what {host_of(item)} sent cannot be unpacked: {e.message}",
+                fault=e.fault,
+                hint=e.hint,
+            ) from e
+        ctx.remove(archive)
+        return {**_facts(item, fetched), "members": unpacked.members, "unpacked": unpacked.size}
+
+
+def _facts(item: Item, fetched: FetchedFile) -> dict[str, Any]:
+    return {
+        "path": item.path,
+        "bytes": fetched.size,
+        "sha256": fetched.sha256,
+        "resumed_at": fetched.resumed_at,
+    }

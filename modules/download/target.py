@@ -1,0 +1,118 @@
+"""What is at the place of a download."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from pairun.module import Context, FileStat, Permanent
+
+from .items import Item, host_of
+
+MARKER = ".pairun-unpacked"
+"""The file beside the members of an archive that says which archive it was."""
+
+_MARKER_BYTES = 64 * 1024
+
+
+class Target(NamedTuple):
+    """What is at the place of a download.
+
+    Attributes:
+        stat: of the path, None if nothing is there.
+        sha256: of the file, if it is compared.
+        marker: of the archive that was unpacked there, or None.
+        empty: whether it is an empty directory.
+    """
+
+    stat: FileStat | None
+    sha256: str | None
+    marker: dict[str, Any] | None
+    empty: bool
+
+
+def look(ctx: Context, item: Item) -> Target:
+    """What is at the place of an item."""
+    stat = ctx.stat(item.path)
+    if item.unpack:
+        marker, empty = None, False
+        if stat is not None and stat.kind == "directory":
+            marker = _parsed(_marker_text(ctx, item))
+            empty = not ctx.list_dir(item.path)
+        return Target(stat, None, marker, empty)
+    comparable = item.sha256 is not None and stat is not None and stat.kind == "file"
+    return Target(stat, ctx.digest(item.path) if comparable else None, None, empty=False)
+
+
+def _marker_text(ctx: Context, item: Item) -> bytes:
+    path = os.path.join(item.path, MARKER)
+    stat = ctx.stat(path)
+    if stat is None or stat.kind != "file" or stat.size > _MARKER_BYTES:
+        return b""
+    return ctx.read_file(path, _MARKER_BYTES) or b""
+
+
+def _parsed(text: bytes) -> dict[str, Any] | None:
+    try:
+        marker = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return marker if isinstance(marker, dict) and marker.get("schema") == 1 else None
+
+
+def difference(item: Item, target: Target) -> str | None:
+    """What the task would do, None if nothing."""
+    if item.unpack:
+        marker, existing = item.marker(), target.marker
+        key = "sha256" if item.sha256 else "url_sha256"
+        if existing is not None and existing.get(key) == marker[key]:
+            return None
+        return f"{'unpack' if target.stat is None else 'replace'} {item.path} from {host_of(item)}"
+    if target.stat is None:
+        return f"download {item.path} from {host_of(item)}"
+    if target.stat.kind != "file" or target.sha256 != item.sha256:
+        return f"replace {item.path} from {host_of(item)}"
+    return f"set the mode of {item.path}" if target.stat.mode != item.mode else None
+
+
+def text_before(target: Target) -> str:
+    """What is there, in words."""
+    if target.stat is None:
+        return "nothing"
+    if target.marker is not None:
+        return f"an archive with the sha256 {target.marker.get('sha256')}"
+    if target.sha256 is not None:
+        return f"sha256 {target.sha256}, mode {target.stat.mode:04o}"
+    return f"{target.stat.kind}, mode {target.stat.mode:04o}"
+
+
+def text_after(item: Item) -> str:
+    """What will be there, in words."""
+    content = f"sha256 {item.sha256}" if item.sha256 else "whatever is there"
+    return content if item.unpack else f"{content}, mode {item.mode:04o}"
+
+
+def require_ours(item: Item, target: Target) -> None:
+    """Refuse to replace a directory or device of somebody else.
+
+    Raises:
+        Permanent: there is one.
+    """
+    if target.stat is None:
+        return
+    if not item.unpack and target.stat.kind in ("directory", "other"):
+        word = "directory" if target.stat.kind == "directory" else "special file"
+        raise Permanent(
+            f"{item.path} is a {word}; a file does not replace it",
+            fault="user",
+            hint="name the file itself, or remove what is there in a task before",
+        )
+    if item.unpack and target.stat.kind != "directory":
+        raise Permanent(f"{item.path} exists and is no directory", fault="user")
+    if item.unpack and target.marker is None and not target.empty:
+        raise Permanent(
+            f"{item.path} exists and holds what no download has unpacked there",
+            fault="user",
+            hint="name a directory of its own: it is replaced as a whole",
+        )
