@@ -17,7 +17,7 @@ from pairun.contract.loading import load_module
 from pairun.host.context import HostContext
 from pairun.module import Completed, Failure, Module, Secret, StateModule
 
-FILE = pathlib.Path(__file__).parents[2] / "modules" / "package.py"
+SOURCE = pathlib.Path(__file__).parents[2] / "modules" / "package"
 APT_S = 300.0
 HOLD_THE_LOCK = """
 use Fcntl;
@@ -117,7 +117,7 @@ def start(podman: _Podman, tmp_path: pathlib.Path) -> Iterator[Callable[[str], C
 def package(name: str) -> StateModule:
     """The module, for one package."""
     module: Module | None
-    module, problems = build(load_module("package", str(FILE)), {"names": [name]})
+    module, problems = build(load_module("package", str(SOURCE)), {"names": [name]})
     assert isinstance(module, StateModule), problems
     return module
 

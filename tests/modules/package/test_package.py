@@ -167,7 +167,7 @@ TABLE: list[dict[str, Any]] = [
      "log": "the database of packages is locked by process 42 (unattended-upgr); waiting"},
     {"what": "apt after an attempt that was killed", "names": ["rsync"],
      "steps": [[100, "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem."]],
-     "asked": ["apt-get install rsync", "dpkg", "apt-get install rsync"], "log": "was interrupted here"},
+     "asked": ["apt-get install rsync", "dpkg", "apt-get install rsync"], "log": "was interrupted"},
     {"what": "apt, a full disk", "names": ["rsync"],
      "steps": [[100, "E: You don't have enough free space in /var/cache/apt/archives/."]],
      "failure": "permanent", "fault": "platform", "says": "enough free space"},
@@ -176,10 +176,10 @@ TABLE: list[dict[str, Any]] = [
     {"what": "from the cache", "names": ["rsync"], "cache": ["rsync/rsync_1_amd64.deb", "rsync/libpopt0_1_amd64.deb"],
      "lists": False, "asked": ["apt-get install {cache}/rsync/libpopt0_1_amd64.deb {cache}/rsync/rsync_1_amd64.deb"],
      "option": "-oDir::Etc::sourcelist=/dev/null", "message": "1 package installed, 1 from "},
-    {"what": "a cache that does not do is said, and the network is asked", "names": ["rsync"],
+    {"what": "a cache that is not enough is logged, and the network is used", "names": ["rsync"],
      "cache": ["rsync/rsync_1_amd64.deb"], "steps": [[100, "E: Unmet dependencies"]],
      "asked": ["apt-get install {cache}/rsync/rsync_1_amd64.deb", "apt-get install rsync"],
-     "log": "does not do: E: Unmet dependencies"},
+     "log": "is not enough: E: Unmet dependencies"},
     {"what": "a part from the cache", "names": ["rsync", "less"], "cache": ["rsync/rsync_1_amd64.deb", "less/x.rpm"],
      "asked": ["apt-get install {cache}/rsync/rsync_1_amd64.deb", "apt-get install less"],
      "message": "2 packages installed, 1 from "},
@@ -323,6 +323,6 @@ def test_a_review_does_not_look_at_this_machine(harness: Harness) -> None:
 
 def test_no_default_playbook_uses_it() -> None:
     """It is for those who ask for it."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     for path in [*(root / "playbooks").iterdir(), *(root / "plugin_specs").iterdir()]:
         assert "package:" not in path.read_text()
