@@ -14,7 +14,8 @@ from pairun.catalogue import CATALOGUE
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.diagnose.classes import CLASSES
 from pairun.handover import journal
-from pairun.module import Context, Effect
+from pairun.module import Context
+from pairun.module.effects import Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
 from pairun.report.pages import failure_lines, module_lines, plugin_lines

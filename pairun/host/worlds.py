@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pairun.host.context import HostContext
-from pairun.module import Context, Effect, UnknownUntilRun
+from pairun.module import Context, UnknownUntilRun
+from pairun.module.effects import Effect
 
 _World = TypeVar("_World", bound=Context)
 

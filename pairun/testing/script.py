@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from pairun.errors import did_you_mean
-from pairun.module import Context, Effect
+from pairun.module import Context
+from pairun.module.effects import Effect
 
 _World = TypeVar("_World", bound=Context)
 

@@ -133,7 +133,8 @@ def test_every_name_that_a_module_may_import_is_documented() -> None:
     page = (ROOT / "docs/modules.md").read_text()
     section = page.partition("## What a module imports")[2].partition("## The context")[0]
     assert set(re.findall(r"`(\w+)`", section.partition("A failure takes")[0])) == {
-        *module.__all__, "plan", "apply", "check", "ctx", "values", "environment", "message",
+        *module.__all__, "plan", "apply", "check", "ctx", "values", "environment", "message", "init",
+        "runtime",
     }  # fmt: skip
     imported = {
         alias.name

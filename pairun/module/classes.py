@@ -1,0 +1,113 @@
+"""The classes of modules, and how their arguments are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal, NewType, TypeVar, dataclass_transform
+
+import attrs
+
+from pairun.module.context import Context
+from pairun.module.failures import FailureKind
+from pairun.module.verdicts import Result, Verdict
+
+Phase = Literal["init", "runtime"]
+
+Mode = NewType("Mode", int)
+"""File permission bits; written in YAML as quoted octal text (``'0644'``)."""
+
+_T = TypeVar("_T")
+
+_REQUIRED: Any = attrs.NOTHING
+
+
+class Module:
+    """Common to both kinds; see `StateModule` and `CheckModule`.
+
+    Attributes:
+        phases: where the module may run.
+        privileges: what it needs, as text.
+        example: a task's module entry in YAML, as ``pairun doc`` prints it and a test runs it.
+        tools: programs of pairun's image that init copies to ``tools`` on the shared volume for the
+            runtime phase. If the image lacks one, the module must say so.
+        not_yet: what this version does not support yet; empty for a module that works.
+    """
+
+    phases: ClassVar[tuple[Phase, ...]] = ("init", "runtime")
+    privileges: ClassVar[str] = "none"
+    example: ClassVar[str] = ""
+    tools: ClassVar[tuple[str, ...]] = ()
+    not_yet: ClassVar[str] = ""
+
+    @property
+    def harmless(self) -> frozenset[FailureKind]:
+        """The kinds of failure that do no harm; none by default.
+
+        The executor retries them as any other. When the last attempt fails with such a kind, its
+        own timeouts and deadlines included, the task is ignored, whatever its ``failure_policy``.
+        A module may set a class attribute, or define a property that depends on its arguments.
+        """
+        return frozenset()
+
+    def require(self) -> Iterator[str]:
+        """Yield a sentence for each combination of arguments that is invalid."""
+        yield from ()
+
+
+class StateModule(Module):
+    """Brings the world into a state; a second run finds nothing to do.
+
+    Attributes:
+        verify: after `apply`, run `probe` and `plan` again and require "no change". Set it to False
+            in a module that verifies while it writes, or that cannot promise this (a command).
+    """
+
+    verify: ClassVar[bool] = True
+
+    def probe(self, ctx: Context) -> Any:
+        """Read the world; change nothing."""
+        raise NotImplementedError
+
+    def plan(self, state: Any) -> Verdict:
+        """Compare: pure, no context, no clock."""
+        raise NotImplementedError
+
+    def apply(self, ctx: Context) -> Result | None:
+        """Change the world."""
+        raise NotImplementedError
+
+
+class CheckModule(Module):
+    """Checks, waits or sends a request; changes nothing that a later task sees."""
+
+    def check(self, ctx: Context) -> Result | None:
+        """Return if the check passes; raise a `Failure` if not."""
+        raise NotImplementedError
+
+
+def arg(
+    doc: str,
+    *,
+    default: Any = _REQUIRED,
+    factory: Callable[[], Any] | None = None,
+    replaced_by: Literal["retries"] | None = None,
+) -> Any:
+    """An argument of a module: one line of documentation, and a default unless it is required.
+
+    Args:
+        doc: the line.
+        default: its value where nobody sets one.
+        factory: makes the default.
+        replaced_by: the task keyword that does the same now. The argument counted attempts: it
+            still sets the keyword, with a warning, and never reaches the module.
+    """
+    metadata = {"doc": doc, "replaced_by": replaced_by}
+    if factory is not None:
+        return attrs.field(factory=factory, metadata=metadata)
+    return attrs.field(default=default, metadata=metadata)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(arg, attrs.field))
+def define(cls: type[_T]) -> type[_T]:
+    """Make a class of annotated `arg` fields a frozen, keyword-only record."""
+    return attrs.frozen(kw_only=True, slots=False)(cls)

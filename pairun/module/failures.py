@@ -1,0 +1,79 @@
+"""How a module ends without a result: failures by kind, skips, what a review cannot know."""
+
+from __future__ import annotations
+
+import typing
+from typing import ClassVar, Literal
+
+FailureKind = Literal["transient", "timeout", "conflict", "permanent", "internal"]
+
+Fault = Literal["user", "platform", "unknown"]
+
+FAILURE_KINDS: tuple[FailureKind, ...] = typing.get_args(FailureKind)
+
+
+class Failure(Exception):
+    """A failure that a module expects. Raise one of the subclasses.
+
+    Args:
+        message: what happened, in one sentence.
+        fault: whose fault it is.
+        hint: what to do about it.
+        retry_after_s: the seconds that a server asks to wait; the next attempt starts no earlier.
+    """
+
+    kind: ClassVar[FailureKind] = "internal"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: Fault = "unknown",
+        hint: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fault: Fault = fault
+        self.hint = hint
+        self.retry_after_s = retry_after_s
+
+
+class Transient(Failure):
+    """A retry may succeed: a broken network, 429, 5xx."""
+
+    kind = "transient"
+
+
+class TimedOut(Failure):
+    """The time limit was exceeded."""
+
+    kind = "timeout"
+
+
+class Conflict(Failure):
+    """Something is in use here, and may be free on another node: a port, a lock."""
+
+    kind = "conflict"
+
+
+class Permanent(Failure):
+    """A retry fails again: 401, 403, 404, invalid input."""
+
+    kind = "permanent"
+
+
+class Skip(Exception):
+    """There is nothing to do; the task is skipped, and people read the reason."""
+
+    def __init__(self, because: str) -> None:
+        super().__init__(because)
+        self.because = because
+
+
+class UnknownUntilRun(Exception):
+    """A module asked in a review for something that is unknown until the run."""
+
+    def __init__(self, because: str) -> None:
+        super().__init__(because)
+        self.because = because
