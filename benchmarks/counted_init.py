@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from pairun.cli.main import main
-from pairun.init.phase import InitPhase
+from pairun.init.podplans import PodPlans
 
 _RECEIVED = struct.Struct("=128xQ")
 """Where ``tcpi_bytes_received`` stands in Linux' ``struct tcp_info`` (uapi/linux/tcp.h)."""
@@ -73,15 +73,15 @@ def _count() -> None:
 
 def _hold() -> None:
     """Wait at the gate before what the barrier has left is read."""
-    known: Any = InitPhase._known_cluster
+    known: Any = PodPlans.cluster
 
     def at_gate(self: Any) -> Any:
         with open(os.environ["COUNTED_GATE"], "rb") as gate:
             gate.read()
         return known(self)
 
-    phase: Any = InitPhase
-    phase._known_cluster = at_gate
+    plans: Any = PodPlans
+    plans.cluster = at_gate
 
 
 if __name__ == "__main__":

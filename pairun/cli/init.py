@@ -9,7 +9,8 @@ from pairun.base.paths import pai_dir
 from pairun.cli.options import add_roots
 from pairun.errors import PairunError, Problem
 from pairun.init.log import run_under_log
-from pairun.init.phase import EXIT_CODES, InitPhase
+from pairun.init.phase import EXIT_CODES, review_phase, run_phase
+from pairun.init.podplans import PodPlans
 from pairun.report.problems import print_problems
 
 
@@ -34,11 +35,11 @@ def run(args: argparse.Namespace) -> int:
         if code is not None:
             return code
     try:
-        phase = InitPhase(args.root, {**os.environ, **saved}, placed=bool(saved))
+        plans = PodPlans(args.root, {**os.environ, **saved}, placed=bool(saved))
         if args.dry_run:
-            phase.review()
+            review_phase(plans)
             return 0
-        return phase.run()
+        return run_phase(plans)
     except PairunError as e:
         print_problems(e.problems)
         return next((EXIT_CODES[p.id] for p in e.problems if p.id in EXIT_CODES), 1)

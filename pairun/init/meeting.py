@@ -1,4 +1,4 @@
-"""How an instance meets the others of its job during init: the leader's server, and its note for the runtime phase."""
+"""How an instance meets the others of its job in init: the leader's server, and where to find it."""
 
 from __future__ import annotations
 

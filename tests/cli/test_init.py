@@ -129,7 +129,7 @@ class Init:
         owner, name = where.split(".")
         code = (
             "import os, signal, sys\n"
-            "from pairun.init import phase as init\n"
+            "from pairun.init import handingover as init\n"
             f"original = init.{owner}.{name}\n"
             "def stop(*args, **more):\n"
             "    os.kill(os.getpid(), signal.SIGTERM)\n"
@@ -572,7 +572,7 @@ def test_stopped_at_any_moment(init: Init, delay: int) -> None:
 def test_stopped_before_the_first_task(init: Init) -> None:
     """A stop that comes while the plan is made lets no task begin, and ends with its code."""
     init.placed()
-    code, said = init.stopped_in("InitPhase.planned")
+    code, said = init.stopped_in("PodPlans.make")
     assert code == 143, said
     assert "placed" not in said
     assert "init phase: signal, exit code 143" in said

@@ -97,6 +97,16 @@ def test_links_between_the_documents_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_the_page_on_architecture_names_files_that_exist() -> None:
+    """A file moved or renamed is moved or renamed on the page, too."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    files = re.findall(r"`((?:tests/)?[a-z0-9_/]+\.py)`", page)
+    assert len(files) > 60
+    assert not [
+        f for f in files if not (ROOT / ("" if f.startswith("tests/") else "pairun") / f).exists()
+    ]
+
+
 def test_the_module_and_its_test_in_the_documents_work_as_printed(tmp_path: pathlib.Path) -> None:
     """The module that docs/modules.md shows passes the tests that the page shows, and has tests."""
     page = (ROOT / "docs/modules.md").read_text()

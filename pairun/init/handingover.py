@@ -1,0 +1,85 @@
+"""What init leaves on the volume for the user's container."""
+
+from __future__ import annotations
+
+import json
+
+from pairun.base.paths import DIAGNOSIS_FILE
+from pairun.errors import PairunError, Problems
+from pairun.executor.phase import PhaseOutcome
+from pairun.handover.volume import Volume
+from pairun.init.envfile import read_variables
+from pairun.init.podplans import PodPlans
+from pairun.module import Failure, Secret
+from pairun.openpai.podconfig import EXIT_SPEC
+from pairun.playbook.document.reading import decode
+from pairun.playbook.readyrules import ready_rules
+from pairun.report.problems import print_problems
+from pairun.runtime.exitmatching import EXIT_SPEC_FILE
+
+
+def prepare(plans: PodPlans) -> Volume:
+    """Make the volume ready, with what is known before any task runs."""
+    volume = Volume(plans.pai_dir, plans.env)
+    volume.prepare()
+    if (spec := plans.pod.exit_spec) is not None:
+        # As the cluster wrote it, and as PID 1 reads it.
+        volume.add(EXIT_SPEC, spec.text)
+        volume.add(EXIT_SPEC_FILE, json.dumps(spec.data).encode())
+    volume.add_program()
+    return volume
+
+
+def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
+    """Plan the runtime phase anew, now that the peers are known, and write it.
+
+    Returns:
+        The failure, or None: whatever it is, the exit handlers must still run.
+    """
+    try:
+        _add_rules(plans, volume)
+        cluster = plans.cluster()
+        if plans.meeting is not None:
+            plans.meeting.note(cluster)
+        variables = {n: _apart(plans, v) for n, v in _variables(volume).items()}
+        plan = plans.make().plans["runtime"]
+        # The cluster's secrets are not the job's: those that its plan does not need stay here.
+        ours = plans.layers.content.concealed()
+        volume.hand_over(plan, plans.secrets, variables, redact_used=ours)
+    except PairunError as e:
+        print_problems(e.problems, vault=plans.vault)
+        return _failure("the handover failed")
+    except Failure as e:
+        return _failure(f"the handover: {e.message}")
+    except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
+        return _failure(f"the handover: {type(e).__name__}: {e}")
+    return None
+
+
+def _failure(message: str) -> PhaseOutcome:
+    return PhaseOutcome(event="failure", exit_code=1, message=message)
+
+
+def _add_rules(plans: PodPlans, volume: Volume) -> None:
+    """Leave the rules by which PID 1 finds out why a command died."""
+    problems = Problems()
+    volume.add(DIAGNOSIS_FILE, ready_rules(plans.layers.content, plans.env, problems))
+    print_problems(problems, vault=plans.vault)
+
+
+def _apart(plans: PodPlans, value: str) -> str | Secret:
+    """A value that holds a secret of the job is stored apart from the others."""
+    return value if plans.vault.text(value) == value else Secret(value)
+
+
+def _variables(volume: Volume) -> dict[str, str]:
+    """The variables that init tasks hand to the user's container.
+
+    Raises:
+        PairunError: the file is not valid.
+    """
+    path, text = volume.variables_file()
+    problems = Problems()
+    variables = read_variables(decode(text, path, "cluster"), problems)
+    problems.raise_errors()
+    return variables

@@ -1,0 +1,113 @@
+"""The plans of a Pod: made from its inputs, and made anew once the peers are known."""
+
+from __future__ import annotations
+
+from pairun.base.paths import DEFAULT_PAI_DIR, pai_dir
+from pairun.errors import PairunError, Problems
+from pairun.init.meeting import Meeting
+from pairun.init.podinput import PodInput, read_cluster, read_pod_input
+from pairun.job.planning import (
+    CLUSTER_UNKNOWN,
+    RUNTIME_ENV_UNKNOWN,
+    RolePlan,
+    plan_role,
+    secrets_of,
+)
+from pairun.kube.cluster import Cluster
+from pairun.openpai.environment import cluster_facts
+from pairun.openpai.podconfig import with_config_dir
+from pairun.openpai.startlayers import merged
+from pairun.playbook.content import open_content
+from pairun.playbook.document.reading import read_file
+from pairun.playbook.effective import Layers
+from pairun.report.problems import print_problems
+from pairun.secrets.vault import Vault
+
+_OF_THE_POD = ("PR718", "PR719")
+"""Warnings about the Pod itself; they are printed first, also where an error follows."""
+
+
+class PodPlans:
+    """Plans both phases of one Pod.
+
+    Args:
+        roots: further content roots.
+        env: the container's environment.
+        placed: the Framework is a saved one and has every address.
+
+    Attributes:
+        env: the same, with what tasks need to know of the other instances.
+        pai_dir: the shared volume.
+        layers: the content roots, read.
+        pod: the Pod's inputs.
+        secrets: those of the job.
+        vault: masks whatever was read so far.
+        meeting: how this instance meets the others; None where their addresses are known.
+
+    Raises:
+        PairunError: the inputs cannot be used.
+    """
+
+    def __init__(self, roots: list[str], env: dict[str, str], *, placed: bool = False) -> None:
+        self.env = env
+        self.pai_dir = pai_dir()
+        self.layers = Layers(open_content(roots, with_config_dir(env)))
+        self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
+        self.secrets = secrets_of(self.pod.job)
+        self.vault = self._filled_vault()
+        self._cluster: Cluster | None = self.pod.cluster
+        self.meeting: Meeting | None = None
+        if self._cluster is None:
+            self.meeting = Meeting(self.pod.job, self.pod.role, self.pod.index, env, self.pai_dir)
+            self.env |= self.meeting.variables()
+        self._warned = False
+        warnings = [p for p in self.pod.problems if p.id in _OF_THE_POD]
+        print_problems(warnings, vault=self.vault)
+
+    def make(self) -> RolePlan:
+        """Plan both phases with what is known now; every check is made.
+
+        Raises:
+            PairunError: everything that is wrong.
+        """
+        problems = Problems()
+        problems.extend(p for p in self.pod.problems if p.id not in _OF_THE_POD)
+        layer = self.env.get("PAIRUN_ENGINE_LAYER")
+        moved = self.pai_dir != DEFAULT_PAI_DIR
+        plan = plan_role(
+            self.layers,
+            self.pod.job,
+            self.pod.role,
+            env={"init": self.env, "runtime": RUNTIME_ENV_UNKNOWN},
+            cluster=cluster_facts(self._cluster) if self._cluster else CLUSTER_UNKNOWN,
+            init_plugins=self.pod.init_plugins,
+            engine=merged(read_file(layer, "engine") if layer else None, self.pod.engine),
+            user_extension=self.pod.user_extension,
+            command=self.pod.command,
+            rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
+            problems=problems,
+        )
+        if problems.errors:
+            raise PairunError(*problems)
+        # The plans for the handover have the same warnings.
+        if not self._warned:
+            print_problems(problems, vault=self.vault)
+            self._warned = True
+        self.vault = self._filled_vault()
+        return plan
+
+    def cluster(self) -> Cluster:
+        """Peers and ports; the barrier leaves them on the volume.
+
+        Raises:
+            PairunError: they are not there, or not complete.
+        """
+        if self._cluster is None:
+            self._cluster = read_cluster(self.pai_dir, self.env, self.pod.job)
+        return self._cluster
+
+    def _filled_vault(self) -> Vault:
+        """A vault with the secrets of everything that was read so far."""
+        listed = self.pod.init_plugins
+        settings = listed.place.source.concealed if listed else ()
+        return Vault([*self.secrets, *settings, *self.layers.content.concealed()])
