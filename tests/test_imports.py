@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pairun
+from pairun.cli.main import COMMANDS
 from pairun.contract.imports import foreign_imports
 from pairun.contract.sources import built_in_modules, read_source
 
@@ -107,6 +108,21 @@ def test_a_file_imports_only_what_is_below_it(path: Path) -> None:
                 assert first in below, f"{part} imports {name}"
         elif top not in STANDARD:
             assert top in LIBRARIES.get(part, set()), f"{part} imports {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(p.relative_to(PACKAGE)) for p in FILES])
+def test_a_file_imports_no_private_name_of_another(path: Path) -> None:
+    """A name with an underscore stays in its file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pairun"):
+            assert not [a.name for a in node.names if a.name.startswith("_") and a.name[1] != "_"]
+
+
+def test_no_command_imports_another() -> None:
+    """What two commands share has a file or a room of its own."""
+    for path in (PACKAGE / "cli").glob("*.py"):
+        commands = {f"pairun.cli.{c}" for c in (*COMMANDS, "dry_run")}
+        assert path.stem == "main" or not set(imports(path)) & commands, path
 
 
 def test_the_order_knows_every_room() -> None:

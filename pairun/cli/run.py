@@ -12,8 +12,8 @@ import attrs
 from pairun.base.runfolders import RUNS
 from pairun.cli.options import add_roots, duration_s
 from pairun.cli.streams import give_up_stdout, say, unwritable
-from pairun.engines.local.checking import check
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
+from pairun.engines.local.precheck import check
 from pairun.engines.local.runreport import run_report
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from pairun.cli.access import access_of, add_access
-from pairun.cli.manifest import add_object_arguments, request_of
+from pairun.cli.objectoptions import add_object_arguments, request_of
 from pairun.cli.options import duration_s
 from pairun.cli.streams import say
 from pairun.engines.kubernetes.client import Cluster, connect

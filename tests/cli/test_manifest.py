@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pairun.engines.manifest.options import ENGINES
+from pairun.engines.manifest.choices import ENGINES
 
 if TYPE_CHECKING:
     from pathlib import Path

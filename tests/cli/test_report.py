@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pairun.errors import PairunError
 from pairun.report.journal.blame import blame
 from pairun.report.journal.history import phases_of
-from pairun.report.journal.reading import LONGEST_LINE, read_entries
+from pairun.report.journal.records import LONGEST_LINE, read_entries
 from tests.effort import cases
 
 Record = dict[str, Any]

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base.durations import parse_seconds
+from pairun.engines.manifest.choices import ENGINES, Engine, Object, Options
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
-from pairun.engines.manifest.options import ENGINES, Engine, Object, Options
 from pairun.engines.manifest.versions import features_in, lowest
 from pairun.errors import PairunError, Problems, Source, render
 from pairun.formats.jsyaml import JS

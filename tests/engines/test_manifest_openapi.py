@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kubernetes import client  # type: ignore[import-untyped]
 
+from pairun.engines.manifest.choices import Engine
 from pairun.engines.manifest.objects import make_objects
-from pairun.engines.manifest.options import Engine
 from tests.engines.test_manifest import ONE, TEXT, completion, job_of, options, without_first_role
 
 SCALARS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,)}

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from pairun.base.mounts import mount_points
 from pairun.base.runfolders import MARKER, PREVIOUS
-from pairun.engines.local.removal import empty
+from pairun.engines.local.emptying import empty
 from pairun.errors import PairunError, Problem
 
 TRASH = ".trash"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import metadata
-from pairun.engines.manifest.options import Object, Options
 from pairun.errors import Problems
 from pairun.job.model import Job
 from pairun.kube.ports import PORT_ANNOTATION

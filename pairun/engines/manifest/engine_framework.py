@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import labels, metadata
-from pairun.engines.manifest.options import Object, Options
-from pairun.engines.manifest.pods import pod_template
+from pairun.engines.manifest.rolepod import pod_template
 from pairun.errors import Problems
 from pairun.job.model import Job
 from pairun.openpai.framework import make_framework

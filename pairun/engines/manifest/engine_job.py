@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import metadata
-from pairun.engines.manifest.options import Object, Options
-from pairun.engines.manifest.pods import pod_template
 from pairun.engines.manifest.retries import (
     counted,
     failure_rules,
@@ -14,6 +13,7 @@ from pairun.engines.manifest.retries import (
     restarts_alone,
     warn_of_exit_codes,
 )
+from pairun.engines.manifest.rolepod import pod_template
 from pairun.errors import Problems
 from pairun.job.model import Job, Role
 

@@ -5,9 +5,8 @@ The fields are those of JobSet's API, version v1alpha2 (https://jobset.sigs.k8s.
 
 from __future__ import annotations
 
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import LABEL_MAX, metadata, short
-from pairun.engines.manifest.options import Object, Options
-from pairun.engines.manifest.pods import pod_template
 from pairun.engines.manifest.retries import (
     counted,
     failure_rules,
@@ -15,6 +14,7 @@ from pairun.engines.manifest.retries import (
     never_fails,
     place_of,
 )
+from pairun.engines.manifest.rolepod import pod_template
 from pairun.errors import Problems
 from pairun.job.model import Job, Role
 

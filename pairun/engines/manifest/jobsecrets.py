@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import metadata
-from pairun.engines.manifest.options import Object, Options
 from pairun.errors import Place, Problems
 from pairun.job.hiding import leaves, mask_secrets
 from pairun.job.jobview import job_context

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import attrs
 
+from pairun.engines.manifest.choices import Engine, Object, Options, Version
 from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import is_image, make_objects
-from pairun.engines.manifest.options import Engine, Object, Options, Version
 from pairun.errors import PairunError, Problems
 from pairun.job.model import Job
 from pairun.playbook.content import open_content

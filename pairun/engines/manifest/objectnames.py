@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from pairun.engines.manifest.options import Engine, Object, Options
+from pairun.engines.manifest.choices import Engine, Object, Options
 from pairun.errors import Problems
 from pairun.job.model import Job
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.configmap import config_map
 from pairun.engines.manifest.engine_framework import framework_workload
 from pairun.engines.manifest.engine_job import job_workload
@@ -11,7 +12,6 @@ from pairun.engines.manifest.engine_jobset import jobset_workload
 from pairun.engines.manifest.engine_pod import pod_workload
 from pairun.engines.manifest.jobsecrets import secret_objects, storable
 from pairun.engines.manifest.objectnames import check_names
-from pairun.engines.manifest.options import Object, Options
 from pairun.engines.manifest.storages import check_storages
 from pairun.engines.manifest.versions import check_version
 from pairun.errors import Problems

@@ -6,7 +6,7 @@ Kubernetes' terms: https://kubernetes.io/docs/concepts/workloads/controllers/job
 
 from __future__ import annotations
 
-from pairun.engines.manifest.options import Object, Options
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.versions import POD_FAILURE_POLICY
 from pairun.errors import Place, Problems
 from pairun.job.model import Job, Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from pairun.engines.manifest.options import Object
+from pairun.engines.manifest.choices import Object
 from pairun.errors import Problems
 from pairun.job.model import Job
 from pairun.playbook.document.reading import Node

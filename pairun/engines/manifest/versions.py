@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pairun.engines.manifest.options import Object, Options, Version
+from pairun.engines.manifest.choices import Object, Options, Version
 from pairun.errors import Problems
 from pairun.job.model import Job
 

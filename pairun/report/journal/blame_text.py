@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pairun.module import format_duration
 from pairun.report.journal.blame import Cost, PhaseBlame, Slowest, blame, slowest
 from pairun.report.journal.pastinstances import InstancePast
-from pairun.report.journal.reading import describe
+from pairun.report.journal.records import describe
 from pairun.report.journal.text import JournalText, duration
 from pairun.report.terminal import fit
 

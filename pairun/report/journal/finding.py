@@ -11,7 +11,7 @@ import attrs
 from pairun.base.paths import JOURNAL as NAME
 from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
-from pairun.report.journal.reading import describe
+from pairun.report.journal.records import describe
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from pairun.handover.journal import Record
-from pairun.report.journal.reading import Entry, describe
+from pairun.report.journal.records import Entry, describe
 
 INTERRUPTED = "interrupted"
 """The outcome of what has begun and has not ended, and will not end any more."""

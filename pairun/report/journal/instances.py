@@ -8,7 +8,7 @@ from pairun.errors import PairunError, Problem
 from pairun.report.journal.finding import JournalFile, find
 from pairun.report.journal.history import phases_of
 from pairun.report.journal.pastinstances import InstancePast
-from pairun.report.journal.reading import describe, notes, read_entries
+from pairun.report.journal.records import describe, notes, read_entries
 
 
 def read_instances(path: str | None) -> tuple[list[InstancePast], list[Problem]]:

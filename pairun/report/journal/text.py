@@ -11,7 +11,7 @@ from pairun.handover.journal import Record
 from pairun.module import format_duration
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
-from pairun.report.journal.reading import describe
+from pairun.report.journal.records import describe
 from pairun.report.terminal import Style, fit
 
 MOST_TASKS = 200

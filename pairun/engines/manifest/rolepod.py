@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from pairun.base.grace import VARIABLE as GRACE
+from pairun.engines.manifest.choices import KUBELET_S, Object, Options
 from pairun.engines.manifest.configmap import FILE, FOLDER, config_map_name
 from pairun.engines.manifest.jobsecrets import rendezvous_secret_name
 from pairun.engines.manifest.objectnames import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
-from pairun.engines.manifest.options import KUBELET_S, Object, Options
 from pairun.engines.manifest.storages import mount_storages
 from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION

@@ -1,0 +1,57 @@
+"""The options of every command that makes the objects of a job."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from pairun.cli.options import add_roots
+from pairun.engines.manifest.choices import ENGINES, GPU_RESOURCE, SERVICE_ACCOUNT
+from pairun.engines.manifest.making import IMAGE, Request
+
+
+def add_object_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what every command that makes a job's objects takes."""
+    parser.add_argument("job", metavar="JOB", help="the job file; - for standard input")
+    parser.add_argument("--engine", choices=ENGINES, required=True, help="what starts the Pods")
+    parser.add_argument("--image", metavar="IMAGE",
+                        help=f"pairun's image, for the init container (default: ${IMAGE})")  # fmt: skip
+    parser.add_argument("--name", metavar="NAME",
+                        help="of the workload; what else is made is called NAME-... "
+                        "(default: made of the job's name)")  # fmt: skip
+    parser.add_argument("--namespace", "-n", metavar="NAMESPACE",
+                        help="of all objects (default: whatever kubectl is set to)")  # fmt: skip
+    parser.add_argument("--kubernetes-version", metavar="VERSION",
+                        help="the cluster's, as 1.28: what it does not have is refused")  # fmt: skip
+    parser.add_argument("--service-account", metavar="NAME", default=SERVICE_ACCOUNT,
+                        help=f"whose API token init gets (default: {SERVICE_ACCOUNT})")  # fmt: skip
+    parser.add_argument("--app-uid", metavar="UID", type=int,
+                        help="who the user's container runs as (default: whom its image says)")  # fmt: skip
+    parser.add_argument("--gpu-resource", metavar="NAME", default=GPU_RESOURCE,
+                        help=f"what the cluster calls a GPU (default: {GPU_RESOURCE})")  # fmt: skip
+    parser.add_argument("--host-network", action=argparse.BooleanOptionalAction,
+                        help="Pods have their node's network (default: with framework only)")  # fmt: skip
+    parser.add_argument("--log-host-path", metavar="DIR",
+                        help="logs go to this folder of the node (default: /var/log/pai with "
+                        "framework, else they go with the Pod)")  # fmt: skip
+    parser.add_argument("--user", default="user", help="who submits the job")
+    add_roots(parser, "a content root above those of PAIRUN_PATH, to review the job with")
+
+
+def request_of(args: argparse.Namespace) -> Request:
+    """What the arguments ask for; `add_object_arguments` declares them."""
+    return Request(
+        job=args.job,
+        engine=args.engine,
+        image=args.image or os.environ.get(IMAGE, ""),
+        name=args.name,
+        namespace=args.namespace,
+        kubernetes_version=args.kubernetes_version,
+        service_account=args.service_account,
+        app_uid=args.app_uid,
+        gpu_resource=args.gpu_resource,
+        host_network=args.host_network,
+        log_host_path=args.log_host_path,
+        user=args.user,
+        roots=args.root,
+    )
