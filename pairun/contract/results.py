@@ -7,12 +7,11 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from types import CodeType
 from typing import Any, Literal, get_args
 
 import attrs
 
-from pairun.module import FAILURE_KINDS, CheckModule, FailureKind, Fault, Module
+from pairun.module import FAILURE_KINDS, FailureKind, Fault
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line that a module's process may send."""
@@ -105,39 +104,6 @@ def failure(
         hint=hint,
         trace=None if trace is None else _clean(trace),
     )
-
-
-def bad_result(module: Module, error: BadResult) -> Report:
-    """The report of an attempt whose module handed over something that it may not."""
-    place = place_in(module, error) or place_of(module, error.method)
-    return failure(
-        f"{type(module).__name__} handed over a bad result: {error}{place and f' ({place})'}",
-        hint="this is an error of the module",
-    )
-
-
-def place_in(module: Module, error: BaseException | None) -> str:
-    """File and line of a module where an error came from, or nothing when it came from elsewhere."""
-    # A module that is a folder has several files, all below one name.
-    root = ".".join(type(module).__module__.split(".")[:2])
-    while error is not None:
-        place, trace = "", error.__traceback__
-        while trace is not None:
-            name = str(trace.tb_frame.f_globals.get("__name__"))
-            if name == root or name.startswith(root + "."):
-                place = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
-            trace = trace.tb_next
-        if place:
-            return place
-        error = error.__context__
-    return ""
-
-
-def place_of(module: Module, method: str = "") -> str:
-    """File and line where a method of a module begins; its ``check`` or ``apply`` by default."""
-    usual = "check" if isinstance(module, CheckModule) else "apply"
-    code = getattr(getattr(type(module), method or usual, None), "__code__", None)
-    return f"{code.co_filename}, line {code.co_firstlineno}" if isinstance(code, CodeType) else ""
 
 
 def dump_line(record: Report | Progress) -> bytes:

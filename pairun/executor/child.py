@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from pairun.contract.results import (
     BadResult,
     Report,
-    bad_result,
     checked_progress,
     checked_report,
     dump_line,
-    failure,
-    place_in,
 )
+from pairun.executor.moduleerrors import bad_result, unforeseen
 from pairun.host.context import HostContext
 from pairun.module import (
     CheckModule,
@@ -95,32 +92,6 @@ def perform(module: Module, context: Context) -> Report:
         return bad_result(module, e)
     except BaseException as e:  # noqa: BLE001 - an error that no one foresaw is not the user's
         return unforeseen(module, e)
-
-
-def unforeseen(module: Module, error: BaseException) -> Report:
-    """The report of an error that the module did not foresee, with its trace."""
-    place = place_in(module, error)
-    return failure(
-        f"{type(module).__name__} raised {described(error)}{place and f' ({place})'}",
-        hint="this is an error of the module; the journal has its trace",
-        trace=trace_of(error),
-    )
-
-
-def described(error: BaseException) -> str:
-    """An exception's type and message; one whose message cannot be made has its type alone."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - a class of a stranger
-        return type(error).__name__
-
-
-def trace_of(error: BaseException) -> str:
-    """The end of an error's traceback, for the journal."""
-    try:
-        return "".join(traceback.format_exception(error, limit=-12))
-    except Exception:  # noqa: BLE001 - a class of a stranger
-        return ""
 
 
 def _outcome(module: Module, context: Context) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import attrs
 from pairun.contract.arguments import build
 from pairun.contract.results import BadResult, Report, checked_variable, failure
 from pairun.errors import PairunError, Problem
-from pairun.executor.child import described, trace_of
+from pairun.executor.moduleerrors import described, trace_of
 from pairun.handover.journal import Emit
 from pairun.module import FAILURE_KINDS, FailureKind, Module, Secret
 from pairun.plan import Late, Peers, Task
