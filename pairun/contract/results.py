@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
 import attrs
@@ -84,8 +84,8 @@ class Progress:
     """
 
     bytes: int
-    total: int | None
-    file: str
+    total: int | None = None
+    file: str = ""
 
 
 def failure(
@@ -107,14 +107,15 @@ def failure(
 
 
 def dump_line(record: Report | Progress) -> bytes:
-    """One line of JSON, as `read_line` takes it.
+    """One line of JSON, as `read_line` takes it; fields that have their default are left out.
 
     Raises:
         BadResult: the values are not plain data, or too much of it.
     """
-    fields = {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
+    kind = type(record)
+    fields = {n: v for n in _CHECKS[kind] if (v := getattr(record, n)) != _DEFAULTS[kind].get(n)}
     try:
-        data = json.dumps({type(record).__name__: fields}, allow_nan=False).encode() + b"\n"
+        data = _ENCODER.encode({kind.__name__: fields}).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as e:
         raise BadResult(f"values must be plain JSON data: {e}") from e
     if len(data) > MAX_LINE_BYTES:
@@ -147,23 +148,7 @@ def checked_report(fields: Mapping[str, Any]) -> Report:
     Raises:
         BadResult: a field is missing, unknown, of a wrong type or out of bounds.
     """
-    _check_names(fields, Report)
-    values = _mapping("values", fields.get("values", {}))
-    _check_plain("values", values, 0)
-    return Report(
-        outcome=_one_of("outcome", fields.get("outcome"), get_args(AttemptOutcome)),
-        message=_text("message", fields.get("message", "")),
-        values=values,
-        environment={
-            name: checked_variable(name, value)
-            for name, value in _mapping("environment", fields.get("environment", {})).items()
-        },
-        kind=_one_of("kind", fields.get("kind", "internal"), FAILURE_KINDS),
-        fault=_one_of("fault", fields.get("fault", "unknown"), get_args(Fault)),
-        hint=_optional_text("hint", fields.get("hint")),
-        retry_after_s=_optional_seconds("retry_after_s", fields.get("retry_after_s")),
-        trace=_optional_text("trace", fields.get("trace")),
-    )
+    return Report(**_checked(Report, fields, "outcome"))
 
 
 def checked_progress(fields: Mapping[str, Any]) -> Progress:
@@ -172,13 +157,18 @@ def checked_progress(fields: Mapping[str, Any]) -> Progress:
     Raises:
         BadResult: a field is missing, unknown, of a wrong type or out of bounds.
     """
-    _check_names(fields, Progress)
-    total = fields.get("total")
-    return Progress(
-        bytes=_count("the bytes of progress", fields.get("bytes")),
-        total=None if total is None else _count("the total of progress", total),
-        file=_text("the file of progress", fields.get("file", "")),
-    )
+    return Progress(**_checked(Progress, fields, "bytes"))
+
+
+def _checked(
+    record: type[Report | Progress], fields: Mapping[str, Any], required: str
+) -> dict[str, Any]:
+    checks, checked = _CHECKS[record], {}
+    for name, value in {required: None, **fields}.items():
+        if name not in checks:
+            raise BadResult(f"there is no field {name!r}")
+        checked[name] = checks[name](name, value)
+    return checked
 
 
 def checked_variable(name: object, value: object) -> str | None:
@@ -213,12 +203,6 @@ def _longest_variable() -> int:
     return 32 * os.sysconf("SC_PAGE_SIZE")
 
 
-def _check_names(fields: Mapping[str, Any], record: type[Report | Progress]) -> None:
-    known = {f.name for f in attrs.fields(record)}
-    if unknown := [name for name in fields if name not in known]:
-        raise BadResult(f"there is no field {unknown[0]!r}")
-
-
 def _check_plain(where: str, value: object, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise BadResult(f"values must be nested at most {MAX_DEPTH} deep")
@@ -242,10 +226,23 @@ def _mapping(name: str, value: object) -> dict[str, Any]:
     return dict(value)
 
 
-def _one_of(name: str, value: object, allowed: tuple[Any, ...]) -> Any:
-    if not isinstance(value, str) or value not in allowed:
-        raise BadResult(f"{name} must be one of {', '.join(allowed)}")
-    return value
+def _values(name: str, value: object) -> dict[str, Any]:
+    values = _mapping(name, value)
+    _check_plain(name, values, 0)
+    return values
+
+
+def _environment(name: str, value: object) -> dict[str, str | None]:
+    return {each: checked_variable(each, text) for each, text in _mapping(name, value).items()}
+
+
+def _one_of(*allowed: str) -> Callable[[str, object], Any]:
+    def check(name: str, value: object) -> Any:
+        if not isinstance(value, str) or value not in allowed:
+            raise BadResult(f"{name} must be one of {', '.join(allowed)}")
+        return value
+
+    return check
 
 
 def _text(name: str, value: object) -> str:
@@ -276,10 +273,14 @@ def _optional_seconds(name: str, value: object) -> float | None:
 
 def _count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadResult(f"{name} must be a whole number, it is {_type(value)}")
+        raise BadResult(f"{name} of progress must be a whole number, it is {_type(value)}")
     if not 0 <= value < MAX_COUNT:
-        raise BadResult(f"{name} must be a number of bytes")
+        raise BadResult(f"{name} of progress must be a number of bytes")
     return value
+
+
+def _optional_count(name: str, value: object) -> int | None:
+    return None if value is None else _count(name, value)
 
 
 def _type(value: object) -> str:
@@ -294,3 +295,26 @@ _WORDS: dict[type | tuple[type, ...], str] = {
     type(None): "null", bool: "true or false", (int, float): "a number", str: "text",
     (list, tuple): "a list", dict: "a mapping",
 }  # fmt: skip
+
+_CHECKS: dict[type[Report | Progress], dict[str, Callable[[str, object], Any]]] = {
+    Report: {
+        "outcome": _one_of(*get_args(AttemptOutcome)), "message": _text, "values": _values,
+        "environment": _environment, "kind": _one_of(*FAILURE_KINDS),
+        "fault": _one_of(*get_args(Fault)), "hint": _optional_text,
+        "retry_after_s": _optional_seconds, "trace": _optional_text,
+    },
+    Progress: {"bytes": _count, "total": _optional_count, "file": _text},
+}  # fmt: skip
+"""The one table of what may cross: each field's check takes its name and value."""
+
+_DEFAULTS: dict[type, dict[str, Any]] = {
+    Report: {
+        "message": "",
+        "values": {},
+        "environment": {},
+        "kind": "internal",
+        "fault": "unknown",
+    },
+    Progress: {"file": ""},
+}
+_ENCODER = json.JSONEncoder(allow_nan=False)

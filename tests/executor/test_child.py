@@ -97,12 +97,12 @@ LOOK = str(HERE / "modules" / "look.py")
 BAD = [
     (
         "ctx.progress('half way'); ctx.last_progress()",
-        "the bytes of progress must be a whole number",
+        "bytes of progress must be a whole number",
     ),
-    ("ctx.progress('half way')", "the bytes of progress must be a whole number"),
-    ("ctx.progress(1, total='2')", "the total of progress must be a whole number"),
-    ("ctx.progress(1, file=3)", "the file of progress must be text"),
-    ("ctx.progress(-1)", "the bytes of progress must be a number of bytes"),
+    ("ctx.progress('half way')", "bytes of progress must be a whole number"),
+    ("ctx.progress(1, total='2')", "total of progress must be a whole number"),
+    ("ctx.progress(1, file=3)", "file must be text"),
+    ("ctx.progress(-1)", "bytes of progress must be a number of bytes"),
     ("result = Result(environment={'A': 3})", "environment.A must be text or None"),
     ("result = Result(environment={'A': 'x\\0y'})", "environment.A must not hold a NUL"),
     ("result = Result(environment={'A=B': 'x'})", "environment has the name 'A=B'"),
