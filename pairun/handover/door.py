@@ -298,6 +298,23 @@ class Door:
         """
         os.makedirs(self._place, exist_ok=True)
 
+    def protect_root(self) -> None:
+        """Let nobody but its owner write to the root, where that is this process's user.
+
+        Kubernetes makes an emptyDir for all to write. Who may write to a directory may replace what
+        lies in it, whatever the modes of that are.
+
+        Raises:
+            OSError: there is no root.
+        """
+        fd = open_folder(None, self._place, self._place, LISTED)
+        try:
+            found = os.fstat(fd)
+            if found.st_uid == os.geteuid() and found.st_mode & 0o022:
+                os.fchmod(fd, stat.S_IMODE(found.st_mode) & ~0o022)
+        finally:
+            os.close(fd)
+
     def set_mode(self, path: str, mode: int) -> None:
         """Set the permissions of a regular file or a directory.
 

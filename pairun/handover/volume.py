@@ -61,6 +61,7 @@ class Volume:
             self._door.make_root()
             left = [n for n in self._door.root_names() if n not in KEPT]
             self._require_ours(left)
+            self._door.protect_root()
             # First, so that one who is killed while it cleans may clean again.
             if not self._has_marker():
                 self._door.remove(self._path(MARKER))

@@ -1,87 +1,144 @@
-"""What init leaves on the volume, the runtime phase can run."""
+"""The shared volume as init writes it: modes, owners, and errors in words."""
 
 from __future__ import annotations
 
 import json
 import os
-import pathlib
-import subprocess
-import sys
-from typing import Any
+import stat
+from pathlib import Path
 
 import pytest
 
 from pairun.contract.loading import ModuleFile
-from pairun.contract.sources import read_source
+from pairun.contract.sources import built_in_modules
 from pairun.errors import PairunError
+from pairun.handover.door import Door
+from pairun.handover.plans import read_plan
+from pairun.handover.reader import read_environment, read_inputs
 from pairun.handover.volume import Volume
+from pairun.module import Secret
 from pairun.plan import Plan, Task
 
-MODULE = pathlib.Path(__file__).parents[1] / "bundle" / "root" / "modules" / "python"
-CODE = "result = 'from ' + ctx.pai_dir"
+UID = "12345"
 
 
-def plan_of(path: pathlib.Path) -> Plan:
-    """A plan with one task, whose module is a folder."""
-    source = read_source("python", str(path))
-    file = ModuleFile(path=str(path), sha256=source.sha256(), built_in=False)
-    task = Task(id="look", name="Look", module="python", args={"code": CODE})
-    return Plan(phase="runtime", steps=(task,), modules={"python": file})
-
-
-def hand_over(pai_dir: pathlib.Path, plan: Plan) -> None:
-    """Leave a plan on a new volume."""
-    pai_dir.mkdir()
-    volume = Volume(str(pai_dir), dict(os.environ))
-    volume.prepare()
-    volume.hand_over(plan, ())
-
-
-def run_tasks(pai_dir: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    """Run the tasks of a volume as PID 1 does; the state is in a file of the volume."""
-    with open(pai_dir / "state", "wb") as state:
-        return subprocess.run(
-            [
-                sys.executable, "-m", "pairun", "tasks", str(pai_dir), "--part", "tasks",
-                "--state-out", str(state.fileno()),
-            ],
-            pass_fds=[state.fileno()], capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-
-
-def test_a_folder_is_copied_and_runs(tmp_path: pathlib.Path) -> None:
-    """Every file of a module is in the runtime phase, where they import each other."""
-    pai_dir = tmp_path / "pai"
-    hand_over(pai_dir, plan_of(MODULE))
-    copy = pai_dir / "runtime.d" / "modules" / "python"
-    module: dict[str, Any] = json.loads((pai_dir / "runtime.d" / "plan.json").read_text())[
-        "modules"
-    ]
-    assert module["python"]["path"] == str(copy)
-    assert read_source("", str(copy)).files == read_source("", str(MODULE)).files
-    done = run_tasks(pai_dir)
-    assert done.returncode == 0, done.stdout + done.stderr
-    results = json.loads((pai_dir / "state").read_text())["results"]
-    assert results["look"]["values"] == {"result": f"from {pai_dir}"}
-
-
-def test_a_copy_that_changed_is_not_run(tmp_path: pathlib.Path) -> None:
-    """The runtime phase checks the digest over the whole folder."""
-    pai_dir = tmp_path / "pai"
-    hand_over(pai_dir, plan_of(MODULE))
-    (pai_dir / "runtime.d" / "modules" / "python" / "more.py").write_text("")
-    done = run_tasks(pai_dir)
-    assert "PR703" in done.stdout + done.stderr
-
-
-def test_a_module_that_changed_since_it_was_planned_is_not_copied(tmp_path: pathlib.Path) -> None:
-    """Init hands over what was reviewed, or nothing."""
-    folder = tmp_path / "python"
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A new volume, as kubelet makes an emptyDir."""
+    folder = tmp_path / "pai"
     folder.mkdir()
-    for file, data in read_source("", str(MODULE)).files.items():
-        (folder / file).write_bytes(data)
-    plan = plan_of(folder)
-    (folder / "running.py").write_text("1 / 0\n")
+    folder.chmod(0o777)
+    return folder
+
+
+def plan() -> Plan:
+    """A plan of nothing but the user's command, which has a secret."""
+    args = {"argv": ["train", "--fast"]}
+    environment = {"TOKEN": Secret("s3cret-token"), "SHOWN": "yes"}
+    command = Task(
+        id="user_command", name="The command", module="user_command", args=args,
+        environment=environment,
+    )  # fmt: skip
+    module = ModuleFile(path=built_in_modules()["user_command"], sha256="", built_in=True)
+    return Plan(phase="runtime", steps=(command,), modules={"user_command": module})
+
+
+def mode(path: Path) -> int:
+    """The permissions of a path."""
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def volume(root: Path, **env: str) -> Volume:
+    """The volume, prepared."""
+    made = Volume(str(root), {"PAIRUN_BUNDLE": "", "FC_POD_UID": "pod", **env})
+    made.prepare()
+    return made
+
+
+def test_modes(root: Path) -> None:
+    """Only ``run`` and the Pod's log directory are for others to write."""
+    volume(root)
+    modes = {str(p.relative_to(root)): mode(p) for p in sorted(root.rglob("*"))}
+    assert mode(root) == 0o755
+    assert modes == {
+        ".pairun": 0o644, "logs": 0o755, "logs/pod": 0o777, "logs/pod/journal.jsonl": 0o666,
+        "run": 0o1777, "runtime.d": 0o755,
+    }  # fmt: skip
+
+
+def test_a_volume_of_somebody_else_keeps_its_mode(root: Path) -> None:
+    """Where the Pod may not run as root, the volume is not init's to protect."""
+    if os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    os.chown(root, 65534, -1)
+    volume(root)
+    assert mode(root) == 0o777
+
+
+def test_the_handover_is_read_back(root: Path) -> None:
+    """PID 1 reads the command raw, the executor the same plan decoded; the secret stands apart."""
+    volume(root).hand_over(plan(), ["s3cret-token"], {"A": "it's", "B": Secret("s3cret-token 2")})
+    text = (root / "runtime.d/plan.json").read_text()
+    assert "s3cret-token" not in text
+    inputs = read_inputs(str(root))
+    assert inputs.argv == ("train", "--fast")
+    assert inputs.command_environment == {
+        "TOKEN": "s3cret-token", "SHOWN": "yes", "B": "s3cret-token 2",
+    }  # fmt: skip
+    assert inputs.environment == {"A": "it's"}
+    decoded, vault = read_plan(str(root))
+    assert decoded.steps[-1].environment["TOKEN"] == Secret("s3cret-token")  # type: ignore[union-attr]
+    assert vault.text("a s3cret-token b") == "a ****** b"
+
+
+@pytest.mark.parametrize(("uid", "expected"), [(UID, 0o600), ("", 0o644), ("root", 0o644)])
+def test_who_may_read_secrets(root: Path, uid: str, expected: int) -> None:
+    """The app's user alone where it is known, else whoever reaches the volume; the plan is for all."""
+    old = os.umask(0o077)
+    try:
+        volume(root, PAIRUN_APP_UID=uid).hand_over(plan(), [])
+    finally:
+        os.umask(old)
+    secrets = root / "runtime.d/secrets.json"
+    assert mode(secrets) == expected
+    assert mode(root / "runtime.d/plan.json") == 0o644
+    if os.geteuid() == 0:
+        assert secrets.stat().st_uid == (int(UID) if uid == UID else 0)
+
+
+def test_variables_are_added_once_more(root: Path) -> None:
+    """Of a name that is there already the last line counts, and a later run writes the same."""
+    made = volume(root)
+    made.add("runtime_env.sh", b"export A='1'\nexport B='2'\n")
+    made._add_variables({"A": "o'clock"})
+    assert read_environment(Door(str(root))) == {"A": "o'clock", "B": "2"}
+
+
+@pytest.mark.parametrize("name", ["plan.json", "secrets.json"])
+def test_what_stands_in_the_way(root: Path, name: str) -> None:
+    """A directory in the place of a file is an error that names it."""
+    made = volume(root)
+    (root / "runtime.d" / name).mkdir()
     with pytest.raises(PairunError) as e:
-        hand_over(tmp_path / "pai", plan)
-    assert e.value.problems[0].id == "PR703"
+        made.hand_over(plan(), [])
+    (problem,) = e.value.problems
+    assert problem.id == "PR701"
+    assert f"runtime.d/{name}: Is a directory" in problem.message
+
+
+def test_a_second_attempt_starts_clean(root: Path, tmp_path: Path) -> None:
+    """Whatever stands on the volume is removed without being followed; what is kept stays."""
+    volume(root)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("precious")
+    os.mkfifo(root / "fifo")
+    (root / "link").symlink_to(outside)
+    (root / "deep/er").mkdir(parents=True)
+    (root / "secrets").mkdir()
+    (root / "runtime.d/plan.json").write_text(json.dumps({}))
+    volume(root)
+    names = sorted(p.name for p in root.iterdir())
+    assert names == [".pairun", "logs", "run", "runtime.d", "secrets"]
+    assert list((root / "runtime.d").iterdir()) == []
+    assert (outside / "file").read_text() == "precious"
