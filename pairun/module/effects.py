@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
-
-import attrs
+from typing import Any, Literal, NamedTuple, TypeVar
 
 NoneInReview = Literal["never", "below the volume", "always"]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-@attrs.frozen
-class Effect:
+class Effect(NamedTuple):
     """What a method of `Context` does to the world.
 
     Attributes:
