@@ -555,6 +555,7 @@ def test_stopped_at_any_moment(init: Init, delay: int) -> None:
     wrap = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.getuid() != 0:
         wrap += ["--user", "--map-root-user"]
+        init.env["PAIRUN_APP_UID"] = "0"
     if subprocess.run([*wrap, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this kernel lets us make no PID namespace")
     marks = ["placed: The", "job_environment:", "last |", "1 exit handler", "undo |", "undo:"]

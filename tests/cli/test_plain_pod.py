@@ -165,8 +165,9 @@ initPlugins:
 - {name: imageChecker, command: python imageChecker.py}
 """
     said = pod.both(
-        PAI_INIT_DIR=str(folder), INIT_CONFIG=listed, RUNTIME_CONFIG="commands: ['true']"
-    )
+        PAI_INIT_DIR=str(folder), INIT_CONFIG=listed, RUNTIME_CONFIG="commands: ['true']",
+        PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    )  # fmt: skip
     assert f"frameworkBarrier | pai/frameworkBarrier: framework.json in {folder}" in said
     assert f"tool | tool: x in {folder}" in said
     assert "imageChecker | my own check" in said

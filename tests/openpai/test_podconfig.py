@@ -179,6 +179,7 @@ def test_the_clusters_layer_of_the_default_folder(
     pod: Pod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It counts where the platform mounted it, unless PAI_CONFIG_DIR names another folder."""
+    monkeypatch.setattr(podconfig, "DEFAULT_CONFIG_DIR", str(pod.volume / "not mounted"))
     assert podconfig.with_config_dir({"A": "b"}) == {"A": "b"}
     monkeypatch.setattr(podconfig, "DEFAULT_CONFIG_DIR", str(pod.config_dir))
     found = podconfig.with_config_dir({"A": "b"})

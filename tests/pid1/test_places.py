@@ -24,7 +24,7 @@ PLACES = {
     "a read-only root": "mount -o remount,ro,bind / 2>/dev/null || mount --bind -o ro / /",
     # The checkout may lie below /tmp, and must not be hidden with it.
     "no /tmp": f"mkdir /mnt/source; mount --bind {SOURCE} /mnt/source; mount -t tmpfs none /tmp; "
-    f"mkdir -p {SOURCE}; mount --bind /mnt/source {SOURCE}; mount -o remount,ro /tmp",
+    f"mkdir -p {SOURCE}; mount --bind /mnt/source {SOURCE}; mount -o remount,bind,ro /tmp",
     "no /proc": "mount -t tmpfs -o ro,size=4k none /proc",
     "hidden processes": "mount -t proc -o remount,hidepid=2 proc /proc",
 }

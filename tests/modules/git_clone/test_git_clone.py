@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from pathlib import Path
@@ -188,6 +189,7 @@ def test_messages_come_while_git_runs(harness: Harness, served: Served) -> None:
     assert not any("\r" in line for line in log)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_clone_at_a_mount_point_says_so(harness: Harness, origin: Path) -> None:
     """A destination that is a mount cannot be replaced, and the failure names the reason."""
     dest = harness.pai_dir / "code"

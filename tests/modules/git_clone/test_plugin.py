@@ -60,6 +60,8 @@ def test_the_code_comes_to_clone_dir(harness: Harness, there: str) -> None:
     if there != "absent":
         to.mkdir(parents=True)
     if there == "mount":
+        if os.geteuid() != 0:
+            pytest.skip("mounting needs root")
         subprocess.run(["mount", "-t", "tmpfs", "none", str(to)], check=True)
     try:
         assert copy.run(to).failure is None

@@ -16,6 +16,8 @@ def test_the_image_has_its_own(place: Place) -> None:
     """Without our tools the image's sshd and ssh do the same, by the same aliases."""
     if not Path("/usr/sbin/sshd").exists():
         pytest.skip("this machine has no sshd")
+    if os.geteuid() != 0:
+        pytest.skip("its ssh goes to root, and only root's sshd lets that in")
     shutil.rmtree(place.harness.pai_dir / "tools", ignore_errors=True)
     done = place.run({"jobssh": True})
     said = subprocess.run(["ssh", "-oBatchMode=yes", "worker_A-1", "echo in"], text=True, timeout=20,
