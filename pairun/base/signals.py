@@ -14,10 +14,10 @@ GRACE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def block_stop_signals() -> None:
-    """Keep the stop signals pending until somebody takes them.
+    """Keep the stop signals pending until this process takes them.
 
-    A process that dies of one before it listens has lost its state, and PID 1 of a container would
-    never hear of it (signal(7): what has no handler is not delivered to it, unless it is blocked).
+    A process that a signal ends before it listens loses its state, and PID 1 of a container would
+    never get the signal (signal(7): what has no handler is not delivered to it, unless it is blocked).
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
@@ -26,7 +26,7 @@ class Signals:
     """The process's stop signals and the ends of its children, while it is installed.
 
     Args:
-        resend: when it is restored, send a stop signal that nobody has taken again.
+        resend: on `restore`, send stop signals again that were not taken.
     """
 
     NUMBERS: tuple[signal.Signals, ...] = (signal.SIGCHLD, *STOP_SIGNALS)

@@ -21,9 +21,9 @@ def lookup(host: str, limit_s: float) -> str:
     """The first address of a host, IPv4 before IPv6.
 
     Raises:
-        Permanent: there is no such name.
-        Transient: nobody can say now.
-        TimedOut: no answer in time.
+        Permanent: the name does not exist.
+        Transient: the name service failed.
+        TimedOut: the name service did not answer in time.
     """
 
     def ask() -> list[str]:

@@ -87,7 +87,7 @@ def _into_place(staging: str, directory: str, old: str) -> None:
 
 
 def _members(archive: str, tree: Tree) -> tuple[int, int]:
-    """Put every member into the tree; say how many, and how many bytes."""
+    """Put every member into the tree; returns their number and their bytes."""
     try:
         # O_NONBLOCK: opening a named pipe would wait for a writer for ever.
         fd = os.open(archive, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -22,11 +22,17 @@ _DEAD_WAIT_S = 1.0
 
 
 def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
-    """Do something in a child process; returns what it returns, as plain data.
+    """Call a function in a child process; returns its result, which is plain data.
+
+    Args:
+        act: the function.
+        what: what it does, for messages.
+        limit_s: seconds until the child is killed.
 
     Raises:
-        OSError: as the child raised it.
-        TimedOut: it was killed after ``limit_s`` seconds.
+        OSError: as the function raised it.
+        TimedOut: the child was killed after ``limit_s``.
+        Transient: the child was killed by something else.
     """
     end = time.monotonic() + limit_s
     read, write = os.pipe()
@@ -45,10 +51,10 @@ def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
         raise TimedOut(f"{what}: no answer within {format_duration(limit_s)}")
     if not answer:
         raise Transient(f"{what}: the process that asked was killed")
-    found = json.loads(answer)
-    if "errno" in found:
-        raise OSError(found["errno"], os.strerror(found["errno"]), found["filename"])
-    return found["value"]
+    report = json.loads(answer)
+    if "errno" in report:
+        raise OSError(report["errno"], os.strerror(report["errno"]), report["filename"])
+    return report["value"]
 
 
 def _child(act: Callable[[], Any], write: int) -> None:
@@ -66,20 +72,20 @@ def _child(act: Callable[[], Any], write: int) -> None:
 
 
 def _read(fd: int, end: float) -> bytes | None:
-    """All that comes from the child, or None when the time is up before its end."""
-    found = b""
+    """Everything that the child writes, or None when the time limit is exceeded before its end."""
+    answer = b""
     while True:
         left = end - time.monotonic()
         if left <= 0 or not select.select([fd], [], [], left)[0]:
             return None
         piece = os.read(fd, 65536)
         if not piece:
-            return found
-        found += piece
+            return answer
+        answer += piece
 
 
 def _reap(pid: int) -> None:
-    """Wait for the child, but not for ever: what the kernel holds becomes the parent's orphan."""
+    """Wait for the child, with a limit: the kernel may hold a killed child."""
     end = time.monotonic() + _DEAD_WAIT_S
     while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < end:
         time.sleep(0.002)

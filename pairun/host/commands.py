@@ -35,25 +35,27 @@ def run(
     pass_fds: Sequence[int] = (),
     until: Callable[[], bool] | None = None,
 ) -> Completed:
-    """Run a command to its end.
+    """Run a command and wait for its end.
 
     Args:
         argv: program and arguments; the program is looked up in ``PATH`` of ``env``.
         env: the whole environment.
         remaining: seconds the command still has, or None.
-        stdin: what it reads; nothing (``/dev/null``) by default.
-        cwd: where it runs.
-        capture: take its output instead of letting it go where ours goes.
-        watch: is given every piece of the captured errors as it comes.
+        stdin: its input; ``/dev/null`` by default.
+        cwd: the directory it runs in.
+        capture: capture its output; by default it goes where ours goes.
+        watch: called with each piece of the captured errors when it arrives.
         pass_fds: descriptors it inherits.
-        until: asked now and then; once it says yes, the command is ended.
+        until: called twice a second; when it returns true, the command is ended.
 
     Raises:
         Permanent: it cannot be executed, or printed more than `MAX_CAPTURE` bytes into a capture.
-        TimedOut: the time was up; the command was ended.
+        TimedOut: the time limit was exceeded; the command was ended.
     """
     if isinstance(argv, str) or any(isinstance(word, Secret) for word in argv):
-        raise TypeError("a command is a list of plain texts; a secret in it would be seen by all")
+        raise TypeError(
+            "a command is a list of plain texts; every user of the machine could read a secret in it"
+        )
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(_as_file(stdin)) if stdin is not None else subprocess.DEVNULL
         output = subprocess.PIPE if capture else None
@@ -95,8 +97,7 @@ def _wait(
 ) -> tuple[bytes, bytes]:
     """Wait for the end, collecting what is captured.
 
-    The end is the command's own: something it left in the background may hold its output open
-    for hours, and is not waited for.
+    A process that it left in the background may hold its output open for hours; it is not awaited.
     """
     taken: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     watchers = {process.stderr: watch} if watch is not None else {}
@@ -150,7 +151,7 @@ def _collect(
     timeout: float | None,
     watchers: Mapping[Any, Callable[[bytes], None]],
 ) -> bool:
-    """Take what can be read now; say whether there was anything."""
+    """Read what is available now; returns whether there was any."""
     any_read = False
     for key, _ in selector.select(timeout):
         if key.fileobj not in taken:

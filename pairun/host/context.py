@@ -40,7 +40,7 @@ def _say(line: str) -> None:
 
 
 class _Files(Protocol):
-    """`pairun.host.files`, or what stands in its place on the shared volume."""
+    """`pairun.host.files`, or its replacement on the shared volume."""
 
     def stat(self, path: str) -> FileStat | None: ...
     def read(self, path: str, max_bytes: int) -> bytes | None: ...
@@ -141,7 +141,7 @@ class HostContext(Context):
         timeout_s: float = 10.0,
         max_bytes: int = 1024 * 1024,
     ) -> Fetched:
-        # requests and ssl are heavy, and most attempts ask nobody.
+        # requests and ssl are heavy, and most attempts send no request.
         from pairun.net.exchange import fetch
 
         limit_s = self._bounded(timeout_s)

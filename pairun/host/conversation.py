@@ -11,10 +11,10 @@ from pairun.host.starting import end, not_started
 
 
 class Conversation:
-    """A command that runs beside us; see `pairun.module.Talk`.
+    """A command that runs beside the module; see `pairun.module.Talk`.
 
     Args:
-        process: it, with pipes for its input and its output.
+        process: the command, with pipes for its input and its output.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -26,7 +26,7 @@ class Conversation:
             os.set_blocking(pipe.fileno(), False)
 
     def take(self) -> bytes:
-        """What it has printed since the last time; waits for nothing."""
+        """Its output since the last call; does not wait."""
         taken = b""
         with contextlib.suppress(BlockingIOError, ValueError):
             while data := os.read(self._output.fileno(), 65536):
@@ -34,7 +34,7 @@ class Conversation:
         return taken
 
     def say(self, data: bytes) -> None:
-        """Write to its input, as far as it reads."""
+        """Write to its input; what it does not read at once is lost."""
         with contextlib.suppress(OSError, ValueError):
             os.write(self._input.fileno(), data)
 
@@ -43,7 +43,7 @@ class Conversation:
         return self._process.poll()
 
     def end(self) -> None:
-        """End it, if it runs."""
+        """End it if it runs."""
         if self._process.poll() is None:
             end(self._process)
         self._input.close()

@@ -19,28 +19,28 @@ _MAX_NAME = 255
 
 
 def stat(path: str) -> FileStat | None:
-    """What stands at a path, without following a link there; None when nothing does."""
+    """The properties of a path, or None if nothing exists there; a link is not followed."""
     with in_words(f"look at {path}"):
         try:
-            found = os.lstat(path)
+            status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-    return stat_of(found)
+    return stat_of(status)
 
 
-def stat_of(found: os.stat_result) -> FileStat:
-    """What lstat(2) tells of a file, as modules see it."""
+def stat_of(status: os.stat_result) -> FileStat:
+    """The result of lstat(2) as modules see it."""
     kinds = {stat_bits.S_IFREG: "file", stat_bits.S_IFDIR: "directory", stat_bits.S_IFLNK: "link"}
-    kind = kinds.get(stat_bits.S_IFMT(found.st_mode), "other")
-    mode = stat_bits.S_IMODE(found.st_mode)
-    return FileStat(kind, mode, found.st_size, found.st_uid, found.st_gid)  # type: ignore[arg-type]
+    kind = kinds.get(stat_bits.S_IFMT(status.st_mode), "other")
+    mode = stat_bits.S_IMODE(status.st_mode)
+    return FileStat(kind, mode, status.st_size, status.st_uid, status.st_gid)  # type: ignore[arg-type]
 
 
 def read(path: str, max_bytes: int) -> bytes | None:
-    """A regular file's content, or None where there is no file.
+    """A regular file's content, or None if it does not exist.
 
     Raises:
-        Permanent: it is no regular file, larger than ``max_bytes``, or not readable.
+        Permanent: it is not a regular file, larger than ``max_bytes``, or not readable.
     """
     with in_words(f"read {path}"):
         try:
@@ -58,35 +58,35 @@ def read(path: str, max_bytes: int) -> bytes | None:
 
 
 Identity = tuple[int, ...]
-"""What changes when somebody touches a file: device, inode, size, times."""
+"""What changes when a file is touched: device, inode, size, times."""
 
 
-def identity_of(found: os.stat_result) -> Identity:
-    """What changes when somebody touches an open file."""
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+def identity_of(status: os.stat_result) -> Identity:
+    """The identity of a file."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def digest(path: str, known: dict[Identity, str]) -> str | None:
-    """The SHA-256 of a regular file, or None where there is no file.
+    """The SHA-256 of a regular file, or None if it does not exist.
 
     Args:
         path: the file; a link is followed.
-        known: what was read or written before, by identity; added to.
+        known: identity to digest, of files that were read or written before; this one is added.
 
     Raises:
-        Permanent: it is no regular file, or not readable.
+        Permanent: it is not a regular file, or not readable.
     """
     with in_words(f"read {path}"):
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        found = os.fstat(fd)
-        if not stat_bits.S_ISREG(found.st_mode):
+        status = os.fstat(fd)
+        if not stat_bits.S_ISREG(status.st_mode):
             os.close(fd)
             raise Permanent(f"cannot read {path}: it is not a regular file", fault="user")
         with open(fd, "rb", buffering=0) as file:
-            if (identity := identity_of(found)) not in known:
+            if (identity := identity_of(status)) not in known:
                 known[identity] = hashlib.file_digest(file, "sha256").hexdigest()
             return known[identity]
 
@@ -98,7 +98,7 @@ def remember(path: str, sha256: str, known: dict[Identity, str]) -> None:
 
 
 def names(path: str) -> list[str] | None:
-    """The sorted names in a directory, or None where there is no directory."""
+    """The sorted names in a directory, or None if it does not exist."""
     with in_words(f"list {path}"):
         try:
             return sorted(os.listdir(path))
@@ -107,7 +107,7 @@ def names(path: str) -> list[str] | None:
 
 
 def write(path: str, data: bytes, mode: int) -> None:
-    """Replace a file atomically; a link at ``path`` is replaced, what it points to is left alone.
+    """Replace a file atomically; a link at ``path`` is replaced, its target is not changed.
 
     The file is on the disk before this returns, also where the machine then crashes.
 
@@ -117,7 +117,7 @@ def write(path: str, data: bytes, mode: int) -> None:
         mode: its permissions.
 
     Raises:
-        Failure: the directory is missing, read-only, full, not ours, …
+        Failure: the directory is missing, read-only, full, or of another user.
     """
     with _replacing(path, mode) as file:
         file.write(data)
@@ -155,7 +155,7 @@ def _sync_directory(path: str) -> None:
 
 
 def make_directory(path: str, mode: int) -> None:
-    """Make a directory with exactly this mode, and its parents; one that exists is left alone."""
+    """Make a directory with exactly this mode, and its parents; one that exists is not changed."""
     with in_words(f"make the directory {path}"):
         if os.path.isdir(path):
             return
@@ -170,9 +170,9 @@ def make_directory(path: str, mode: int) -> None:
 
 
 def set_mode(path: str, mode: int) -> None:
-    """Set the permissions of what stands at a path; a link there is an error."""
+    """Set the permissions of a path; a link is an error."""
     with in_words(f"set the mode of {path}"):
-        # O_PATH needs no permission; chmod(2) has no way to say that it follows no link.
+        # O_PATH needs no permission; chmod(2) always follows a link.
         fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if stat_bits.S_ISLNK(os.fstat(fd).st_mode):
@@ -183,7 +183,7 @@ def set_mode(path: str, mode: int) -> None:
 
 
 def beside(path: str, suffix: str) -> str:
-    """The hidden name beside a path under which something of its own is kept meanwhile."""
+    """A hidden name beside a path, for a temporary file that belongs to it."""
     directory, name = os.path.split(path)
     if len(os.fsencode(name)) + len(suffix) + 1 > _MAX_NAME:
         name = hashlib.sha256(os.fsencode(name)).hexdigest()

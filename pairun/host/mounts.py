@@ -101,12 +101,12 @@ class MountRequest:
 
 
 def mount(request: MountRequest, staging_in: str, limit_s: float) -> None:
-    """Mount, wholly or not at all.
+    """Mount completely or not at all.
 
     Args:
         request: what to mount.
-        staging_in: where a directory may be made for a moment.
-        limit_s: seconds for everything.
+        staging_in: where a temporary directory may be made.
+        limit_s: limit of the whole in seconds.
 
     Raises:
         OSError: the kernel or the server refuses; its ``filename`` is the sub-directory where that
@@ -135,7 +135,7 @@ def _count(target: str) -> int:
 
 
 def _mount(request: MountRequest, staging: str | None) -> None:
-    """The child's part; the parent takes away what is left of it."""
+    """Mount; runs in the child. The parent unmounts what a failure leaves."""
     os.umask(0)
     inner = request.source
     if request.kind is not None:
@@ -143,7 +143,7 @@ def _mount(request: MountRequest, staging: str | None) -> None:
         at = staging or request.target
         data = None if request.data is None else reveal(request.data)
         system.mount(request.source, at, request.kind, flags, data)
-        # What is mounted need not answer: a first question tells.
+        # A mounted server may not answer: statfs(2) tests it.
         os.statvfs(at)
         inner = at
     if request.subdir:
@@ -158,7 +158,7 @@ def _mount(request: MountRequest, staging: str | None) -> None:
 
 
 def _made(root: str, subdir: str) -> str:
-    """A directory below another, made where it is missing; no link in it is followed."""
+    """A directory below another, made if it is missing; no link is followed."""
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     path = root
     for name in subdir.split("/"):
@@ -187,7 +187,7 @@ def _drop(staging: str) -> None:
 
 
 def unmount(target: str, limit_s: float) -> None:
-    """Unmount, or, where files are still open, out of sight now and away when they are closed.
+    """Unmount; a file system in use is detached, and unmounted when its files are closed.
 
     Raises:
         OSError: the kernel refuses.

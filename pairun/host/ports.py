@@ -30,7 +30,7 @@ class _Row(NamedTuple):
 
 
 def port_taken(port: int) -> str | None:
-    """Who or what holds a port, in words; None when it is free."""
+    """What uses a port, as text; None when it is free."""
     return _bound("tcp", port) or _bound("udp", port) or _answers(port)
 
 
@@ -68,7 +68,7 @@ def _in_use(protocol: str, family: int, port: int) -> bool:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))
     except OSError as e:
-        # Anything else (no IPv6 here, a port below 1024 without the right) says nothing.
+        # Other errors (no IPv6, a port below 1024 without the right) do not mean that it is in use.
         return e.errno == errno.EADDRINUSE
     return False
 
@@ -100,7 +100,7 @@ def _rows(table: str, port: int) -> Iterator[_Row]:
 
 
 def _owner(inodes: set[str]) -> str | None:
-    """The process that has one of the sockets open, when it is found quickly."""
+    """The process that has one of the sockets open, if the search is quick."""
     links = {f"socket:[{inode}]" for inode in inodes}
     stop = time.monotonic() + _OWNER_SEARCH_S
     for pid in filter(str.isdigit, os.listdir("/proc")) if links else ():

@@ -14,7 +14,7 @@ _END_S = 0.5
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End the command itself; whatever it started is ended with the attempt's group."""
+    """End the command; the processes that it started end with the attempt's group."""
     for send in (process.terminate, process.kill):
         send()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -23,7 +23,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def not_started(error: OSError | ValueError, name: str, cwd: str | None) -> Failure:
-    """Why a command could not be started, in words."""
+    """The failure for a command that cannot be started."""
     code = error.errno if isinstance(error, OSError) else None
     if code in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
         return Transient(f"cannot start {name}: {os.strerror(code)}")

@@ -30,7 +30,7 @@ class Limits:
 
 
 class Tree:
-    """A directory that is filled; whatever a name says, nothing outside it is touched.
+    """The target directory. Nothing outside it is touched, whatever the names are.
 
     Attributes:
         members: how many were put into it.
@@ -45,7 +45,7 @@ class Tree:
         self._limits = limits
 
     def refuse(self, why: str, name: str | None = None, hint: str | None = None) -> Permanent:
-        """The failure that ends it all."""
+        """The failure for an archive that is not acceptable."""
         member = f": {name[:200]!r}" if name is not None else ""
         return Permanent(f"{self._archive}{member} {why}", fault="user", hint=hint)
 
@@ -56,7 +56,7 @@ class Tree:
             raise self.refuse(f"has more than {self._limits.max_members} members", hint=_LIMIT_HINT)
 
     def directory(self, name: str, mode: int) -> None:
-        """Make a directory, or find it made."""
+        """Make a directory; one that exists gets the mode."""
         with self._opened(name, self._parts(name)) as fd, in_words(f"unpack {name[:200]!r}"):
             if self._parts(name):
                 os.fchmod(fd, mode & 0o755 | 0o700)
@@ -102,10 +102,10 @@ class Tree:
         *target_above, target_last = self._parts(target) or self._nameless(target)
         with self._opened(name, above) as parent, self._opened(name, target_above) as source:
             try:
-                found = os.stat(target_last, dir_fd=source, follow_symlinks=False)
+                target_status = os.stat(target_last, dir_fd=source, follow_symlinks=False)
             except (OSError, ValueError):
-                found = None
-            if found is None or not stat_bits.S_ISREG(found.st_mode):
+                target_status = None
+            if target_status is None or not stat_bits.S_ISREG(target_status.st_mode):
                 raise self.refuse(
                     f"is a link to {target[:200]!r}, which is no file before it", name
                 )

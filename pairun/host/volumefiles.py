@@ -26,10 +26,10 @@ class VolumeFiles:
         self._door = door
 
     def stat(self, path: str) -> FileStat | None:
-        """What stands at a path; None when nothing does, or where it does not count."""
+        """The properties of a path; None if nothing exists there, or if a link leads there."""
         with in_words(f"look at {path}"):
-            found = self._door.stat(path)
-        return None if found is None else stat_of(found)
+            status = self._door.stat(path)
+        return None if status is None else stat_of(status)
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
         """A regular file's content, or None where there is no file.
@@ -90,7 +90,7 @@ class VolumeFiles:
             self._door.write(path, data, mode)
 
     def make_directory(self, path: str, mode: int) -> None:
-        """Make a directory with exactly this mode, and its parents; one that exists is left alone."""
+        """Make a directory with exactly this mode, and its parents; one that exists is not changed."""
         with in_words(f"make the directory {path}"):
             self._door.make_folder(path, mode)
 

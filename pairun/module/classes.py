@@ -96,7 +96,7 @@ def arg(
 
     Args:
         doc: the line.
-        default: its value where nobody sets one.
+        default: its value if none is set.
         factory: makes the default.
         replaced_by: the task keyword that does the same now. The argument counted attempts: it
             still sets the keyword, with a warning, and never reaches the module.

@@ -23,7 +23,7 @@ from pairun.secrets.secret import Secret
 class Context(abc.ABC):
     """A module's only way to the world.
 
-    Each method is declared here once, with the one sentence that says what it asks or changes. The
+    Each method is declared here once, with one sentence of what it asks or changes. The
     worlds in which a module may not change anything are generated from these declarations.
 
     Args:

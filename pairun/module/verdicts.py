@@ -18,7 +18,7 @@ class Verdict(NamedTuple):
 
 
 def no_change(because: str) -> Verdict:
-    """The world already is as the arguments say."""
+    """There is nothing to change."""
     return Verdict("no_change", because)
 
 

@@ -1,4 +1,4 @@
-"""Tables of cases: each row says what there is, what the module gets, and what comes of it."""
+"""Tables of cases: files before, arguments, and the expected outcome."""
 
 from __future__ import annotations
 

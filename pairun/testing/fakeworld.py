@@ -35,9 +35,9 @@ class _Node:
 
 
 class FakeWorld(World):
-    """A world in which files, commands, servers and time are what the test says.
+    """A world whose files, commands, servers and time the test defines.
 
-    A call that the test has not scripted fails the test and says which one it was. An answer is a
+    A call that the test has not scripted fails the test and is named in the message. An answer is a
     value, an exception, a function that gets what the module passed, or `in_turn(…)`.
 
     Args:

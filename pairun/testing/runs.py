@@ -48,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> type[Module]:
     """The module class of a file or folder.
 
     Raises:
-        PairunError: it cannot be used as a module; says why.
+        PairunError: it cannot be used as a module.
     """
     path = os.fspath(path)
     return load_module(os.path.basename(path).removesuffix(".py"), path)
@@ -58,7 +58,7 @@ def make(cls: type[Module], args: Mapping[str, Any]) -> Module:
     """A module with arguments as a playbook has them: ``10s`` for a duration.
 
     Raises:
-        AssertionError: the arguments are not valid; says why.
+        AssertionError: the arguments are invalid.
     """
     module, wrong = build(cls, args)
     if module is None:
@@ -120,7 +120,7 @@ def changes_nothing(module: Module, world: World) -> None:
 
 
 def review(module: Module, pai_dir: str = "/usr/local/pai") -> Verdict:
-    """The verdict of a review, in an empty Pod; ``unknown`` where only the run can tell."""
+    """The verdict of a review, in an empty Pod; ``unknown`` if it depends on the run."""
     assert isinstance(module, StateModule), "a review runs no check module"
     try:
         return module.plan(module.probe(ReviewContext({}, pai_dir)))

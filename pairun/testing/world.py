@@ -49,7 +49,7 @@ class World(abc.ABC):
 
     @abc.abstractmethod
     def snapshot(self) -> Mapping[str, Hashable]:
-        """Every path with what changes when somebody touches it."""
+        """Every path with properties that change when it is touched."""
 
     def fill(self, value: Any) -> Any:
         """A value in which ``{tmp}`` is replaced by the folder, in every text."""
