@@ -17,9 +17,9 @@ from typing import Any
 import attrs
 
 from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES
+from pairun.diagnose.hits import is_near
 from pairun.diagnose.lines import MAX_LINE, Log, parse
 from pairun.diagnose.table import DIGITS, FLAGS, SCHEMA_VERSION, START, WEIGHTS, Table
-from pairun.diagnose.weighing import is_near
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems
 from pairun.playbook.content import Content, Root

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pairun.diagnose.classes import CLASSES, EXIT_CODES
+from pairun.diagnose.hits import CERTAIN
 from pairun.diagnose.table import WEIGHTS
-from pairun.diagnose.weighing import ADVISED, CERTAIN
+from pairun.diagnose.weighing import ADVISED
 from pairun.errors import PairunError, Problem
 from pairun.formats.goregex import from_go
 from pairun.playbook.rules import Rules

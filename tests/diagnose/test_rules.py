@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from pairun.diagnose.classes import CLASSES
+from pairun.diagnose.hits import CERTAIN
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import SCHEMA_VERSION, Table
-from pairun.diagnose.weighing import CERTAIN, diagnose
+from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.rules import Rules, compiled, read_rules
