@@ -165,6 +165,22 @@ def test_the_standard_library(volume: _Volume, start: Start) -> None:
     assert {"ctypes", "sqlite3", "tkinter"} <= set(absent)
 
 
+def test_modules_that_are_folders(volume: _Volume, start: Start) -> None:
+    """A built-in one is frozen with all its files; another one does not see them."""
+    code = (
+        "import importlib, pairun_modules.download, pairun_modules.mount_storage.kernel as kernel\n"
+        "print(pairun_modules.download.Download.__name__, kernel.mount_remote.__name__)\n"
+        "print(pairun_modules.download.__spec__.origin)\n"
+        "try: importlib.import_module('pairun_modules.python.items')\n"
+        "except ModuleNotFoundError as e: print(e)\n"
+    )
+    assert run(volume, start, code) == [
+        "Download mount_remote",
+        "frozen",
+        "the module python has no file items.py",
+    ]
+
+
 def test_a_deep_recursion_in_a_thread(volume: _Volume, start: Start) -> None:
     """A thread's stack is as large as elsewhere: what recurses ends in an error, not in a crash."""
     code = (
