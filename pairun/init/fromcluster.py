@@ -88,11 +88,11 @@ def _patient(server: ApiServer, path: str, limit_s: float) -> bytes | None:
         except (Transient, TimedOut) as e:
             left = end - time.monotonic()
             if left <= 0:
-                e.message = f"for {format_duration(limit_s)} no answer that counts: {e.message}"
+                e.message = f"no usable answer for {format_duration(limit_s)}: {e.message}"
                 raise
             if e.message != told:
                 told = e.message
-                sys.stdout.write(f"{told}; trying again for {format_duration(left)}\n")
+                sys.stdout.write(f"{told}; retrying for {format_duration(left)}\n")
                 sys.stdout.flush()
             _pause(min(left, max(pause_s, e.retry_after_s or 0.0)))
             pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)

@@ -289,7 +289,7 @@ class Pod:
     def impatient(self, seconds: int = 2) -> None:
         """Accept a timeout that nobody would give, for the wait before there is a plan."""
         self.code = (
-            "from pairun.job import apiserver; apiserver._TIMEOUTS_S = (1, 1200); " + self.code
+            "from pairun.init import fromcluster; fromcluster._TIMEOUTS_S = (1, 1200); " + self.code
         )
         self.env["BARRIER_CHECK_TIMEOUT_SEC"] = str(seconds)
 
@@ -520,7 +520,7 @@ def _(pod: Pod) -> tuple[int, str]:
     pod.start()
     said = pod.said("1 of 2 tasks")
     relay.down()
-    said += pod.said("trying again")
+    said += pod.said("retrying")
     pod.complete()
     relay.up()
     code, rest = pod.end()
@@ -683,7 +683,7 @@ def test_a_stop_while_nobody_answers(pod: Pod) -> None:
     """A stop signal ends the wait for an API server before there is a plan."""
     _relayed(pod).down()
     process = pod.start()
-    said = pod.said("trying again")
+    said = pod.said("retrying")
     process.terminate()
     code, rest = pod.end()
     assert code == 143, said + rest
