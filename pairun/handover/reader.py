@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -86,12 +87,12 @@ def read_inputs(root: str) -> Inputs:
         values = secrets.get("values", {})
         return Inputs(
             steps_before=bool(before),
-            handlers=tuple(h["id"] for h in command.get("on_exit", ())),
+            handlers=tuple(_plain(h["id"], plan_file) for h in command.get("on_exit", ())),
             command_environment={
-                name: _text(value, values, plan_file)
+                _name(name, plan_file): _plain(_text(value, values, plan_file), plan_file)
                 for name, value in command.get("environment", {}).items()
             },
-            grace_s=float(plan.get("grace_s", DEFAULT_GRACE_S)),
+            grace_s=_seconds(plan.get("grace_s", DEFAULT_GRACE_S), plan_file),
             environment=read_environment(door),
             script=script,
             argv=argv,
@@ -195,6 +196,26 @@ def _text(value: object, secrets: Mapping[str, str], plan_file: str) -> str:
     raise _unusable(plan_file, "the environment of the user's command depends on a task's result")
 
 
+def _plain(value: object, plan_file: str) -> str:
+    """A text that the kernel takes in an environment (execve(2))."""
+    if not isinstance(value, str) or "\0" in value:
+        raise _unusable(plan_file, "a handler's id or a variable is not text without NUL")
+    return value
+
+
+def _name(value: str, plan_file: str) -> str:
+    if not value or "=" in value:
+        raise _unusable(plan_file, f"{value!r} is not the name of a variable")
+    return _plain(value, plan_file)
+
+
+def _seconds(value: object, plan_file: str) -> float:
+    number = value if isinstance(value, int | float) else -1
+    if not 0 <= number <= sys.float_info.max:
+        raise _unusable(plan_file, "grace_s must be a number of seconds")
+    return float(number)
+
+
 def _shells(asked: object, plan_file: str) -> tuple[str, ...]:
     if asked in ("bash", "sh"):
         return (str(asked),)
@@ -206,7 +227,11 @@ def _shells(asked: object, plan_file: str) -> tuple[str, ...]:
 def _argv(asked: object, plan_file: str) -> tuple[str, ...]:
     if asked is None:
         return ()
-    if not isinstance(asked, list) or not asked or not all(isinstance(a, str) for a in asked):
+    if (
+        not isinstance(asked, list)
+        or not asked
+        or not all(isinstance(a, str) and "\0" not in a for a in asked)
+    ):
         raise _unusable(plan_file, "the user's command depends on a task's result")
     return tuple(asked)
 

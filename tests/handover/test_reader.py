@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -82,3 +84,68 @@ def test_variables(tmp_path_factory: pytest.TempPathFactory, values: dict[str, s
              for n, v in values.items()]  # fmt: skip
     (root / "runtime.d" / reader.ENVIRONMENT_FILE).write_text("".join(lines))
     assert read_environment(Door(str(root))) == values
+
+
+# --- plans with wrong values ---------------------------------------------------------------------
+
+COMMAND_PLAN: dict[str, Any] = {
+    "schema": 1,
+    "pairun": "1",
+    "phase": "runtime",
+    "grace_s": 30.0,
+    "modules": {},
+    "steps": [
+        {
+            "id": "user_command",
+            "name": "The command",
+            "module": "user_command",
+            "args": {"argv": ["train"], "signals": {"SIGTERM": ["SIGINT", "1s", "SIGTERM"]}},
+            "environment": {"A": "x", "N": 3, "B": {"$secret": "s1"}},
+            "on_exit": [{"id": "undo", "name": "Undo", "module": "cmd", "args": {}}],
+        }
+    ],
+}
+VALUES: tuple[Any, ...] = (
+    None, True, 0, -1, 1.5, 10**400, float("inf"), float("nan"), "", "x", "x\0y", [], {}, [[1]],
+    [None], ["x\0y"], {"x": 1}, {"x\0": "y"}, {"x=": "y"}, {"": "y"}, {"$secret": "s9"}, {"$secret": []}, {"$late": 1},
+)  # fmt: skip
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Path:
+    """A volume with a user's command and a secret."""
+    (tmp_path / "runtime.d").mkdir()
+    (tmp_path / "runtime.d/user.sh").write_text("true")
+    secrets = {"schema": 1, "values": {"s1": "s3cr3t"}, "redact": []}
+    (tmp_path / "runtime.d/secrets.json").write_text(json.dumps(secrets))
+    return tmp_path
+
+
+def spots(document: Any) -> list[tuple[Any, Any]]:
+    """Every place in a document: what holds it, and its key or index."""
+    items = list(document.items() if isinstance(document, dict) else enumerate(document))
+    inner = [s for _, v in items if isinstance(v, dict | list) for s in spots(v)]
+    return [(document, key) for key, _ in items] + inner
+
+
+def test_every_value_replaced_by_every_other(volume: Path) -> None:
+    """With any one value replaced, PID 1 has inputs that it can use, or refuses the plan."""
+    read = 0
+    for spot in range(len(spots(COMMAND_PLAN))):
+        for value in VALUES:
+            document = copy.deepcopy(COMMAND_PLAN)
+            holder, key = spots(document)[spot]
+            holder[key] = value
+            (volume / "runtime.d/plan.json").write_text(json.dumps(document))
+            try:
+                inputs = read_inputs(str(volume))
+            except PairunError as e:
+                assert {p.id for p in e.problems} <= {"PR702", "PR704"}
+                continue
+            read += 1
+            variables = inputs.command_environment
+            texts = (*inputs.argv, *inputs.handlers, *variables, *variables.values())
+            assert all(type(t) is str and "\0" not in t for t in texts)
+            assert all(name and "=" not in name for name in variables)
+            assert 0 <= inputs.grace_s < float("inf")
+    assert read > 100
