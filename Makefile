@@ -15,9 +15,10 @@ run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
 
 test: $(STAMP) ## all that needs only Python and this kernel, on every core
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(BEYOND:%=--ignore=%)
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(BEYOND:%=--ignore=%)
 
-test-beyond: $(STAMP) ## the others: the bundle, containers, a node, real servers (root on Debian 12)
+test-beyond: $(STAMP) ## the others: what is slow, the bundle, containers, a node, real servers (root on Debian 12)
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(BEYOND:%=--ignore=%)
 	$(VENV)/bin/python -m pytest $(BEYOND)
 
 test-all: bundle test test-beyond ## every test

@@ -149,7 +149,7 @@ def launch(job: Job, tmp_path: pathlib.Path) -> Iterator[Callable[..., Run]]:
         run.process.stdout.close()
 
 
-@pytest.fixture(params=["namespaces", "rewritten"])
+@pytest.fixture(params=["namespaces", pytest.param("rewritten", marks=pytest.mark.slow)])
 def start(request: pytest.FixtureRequest, launch: Callable[..., Run]) -> Callable[..., Run]:
     """Like `launch`, in both modes."""
     extra = ("--no-namespace",) if request.param == "rewritten" else ()

@@ -9,6 +9,8 @@ import subprocess
 import time
 from typing import Any
 
+import pytest
+
 from tests.stopwatch import Stopwatch
 
 
@@ -76,6 +78,7 @@ def _running(mark: str) -> bool:
 STORM = 10_000
 
 
+@pytest.mark.slow
 def test_orphan_storm(volume: Any, start: Any, waits_for_ever: dict[str, str]) -> None:
     """Ten thousand orphans that end at once are all waited for, and cost the end nothing."""
     volume.args(shell="sh")
