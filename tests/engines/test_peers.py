@@ -49,7 +49,7 @@ def test_one_failure_is_everybodys(job: Any, start: Any, tmp_path: pathlib.Path)
         said = "\n".join(run.said(worker))
         assert "failed   look" in said
         assert "chief-0: the script ended with exit code 9" in said
-        assert any(line.startswith(worker) and " 255 in " in line for line in run.lines)
+        assert any(line.startswith(worker) and " exit 255 (" in line for line in run.lines)
 
 
 def test_a_barrier_for_the_users_code(job: Any, start: Any) -> None:
