@@ -45,6 +45,7 @@ class Pod:
         (folder / "ca.crt").write_text(Path(served["LAB_API_CA"]).read_text())
         host, port = served["LAB_API_URL"].removeprefix("https://").split(":")
         self.pai = folder / "pai"
+        self.pai.mkdir()
         self._env = {
             "PAIRUN_API_CREDENTIALS": str(folder),
             "KUBERNETES_SERVICE_HOST": host,
@@ -86,7 +87,7 @@ def test_without_the_right_it_is_said_which_is_missing(
     report = pod.run(namespace)
     assert (report["outcome"], report["kind"]) == ("failed", "permanent"), report
     assert "secrets" in f"{report['message']} {report['hint']}"
-    assert not pod.pai.exists()
+    assert not list(pod.pai.iterdir())
 
 
 def test_a_namespace_without_the_secrets(api_server: Mapping[str, str], tmp_path: Path) -> None:
