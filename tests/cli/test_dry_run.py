@@ -125,7 +125,7 @@ def test_the_first_line_names_the_roots_and_their_digests(shell: Shell) -> None:
     root = shell.root({"playbooks/policy.yaml": shell.all_open}, "c")
     out = shell("--dry-run", shell.job(), "--root", "c").out
     assert "cluster c " in out.splitlines()[0]
-    assert "no cluster layer" not in out
+    assert "using built-in defaults only" not in out
     os.rename(root, shell.tmp / "d")
 
 
