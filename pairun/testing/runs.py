@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str]) -> type[Module]:
         PairunError: it cannot be used as a module.
     """
     path = os.fspath(path)
-    return load_module(os.path.basename(path).removesuffix(".py"), path)
+    return load_module(os.path.basename(os.path.normpath(path)).removesuffix(".py"), path)
 
 
 def make(cls: type[Module], args: Mapping[str, Any]) -> Module:
