@@ -15,7 +15,7 @@ from types import FrameType
 
 VOLUME = os.path.realpath(os.environ.get("DOOR_WATCH_VOLUME", "/nonexistent"))
 REPORT = os.environ.get("DOOR_WATCH_REPORT", "")
-DOORS = ("pairun/handover/door.py", "pairun/handover/opening.py")
+DOORS = ("handover/door.py", "handover/way.py", "handover/opening.py")
 JOB = "/pairun/host/"
 EVENTS = {
     "open": (0,), "os.mkdir": (0,), "os.rmdir": (0,), "os.remove": (0,), "os.rename": (0, 1),

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from pairun.base import mounts
 from pairun.base.paths import PLAIN_FILES
-from pairun.handover import door as door_module
-from pairun.handover.door import Door, NotMounted
+from pairun.handover import way
+from pairun.handover.door import Door
+from pairun.handover.way import NotMounted
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def door(root: Path) -> Door:
 
 def mounted(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
     """Let these be mount points."""
-    monkeypatch.setattr(door_module, "mount_points", lambda: frozenset(map(str, paths)))
+    monkeypatch.setattr(way, "mount_points", lambda: frozenset(map(str, paths)))
 
 
 # --- what is written and read --------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Place, Problem, Problems, Source, render
 from pairun.formats.jsyaml import JS
-from pairun.handover import door
+from pairun.handover import way
 from pairun.init.envfile import read_variables
 from pairun.job.templates import user_command
 from pairun.openpai import podconfig
@@ -167,7 +167,7 @@ def test_the_default_folders(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = pod.volume / "config" / "runtime_plugin.yaml"
     inner.parent.mkdir()
     inner.write_text("commands: [x]")
-    monkeypatch.setattr(door, "mount_points", lambda: frozenset({str(inner)}))
+    monkeypatch.setattr(way, "mount_points", lambda: frozenset({str(inner)}))
     config = PodConfig(env={}, pai_dir=str(pod.volume), problems=pod.problems)
     init, runtime = config.init(), config.runtime()
     assert init is not None
