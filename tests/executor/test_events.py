@@ -215,7 +215,8 @@ def test_killed_and_run_again(there: Any, here: Any) -> None:
         there.close()
         assert there.start(*steps).end() == 0
         assert all((there.folder / n).exists() for n in names)
-        assert [r["outcome"] for r in there.of("phase_end")] == ["success"]
+        # on a busy machine the first run may have ended before it was killed
+        assert {r["outcome"] for r in there.of("phase_end")} == {"success"}
         ends = there.of("task_end")[-len(names) :]
         assert [r["task"] for r in ends] == names
         assert {r["outcome"] for r in ends} <= {"ok", "changed"}
