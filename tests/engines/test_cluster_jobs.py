@@ -97,7 +97,7 @@ failed   image_check: The image exists and this job may pull it (54.4ms)
 init phase: failure, exit code 254, 194ms
 """
 INIT_WORDS = (
-    "init ended with 254 (the image is not there, or the registry refuses this job): "
+    "init ended with 254 (the image does not exist, or the registry refuses this job): "
     "image_check: there is no image a/b:1 [permanent; fault: user]"
 )
 

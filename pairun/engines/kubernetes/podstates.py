@@ -32,7 +32,7 @@ INIT_CODES = {
     251: "the gang was not complete in time",
     252: "the barrier cannot pass",
     253: "a port of this container is taken",
-    254: "the image is not there, or the registry refuses this job",
+    254: "the image does not exist, or the registry refuses this job",
 }
 """What docs/exit-codes.md says of them."""
 APP_CODES = {
