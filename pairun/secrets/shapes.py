@@ -70,7 +70,7 @@ def secret_lines(text: str) -> set[int]:
             in_secrets = False
         if deeper is not None and line.strip() and indent <= deeper:
             deeper = None
-        values = [(m[2] or "").strip() for m in _KEY.finditer(line) if _may_be_secret(m[1])]
+        values = [line[m.end() :].strip() for m in _KEY.finditer(line) if _may_be_secret(m[1])]
         if (
             in_secrets
             or deeper is not None
@@ -86,7 +86,8 @@ def secret_lines(text: str) -> set[int]:
 _FLOW_SECRETS = re.compile(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""")
 _FIRST_KEY = re.compile(r"""["']?([\w-]+)["']?\s*:""")
 _NEXT_BLOCK = re.compile(r"""[\w"']""")
-_KEY = re.compile(r"""(?=([\w-]+)["']?[ \t]*:(?:[ \t]+(.*)|()$))[\w-]+""")
+# Each word is looked at once: in a text of one endless word anything else would take for ever.
+_KEY = re.compile(r"""(?<![\w-])([\w-]++)["']?[ \t]*:(?=[ \t]|$)""")
 _BLOCK_SCALAR = re.compile(r"[|>][-+0-9]*\s*(?:#|$)")
 _NOT_WRITTEN_OUT = re.compile(r"""$|#|["']?(?:\{\{|<%|\$)|[|>][-+0-9]*\s*(?:#|$)""")
 

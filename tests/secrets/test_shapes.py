@@ -120,3 +120,8 @@ def test_a_misspelt_block_of_secrets_is_hidden(key: str) -> None:
     """What was meant as the job's secrets is in no excerpt, whatever stands in it."""
     source = Source("f", "job", f"name: a\n{key}:\n  x: abc\ntype: job\nsteps:\n  x: shown")
     assert [bool(source.line(n)) for n in range(1, 7)] == [True, False, False, True, True, True]
+
+
+def test_an_endless_word_is_read_once() -> None:
+    """A text of one word takes no longer than its length: a search per letter would never end."""
+    assert secret_lines("a" * 5_000_000) == set()
