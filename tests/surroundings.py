@@ -10,7 +10,7 @@ import time
 
 FOREIGN = re.compile(
     r"""
-    PYTHON.* | GIT_.* | SSH_.* | LC_.* | LANG | LANGUAGE | TZ | XDG_.*
+    PYTHON.* | PYTEST_ADDOPTS | GIT_.* | SSH_.* | LC_.* | LANG | LANGUAGE | TZ | XDG_.*
     | PAI_.* | FC_.* | KUBE.* | (INIT|RUNTIME)_CONFIG | JOB_.*
     | PAIRUN_(?!SHARED$|TEST_EFFORT$|BUNDLE_CACHE$).*
     | (ALL|HTTP|HTTPS|FTP|NO)_PROXY | SSL_CERT_(FILE|DIR) | (REQUESTS|CURL)_CA_BUNDLE
