@@ -147,9 +147,12 @@ def test_an_init_log_that_is_a_fifo(init: Init) -> None:
 
 def test_modes_of_what_init_writes(init: Init) -> None:
     """Nothing but ``run`` and the Pod's log directory can be written by others."""
-    os.umask(0o002)
     init.volume.chmod(0o777)
-    assert init.run()[0] == 0
+    before = os.umask(0o002)
+    try:
+        assert init.run()[0] == 0
+    finally:
+        os.umask(before)
     assert stat.S_IMODE(init.volume.stat().st_mode) == 0o755
     writable = {
         name
