@@ -16,6 +16,7 @@ from pairun.playbook.document.reading import Node, read_text
 from pairun.playbook.drafts import TaskDraft
 from pairun.playbook.effective import Layers
 from pairun.review.jobreview import JobReview, review_loaded
+from pairun.secrets.vault import Vault
 
 JOB = """\
 protocolVersion: 2
@@ -98,7 +99,7 @@ class Desk:
     def review(self, text: str, *roots: Path) -> JobReview:
         """A job against these roots; problems with the job are in the review."""
         job, problems = read_job(read_text(Source("job.yaml", "job", text), JS))
-        return review_loaded("job.yaml", job, problems, self.layers(*roots), [])
+        return review_loaded("job.yaml", job, problems, self.layers(*roots), [], vault=Vault())
 
     def valid(self, text: str, *roots: Path) -> JobReview:
         """The same, of a job that must be valid."""

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the job files; 0 when all could be read, else 1."""
-    code = 0
+    code, vault = 0, Vault()
     for path in args.files:
         job, problems = load_job(path)
         if job is not None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             _say_unchanged(path, job)
         else:
             code = 1
-        vault = Vault(secrets_of(job) if job else ())
+        vault.add(secrets_of(job) if job else ())
         # That it is converted, who asks for it knows.
         print_problems((p for p in problems if p.id != "PR738"), vault=vault)
     return code

@@ -17,6 +17,7 @@ from pairun.report.review_data import refused_data, reviews_data
 from pairun.review.jobreview import JobReview, review_job
 from pairun.review.podreview import review_pod
 from pairun.review.settings import read_settings
+from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         _check_usage(args)
         content = open_content(args.root, os.environ)
-        reviews = _reviews(args, Layers(content))
+        reviews = _reviews(args, Layers(content), Vault())
     except PairunError as e:
         if not args.json:
             raise
@@ -70,12 +71,14 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise PairunError(Problem("PR801", "--why has no JSON form", hint=hint))
 
 
-def _reviews(args: argparse.Namespace, layers: Layers) -> list[JobReview]:
+def _reviews(args: argparse.Namespace, layers: Layers, vault: Vault) -> list[JobReview]:
     # Settings that cannot be read are an error before any job is reviewed.
     settings = read_settings(args.init_config)
-    reviews = [review_job(path, layers, args.user, args.role, settings) for path in args.jobs]
+    reviews = [
+        review_job(path, layers, args.user, args.role, settings, vault=vault) for path in args.jobs
+    ]
     if args.runtime_config or not args.jobs:
-        reviews.append(review_pod(args.runtime_config, layers, args.user, settings))
+        reviews.append(review_pod(args.runtime_config, layers, args.user, settings, vault=vault))
     return reviews
 
 

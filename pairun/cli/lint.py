@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 
 from pairun.cli.options import add_roots, print_json
 from pairun.report.problems import print_problems, problem_data
 from pairun.review.lint import lint
+from pairun.secrets.vault import Vault
 
 SCHEMA = 1
 
@@ -21,13 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; 0 when there is no error, else 1."""
-    problems = lint(args.files, args.root)
+    vault = Vault()
+    problems = lint(args.files, args.root, vault)
     if args.json:
-        listed = [problem_data(p, vault) for p, vault in problems]
+        listed = [problem_data(p, vault) for p in problems]
         print_json({"schema": SCHEMA, "problems": listed})
+    elif problems:
+        print_problems(problems, vault=vault)
     else:
-        for vault, group in itertools.groupby(problems, key=lambda each: each[1]):
-            print_problems([p for p, _ in group], vault=vault)
-        if not problems:
-            print(f"{len(args.files)} file{'s' * (len(args.files) > 1)}: no problems")
-    return 1 if any(p.severity == "error" for p, _ in problems) else 0
+        print(f"{len(args.files)} file{'s' * (len(args.files) > 1)}: no problems")
+    return 1 if any(p.severity == "error" for p in problems) else 0

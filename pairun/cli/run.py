@@ -45,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job; returns the exit code of the first instance that failed, or 0."""
-    job = _job(args)
+    vault = Vault()
+    job = _job(args, vault)
     options = Options(
         workdir=args.workdir or os.path.join(RUNS, job.name),
         namespaces=not args.no_namespace,
@@ -53,32 +54,33 @@ def run(args: argparse.Namespace) -> int:
         roots=args.root,
         color=Style(sys.stdout).on,
     )
-    check(job, options)
-    local = LocalRun(job, options, say)
+    check(job, options, vault)
+    local = LocalRun(job, options, vault, say)
     many = "s" if len(local.instances) > 1 else ""
     say(
         f"{len(local.instances)} instance{many} in {options.workdir}; "
         "Ctrl-C stops, a second one kills"
     )
     outcome = local.run()
-    _print_summary(job, outcome, options)
+    _print_summary(job, outcome, options, vault)
     return outcome.exit_code
 
 
-def _job(args: argparse.Namespace) -> Job:
+def _job(args: argparse.Namespace, vault: Vault) -> Job:
     job, problems = load_job(args.job, user=_user())
     if job is None:
         raise PairunError(*problems.errors)
-    print_problems(p for p in problems if p.severity == "warning")
+    vault.add(secrets_of(job))
+    print_problems((p for p in problems if p.severity == "warning"), vault=vault)
     # A plugin that needs a secret cannot run without it, so a tag in its parameters is an error.
     return attrs.evolve(resized(job, args.role, args.instances), secrets_unknown=False)
 
 
-def _print_summary(job: Job, outcome: RunOutcome, options: Options) -> None:
+def _print_summary(job: Job, outcome: RunOutcome, options: Options, vault: Vault) -> None:
     lost = outcome.lost
     try:
         summary = render_run(run_report(job, outcome), Style(sys.stdout))
-        print(Vault(secrets_of(job)).text(summary), flush=True)
+        print(vault.text(summary), flush=True)
     except OSError as e:
         lost = lost or e
     if lost is not None:

@@ -54,7 +54,8 @@ class PodPlans:
         self.layers = Layers(open_content(roots, with_config_dir(env)))
         self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
         self.secrets = secrets_of(self.pod.job)
-        self.vault = self._filled_vault()
+        self.vault = Vault(self.secrets)
+        self._fill_vault()
         self._cluster: Cluster | None = self.pod.cluster
         self.meeting: Meeting | None = None
         if self._cluster is None:
@@ -85,6 +86,7 @@ class PodPlans:
             user_extension=self.pod.user_extension,
             command=self.pod.command,
             rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
+            vault=self.vault,
             problems=problems,
         )
         if problems.errors:
@@ -93,7 +95,7 @@ class PodPlans:
         if not self._warned:
             print_problems(problems, vault=self.vault)
             self._warned = True
-        self.vault = self._filled_vault()
+        self._fill_vault()
         return plan
 
     def cluster(self) -> Cluster:
@@ -106,8 +108,8 @@ class PodPlans:
             self._cluster = read_cluster(self.pai_dir, self.env, self.pod.job)
         return self._cluster
 
-    def _filled_vault(self) -> Vault:
-        """A vault with the secrets of everything that was read so far."""
+    def _fill_vault(self) -> None:
+        """Hide the secrets of everything that was read so far."""
         listed = self.pod.init_plugins
         settings = listed.place.source.concealed if listed else ()
-        return Vault([*self.secrets, *settings, *self.layers.content.concealed()])
+        self.vault.add([*settings, *self.layers.content.concealed()])

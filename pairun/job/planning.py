@@ -63,6 +63,7 @@ def plan_role(
     user_extension: Any = None,
     command: str | None = None,
     rewrite: tuple[str, str] | None = None,
+    vault: Vault,
     problems: Problems,
 ) -> RolePlan:
     """Make the plans of one role.
@@ -78,8 +79,10 @@ def plan_role(
         user_extension: what plugin specs see under that name.
         command: the user's command where the platform has rendered it.
         rewrite: the shared volume's path, and what stands in its place.
+        vault: takes the job's secrets.
         problems: takes everything that is wrong.
     """
+    vault.add(secrets_of(job))
     uses, plugin_problems = collect(job, role)
     problems.extend(plugin_problems)
     effective = layers.effective(
@@ -96,7 +99,7 @@ def plan_role(
         cluster=cluster,
         env=env,
         secrets=expression_secrets(job),
-        vault=Vault(secrets_of(job)),
+        vault=vault,
         rewrite=rewrite,
     )
     phases: tuple[Phase, ...] = ("init", "runtime")

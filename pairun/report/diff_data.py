@@ -26,7 +26,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
             "new": _roots_data(comparison.new),
         },
         "differs": comparison.any,
-        "jobs": {diff.path: _job_data(diff) for diff in comparison.jobs},
+        "jobs": {diff.path: _job_data(diff, comparison.vault) for diff in comparison.jobs},
         "problems": [],
     }
 
@@ -40,13 +40,13 @@ def _roots_data(content: Content) -> list[dict[str, str]]:
     return [{"layer": r.layer, "path": r.path, "digest": r.digest()} for r in content.roots]
 
 
-def _job_data(job: JobDiff) -> dict[str, Any]:
+def _job_data(job: JobDiff, vault: Vault) -> dict[str, Any]:
     problems = {"old": job.problems.old, "new": job.problems.new, "both": job.problems.both}
     return {
         "compared": not all(diff.missing for diff in job.roles.values()),
-        "roles": {name: role_data(diff, job.vault) for name, diff in job.roles.items()},
+        "roles": {name: role_data(diff, vault) for name, diff in job.roles.items()},
         "problems": {
-            side: [problem_data(p, job.vault) for p in those] for side, those in problems.items()
+            side: [problem_data(p, vault) for p in those] for side, those in problems.items()
         },
     }
 

@@ -31,14 +31,14 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
         comparison: of jobs.
         stream: where to.
     """
-    text = _DiffText(stream)
+    text = _DiffText(stream, comparison.vault)
     text.roots("old", comparison.old)
     text.roots("new", comparison.new)
     for diff in comparison.jobs:
         text.job(diff)
     stream.flush()
     for diff in comparison.jobs:
-        print_problems(diff.problems.both, vault=diff.vault)
+        print_problems(diff.problems.both, vault=comparison.vault)
 
 
 class _DiffText:
@@ -46,13 +46,14 @@ class _DiffText:
 
     Args:
         stream: where to.
+        vault: masks secrets.
     """
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], vault: Vault) -> None:
         self._stream = stream
         self._style = Style(stream)
-        self._vault = Vault()
-        self._text = ReviewText(stream, self._vault)
+        self._vault = vault
+        self._text = ReviewText(stream, vault)
 
     def roots(self, side: str, content: Content) -> None:
         """Print the roots of a side: layer, folder and digest of each."""
@@ -61,8 +62,7 @@ class _DiffText:
 
     def job(self, job: JobDiff) -> None:
         """Print all that differs for one job."""
-        self._vault = job.vault
-        self._text = text = ReviewText(self._stream, job.vault)
+        text = self._text
         text.line()
         text.wrapped(
             f"{job.path} is not valid" if job.name is None else f"job {job.name} · {job.path}"
@@ -71,7 +71,7 @@ class _DiffText:
         for role, diff in job.roles.items():
             if not diff.any:
                 continue
-            first = printed.setdefault(json.dumps(role_data(diff, job.vault)), role)
+            first = printed.setdefault(json.dumps(role_data(diff, self._vault)), role)
             text.line(self._style(f"role {role}", "bold") + f": as role {first}" * (first != role))
             if first == role:
                 self._role(diff)

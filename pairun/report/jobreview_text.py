@@ -135,7 +135,7 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
     for path in paths:
         printed = set()
         for plan in review.plans:
-            chain = tuple(_line(path, each) for each in settings_of(plan, path))
+            chain = tuple(_line(path, each, review.vault) for each in settings_of(plan, path))
             if not chain or chain in printed:
                 continue
             printed.add(chain)
@@ -146,8 +146,8 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
             review.problems.extend([no_such_setting(review, path, content)])
 
 
-def _line(path: str, setting: Setting) -> str:
+def _line(path: str, setting: Setting, vault: Vault) -> str:
     # A secret by its key is masked whole, also where it is too short for a vault.
     value = with_secrets(setting.value, path.rpartition(".")[2])
-    shown = json.dumps(shown_data(value, Vault()), ensure_ascii=False)
+    shown = json.dumps(shown_data(value, vault), ensure_ascii=False)
     return f"{shown}  ← {setting.place.source.layer} {setting.place}"

@@ -48,7 +48,7 @@ class JobReview:
         plans: a plan per role.
         tasks: role to phase to reviewed tasks.
         problems: everything found.
-        vault: masks the job's secrets.
+        vault: masks what the process hides.
         settings: what the cluster sets, and what kind of Pod it is.
     """
 
@@ -70,10 +70,16 @@ class JobReview:
 
 
 def review_job(
-    path: str, layers: Layers, user: str, only: list[str], settings: Settings = NO_SETTINGS
+    path: str,
+    layers: Layers,
+    user: str,
+    only: list[str],
+    settings: Settings = NO_SETTINGS,
+    *,
+    vault: Vault,
 ) -> JobReview:
     """Read a job file and review it; the arguments are those of `review_loaded`."""
-    return review_loaded(path, *load_job(path, user=user), layers, only, settings)
+    return review_loaded(path, *load_job(path, user=user), layers, only, settings, vault=vault)
 
 
 def review_loaded(
@@ -83,6 +89,8 @@ def review_loaded(
     layers: Layers,
     only: list[str],
     settings: Settings = NO_SETTINGS,
+    *,
+    vault: Vault,
 ) -> JobReview:
     """Review a job that was read already.
 
@@ -93,6 +101,7 @@ def review_loaded(
         layers: the content roots, read.
         only: the roles to review, all when empty.
         settings: what the cluster sets, and what kind of Pod it is.
+        vault: takes every secret that was read.
     """
     problems.extend(settings.warnings)
     plans: list[RolePlan] = []
@@ -101,14 +110,14 @@ def review_loaded(
         problems.extend(job_warnings(job))
         for role in _chosen_roles(path, job, only, problems):
             try:
-                plan = _plan_role(layers, job, role, settings, problems)
+                plan = _plan_role(layers, job, role, settings, problems, vault)
                 _warn_of_unfinished_modules(plan, layers.content, problems)
                 problems.extend(grace_warnings(plan))
                 tasks[role.name] = _verdicts(plan, layers.content, settings)
                 plans.append(plan)
             except PairunError as e:
                 problems.extend(e.problems)
-    vault = Vault(_secrets_read(layers.content, job, problems, settings))
+    vault.add(_secrets_read(layers.content, job, problems, settings))
     if job is not None:
         _hide_lines(job.node.place.source, vault)
     return JobReview(
@@ -133,7 +142,7 @@ def _chosen_roles(path: str, job: Job, only: list[str], problems: Problems) -> l
 
 
 def _plan_role(
-    layers: Layers, job: Job, role: Role, settings: Settings, problems: Problems
+    layers: Layers, job: Job, role: Role, settings: Settings, problems: Problems, vault: Vault
 ) -> RolePlan:
     """The plans of a role, with the environment that every Pod of it has."""
     init_env: dict[str, str] = {}
@@ -155,6 +164,7 @@ def _plan_role(
         init_plugins=settings.init_plugins,
         engine=engine,
         user_extension=USER_EXTENSION_UNKNOWN,
+        vault=vault,
         problems=problems,
     )
 

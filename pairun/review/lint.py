@@ -16,39 +16,37 @@ from pairun.playbook.effective import Layers
 from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
 from pairun.playbook.rootfiles import root_around
 from pairun.playbook.rules import check_rules
-from pairun.review.jobreview import JobReview, review_loaded
+from pairun.review.jobreview import review_loaded
 from pairun.review.podreview import review_pod
 from pairun.review.settings import NO_SETTINGS, read_settings
 from pairun.secrets.vault import Vault
 
-Linted = tuple[Problems, Vault]
-"""The problems of a file, and the vault that masks its secrets."""
 
-
-def lint(paths: Sequence[str], roots: list[str]) -> list[tuple[Problem, Vault]]:
+def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> list[Problem]:
     """The problems of files and of the content roots, each once.
 
     Args:
         paths: the files; ``-`` is standard input.
         roots: further content roots that the files are checked against.
+        vault: takes every secret that was read.
     """
     try:
-        linter = _Linter(roots)
-        linted = [(linter.root_problems, Vault()), *(linter.lint(path) for path in paths)]
+        linter = _Linter(roots, vault)
+        linted = [linter.root_problems, *(linter.lint(path) for path in paths)]
     except PairunError as e:
         # The content roots themselves cannot be used.
         linted = [_refused(e)]
     return list(_each_once(linted))
 
 
-def _each_once(linted: Sequence[Linted]) -> Iterator[tuple[Problem, Vault]]:
+def _each_once(linted: Sequence[Problems]) -> Iterator[Problem]:
     """Every problem once: those of a root come with each of its files."""
     seen = set()
-    for problems, vault in linted:
+    for problems in linted:
         for p in problems:
             if (key := (p.id, p.message, str(p.place))) not in seen:
                 seen.add(key)
-                yield p, vault
+                yield p
 
 
 class _Linter:
@@ -56,33 +54,37 @@ class _Linter:
 
     Args:
         roots: folders above the built-in root.
+        vault: takes every secret that was read.
 
     Attributes:
         root_problems: what is wrong with these.
     """
 
-    def __init__(self, roots: list[str]) -> None:
+    def __init__(self, roots: list[str], vault: Vault) -> None:
         self._roots = roots
+        self._vault = vault
         self.root_problems = Problems()
         self._layers = Layers(open_content(roots, os.environ), self.root_problems)
         self._around: dict[str, Layers] = {}
 
-    def lint(self, path: str) -> Linted:
+    def lint(self, path: str) -> Problems:
         """Check one file."""
         if (module := module_at(path)) is not None:
-            return lint_module(module), Vault()
+            return lint_module(module)
         try:
             layers = self._layers_for(path)
             own = layers.content.own(path)
             data = load_bytes(own[0]) if own else load_input(path)
             if not own and framework_in(data, path) is not None:
-                return _lint_job(path, data, layers)
+                return self._lint_job(path, data, layers)
             node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
         except PairunError as e:
             return _refused(e)
         kind = _kind(path, node)
         if kind in ("pod", "job") and not self.root_problems.errors:
-            return _lint_pod(path, node, layers) if kind == "pod" else _lint_job(path, data, layers)
+            if kind == "pod":
+                return self._lint_pod(path, node, layers)
+            return self._lint_job(path, data, layers)
         problems = Problems()
         problems.extend(layers.warnings)
         if kind == "playbook":
@@ -93,7 +95,7 @@ class _Linter:
             lint_policy(node, layers, problems)
         elif kind == "diagnosis":
             check_rules(node, problems)
-        return problems, Vault()
+        return problems
 
     def _layers_for(self, path: str) -> Layers:
         """The stack with the content root that the file lies in."""
@@ -105,11 +107,28 @@ class _Linter:
             self._around[root] = Layers(open_content([*self._roots, root], os.environ), Problems())
         return self._around[root]
 
+    def _lint_pod(self, path: str, node: Node, layers: Layers) -> Problems:
+        """Review a setting of a plain Pod."""
+        if path == "-":
+            message = "a setting of a plain Pod is not read from standard input"
+            return _refused(PairunError(Problem("PR801", message, hint="lint a file")))
+        try:
+            is_init = node.get("initPlugins") is not None
+            settings = read_settings(path) if is_init else NO_SETTINGS
+            commands = None if is_init else path
+            return review_pod(commands, layers, "user", settings, vault=self._vault).problems
+        except PairunError as e:
+            return _refused(e)
 
-def _refused(error: PairunError) -> Linted:
+    def _lint_job(self, path: str, data: bytes, layers: Layers) -> Problems:
+        read = read_input(data, path)
+        return review_loaded(path, *read, layers, [], vault=self._vault).problems
+
+
+def _refused(error: PairunError) -> Problems:
     problems = Problems()
     problems.extend(error.problems)
-    return problems, Vault()
+    return problems
 
 
 _KEYS = {"phase": "playbook", "summary": "spec", "job_may": "policy", "rules": "diagnosis"}
@@ -138,24 +157,3 @@ def _kind(path: str, node: Node) -> str:
         if get_close_matches(key, keys, n=1, cutoff=0.75):
             return kind
     return "playbook" if "tasks" in keys or "patches" in keys else "job"
-
-
-def _lint_pod(path: str, node: Node, layers: Layers) -> Linted:
-    """Review a setting of a plain Pod."""
-    if path == "-":
-        message = "a setting of a plain Pod is not read from standard input"
-        return _refused(PairunError(Problem("PR801", message, hint="lint a file")))
-    try:
-        if node.get("initPlugins") is not None:
-            return _of(review_pod(None, layers, "user", read_settings(path)))
-        return _of(review_pod(path, layers, "user", NO_SETTINGS))
-    except PairunError as e:
-        return _refused(e)
-
-
-def _lint_job(path: str, data: bytes, layers: Layers) -> Linted:
-    return _of(review_loaded(path, *read_input(data, path), layers, []))
-
-
-def _of(review: JobReview) -> Linted:
-    return review.problems, review.vault

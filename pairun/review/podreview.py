@@ -11,9 +11,12 @@ from pairun.playbook.effective import Layers
 from pairun.playbook.specs import PHASES
 from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.settings import Settings
+from pairun.secrets.vault import Vault
 
 
-def review_pod(path: str | None, layers: Layers, user: str, settings: Settings) -> JobReview:
+def review_pod(
+    path: str | None, layers: Layers, user: str, settings: Settings, *, vault: Vault
+) -> JobReview:
     """Review a plain Pod.
 
     Args:
@@ -21,6 +24,7 @@ def review_pod(path: str | None, layers: Layers, user: str, settings: Settings) 
         layers: the content roots, read.
         user: whose Pod it is.
         settings: what the cluster sets.
+        vault: takes every secret that was read.
 
     Raises:
         PairunError: the file cannot be read.
@@ -28,7 +32,7 @@ def review_pod(path: str | None, layers: Layers, user: str, settings: Settings) 
     source = no_commands() if path is None else decode(load_bytes(path), path, "job")
     job, problems = read_plain_job(source, user=user)
     plain = attrs.evolve(settings, plain=True, phases=PHASES if path else ("init",))
-    review = review_loaded(source.file, job, problems, layers, [], plain)
+    review = review_loaded(source.file, job, problems, layers, [], plain, vault=vault)
     kept = Problems()
     kept.extend(without_server_warnings(list(review.problems)))
     return attrs.evolve(review, problems=kept)

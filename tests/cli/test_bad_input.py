@@ -20,6 +20,7 @@ from pairun.playbook.effective import Layers
 from pairun.report.problems import problem_data
 from pairun.report.review_data import as_data
 from pairun.review.jobreview import review_loaded
+from pairun.secrets.vault import Vault
 from tests.effort import cases
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def test_a_job_with_any_mistake_is_reviewed(open_layers: Layers, data: st.DataOb
         else:
             holder.value[key] = node_of(data.draw(OTHER), place)
     job, problems = read_job(tree)
-    review = review_loaded("job.yaml", job, problems, open_layers, [])
+    review = review_loaded("job.yaml", job, problems, open_layers, [], vault=Vault())
     for p in review.problems:
         assert render(p)
         assert problem_data(p, review.vault)

@@ -235,6 +235,29 @@ def test_a_run_shows_no_secret(job: str, root: Path, tmp_path: Path) -> None:
     assert not any(f"{MARK}cluster" in p.read_text(errors="replace") for p in found)
 
 
+@pytest.mark.parametrize("secret", ["type", "outcome", "null", "schema"])
+def test_a_secret_that_equals_a_word_of_the_journal(
+    secret: str, tmp_path: Path, shell: Shell
+) -> None:
+    """The job's exit code is the command's own, and the report reads the journal."""
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        "protocolVersion: 2\nname: words\ntype: job\n"
+        f"secrets: {{x: {secret!r}}}\n"
+        "prerequisites: [{name: i, type: dockerimage, uri: 'r.example.com/team/busybox:1.36'}]\n"
+        "taskRoles:\n  w:\n    dockerImage: i\n"
+        "    resourcePerInstance: {cpu: 1, memoryMB: 100, gpu: 0}\n"
+        "    commands: ['echo <% $secrets.x %>; exit 7']\n"
+    )
+    work = tmp_path / "work"
+    done = shell("run", str(path), "--no-namespace", "--workdir", str(work))
+    assert done.code == 7, done.out + done.err
+    assert "KeyError" not in done.out + done.err
+    report = shell("report", str(work))
+    assert report.code == 0, report.err
+    assert "failure" in report.out or "failed" in report.out or "7" in report.out
+
+
 def test_a_secret_of_a_job_reaches_its_tasks(shell: Shell, job: str, root: Path) -> None:
     """Under extras.pairun, `secrets` are the job's own; nothing of the cluster's layer sees them."""
     said = shell("--dry-run", job, "--root", str(root), "--json")

@@ -12,6 +12,7 @@ from pairun.job.planning import plan_role, secrets_of
 from pairun.module import Secret, reveal
 from pairun.plan import EVENTS, Late, SecretStore, dump_plan, load_plan
 from pairun.playbook.expressions.template import resolve
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from tests.desk import Desk
@@ -283,6 +284,7 @@ def test_the_volumes_path_is_replaced_where_there_are_no_namespaces(desk: Desk) 
         review.job.roles[0],
         env={"init": {}, "runtime": {}},
         rewrite=("/usr/local/pai", "/tmp/p"),
+        vault=Vault(),
         problems=Problems(),
     )
     task = next(t for t in planned.plans["runtime"].tasks() if t.id == "one")

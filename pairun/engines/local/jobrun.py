@@ -22,7 +22,6 @@ from pairun.engines.local.instanceoutput import InstanceOutput, Screen
 from pairun.engines.local.isolation import Isolation, find_isolation
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
 from pairun.job.model import Job, Role
-from pairun.job.planning import secrets_of
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.openpai.platform import platform_environment
 from pairun.secrets.vault import Vault
@@ -120,11 +119,11 @@ class LocalRun:
     """
 
     def __init__(
-        self, job: Job, options: Options, say: Callable[[str], None] = lambda _: None
+        self, job: Job, options: Options, vault: Vault, say: Callable[[str], None] = lambda _: None
     ) -> None:
         self._job = job
         self._options = options
-        self._vault = Vault(secrets_of(job))
+        self._vault = vault
         self._workdir = WorkDir(options.workdir, say)
         trial = self._workdir.make(TRIAL)
         self._isolation = find_isolation(trial, wanted=options.namespaces)

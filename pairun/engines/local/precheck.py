@@ -12,9 +12,10 @@ from pairun.openpai.platform import platform_environment
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
+from pairun.secrets.vault import Vault
 
 
-def check(job: Job, options: Options) -> None:
+def check(job: Job, options: Options, vault: Vault) -> None:
     """Make the plans of every role as its instances will, before any of them starts.
 
     Raises:
@@ -34,6 +35,7 @@ def check(job: Job, options: Options) -> None:
                 "runtime": RUNTIME_ENV_UNKNOWN,
             },
             engine=read_file(LAYER, "engine"),
+            vault=vault,
             problems=problems,
         )
     problems.raise_errors()

@@ -100,7 +100,7 @@ def make(request: Request, environment: dict[str, str]) -> Made:
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
         )
     layers = Layers(open_content(request.roots, environment))
-    review = review_job(request.job, layers, request.user, [])
+    review = review_job(request.job, layers, request.user, [], vault=Vault())
     problems.extend(review.problems)
     options = _options(request, review, version)
     objects: list[Object] = []

@@ -22,14 +22,12 @@ class JobDiff:
         name: the job's name, None when it is not valid.
         roles: name to what differs.
         problems: those of either side.
-        vault: masks the job's secrets.
     """
 
     path: str
     name: str | None
     roles: Mapping[str, RoleDiff]
     problems: ProblemDiff
-    vault: Vault
 
     @property
     def any(self) -> bool:
@@ -59,6 +57,7 @@ class Comparison:
     old: Content
     new: Content
     jobs: Sequence[JobDiff]
+    vault: Vault
 
     @property
     def any(self) -> bool:
@@ -71,7 +70,9 @@ class Comparison:
         return any(d.fails for d in self.jobs)
 
 
-def compare(old: str, new: str, jobs: Sequence[str], user: str, only: list[str]) -> Comparison:
+def compare(
+    old: str, new: str, jobs: Sequence[str], user: str, only: list[str], vault: Vault
+) -> Comparison:
     """Compare jobs under two stacks of roots.
 
     Args:
@@ -80,6 +81,7 @@ def compare(old: str, new: str, jobs: Sequence[str], user: str, only: list[str])
         jobs: files; ``-`` is standard input.
         user: who submits them.
         only: the roles to compare, all when empty.
+        vault: takes every secret that was read.
 
     Raises:
         PairunError: the roots of a side cannot be used.
@@ -89,9 +91,9 @@ def compare(old: str, new: str, jobs: Sequence[str], user: str, only: list[str])
     contents = [stacked(old), stacked(new)]
     texts = {path: loaded(path) for path in jobs}
     # One side after the other: modules of both may have the same name, and Python keeps one.
-    sides = [side_of(content, texts, user, only) for content in contents]
+    sides = [side_of(content, texts, user, only, vault) for content in contents]
     diffs = [_job_diff(path, sides[0][path], sides[1][path]) for path in texts]
-    return Comparison(old=contents[0], new=contents[1], jobs=diffs)
+    return Comparison(old=contents[0], new=contents[1], jobs=diffs, vault=vault)
 
 
 def _job_diff(path: str, old: JobSide, new: JobSide) -> JobDiff:
@@ -100,5 +102,4 @@ def _job_diff(path: str, old: JobSide, new: JobSide) -> JobDiff:
         name=new.name or old.name,
         roles={n: diff_role(old.roles.get(n), new.roles.get(n)) for n in new.roles},
         problems=diff_problems(list(old.problems), list(new.problems)),
-        vault=Vault([*old.vault.texts, *new.vault.texts]),
     )

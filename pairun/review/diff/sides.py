@@ -32,13 +32,11 @@ class JobSide:
     Attributes:
         roles: name to what is planned, None where it cannot be.
         problems: everything found.
-        vault: masks the job's secrets.
         name: the job's name, None when it is not valid.
     """
 
     roles: Mapping[str, RoleSide | None]
     problems: Problems
-    vault: Vault
     name: str | None
 
 
@@ -88,7 +86,11 @@ def loaded(path: str) -> bytes | PairunError:
 
 
 def side_of(
-    content: Content, texts: Mapping[str, bytes | PairunError], user: str, only: list[str]
+    content: Content,
+    texts: Mapping[str, bytes | PairunError],
+    user: str,
+    only: list[str],
+    vault: Vault,
 ) -> dict[str, JobSide]:
     """Plan every job with one side's roots, which are read once.
 
@@ -96,30 +98,35 @@ def side_of(
         content: the roots.
         texts: file name to bytes, or why there are none.
         user: who submits the jobs.
-        only: the roles to look at, all when empty.
+        only: the roles to review, all when empty.
+        vault: takes every secret that was read.
 
     Raises:
         PairunError: the roots cannot be read.
     """
     layers = Layers(content)
-    return {path: _job(layers, path, text, user, only) for path, text in texts.items()}
+    return {path: _job(layers, path, text, user, only, vault) for path, text in texts.items()}
 
 
 def _job(
-    layers: Layers, path: str, text: bytes | PairunError, user: str, only: list[str]
+    layers: Layers,
+    path: str,
+    text: bytes | PairunError,
+    user: str,
+    only: list[str],
+    vault: Vault,
 ) -> JobSide:
     if isinstance(text, PairunError):
         job, problems = None, Problems()
         problems.extend(text.problems)
     else:
         job, problems = read_input(text, path, user=user)
-    review = review_loaded(path, job, problems, layers, only)
+    review = review_loaded(path, job, problems, layers, only, vault=vault)
     planned = {p.role.name: _role(p, review, layers.content) for p in review.plans}
     wanted = [r for r in (job.roles if job else ()) if not only or {r.name, r.fc_name} & set(only)]
     return JobSide(
         roles={r.name: planned.get(r.name) for r in wanted},
         problems=review.problems,
-        vault=review.vault,
         name=job.name if job else None,
     )
 
