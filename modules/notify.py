@@ -56,6 +56,7 @@ class Notify(CheckModule):
     """
 
     privileges = "network; for events, a Pod's token that may create events"
+    asks_servers = True
     example = "notify: {url: 'https://hooks.example.com/jobs', text: 'look at the curves'}"
 
     url: str | Secret | None = arg("The webhook, http or https.", default=None)

@@ -42,6 +42,7 @@ class Download(StateModule):
     """
 
     privileges = "network; may write to the directory"
+    asks_servers = True
     example = "download: {url: 'https://example.com/data.bin', dest: /tmp/data.bin}"
 
     url: str | Secret | None = arg("The address, http or https.", default=None)

@@ -44,6 +44,7 @@ class ImageCheck(CheckModule):
 
     phases = ("init",)
     privileges = "network"
+    asks_servers = True
     example = "image_check: {image: 'ghcr.io/team/train:1.0', policy: warn}"
 
     image: str = arg("The image, as the container engine takes it.")

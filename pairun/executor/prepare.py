@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -95,6 +96,9 @@ def prepare(task: Task, shared: Shared) -> Prepared | Report:
         module, problems = build(shared.load(task.module), resolved(task.args))
         if module is None:
             return failure("; ".join(p.message for p in problems), "permanent", "user")
+        if module.asks_servers:
+            # Heavy: imported once, before the first attempt is forked.
+            importlib.import_module("pairun.net.exchange")
         env = {**shared.env, **{k: _variable(k, v) for k, v in variables.items()}}
         return Prepared(module, env, _harmless(module))
     except PairunError as e:

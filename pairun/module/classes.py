@@ -30,6 +30,8 @@ class Module:
         example: a task's module entry in YAML, as ``pairun doc`` prints it and a test runs it.
         tools: programs of pairun's image that init copies to ``tools`` on the shared volume for the
             runtime phase. If the image lacks one, the module must say so.
+        asks_servers: it uses `Context.fetch`, `Context.post` or `Context.fetch_file`: the executor
+            imports the HTTP client once, and every attempt finds it there.
         not_yet: what this version does not support yet; empty for a module that works.
     """
 
@@ -37,6 +39,7 @@ class Module:
     privileges: ClassVar[str] = "none"
     example: ClassVar[str] = ""
     tools: ClassVar[tuple[str, ...]] = ()
+    asks_servers: ClassVar[bool] = False
     not_yet: ClassVar[str] = ""
 
     @property
