@@ -37,18 +37,19 @@ def _note_bytes(sock: Any) -> None:
 
 def _count() -> None:
     """Write down every request of this process and those it forks."""
-    request, close = http.client.HTTPConnection.request, http.client.HTTPConnection.close
-    read = http.client.HTTPResponse.read
+    # What urllib3 calls of the standard library, whose connection and response it builds on.
+    putrequest, close = http.client.HTTPConnection.putrequest, http.client.HTTPConnection.close
+    read1 = http.client.HTTPResponse.read1
 
     def counted(self: Any, method: str, url: str, *args: Any, **more: Any) -> None:
         _note(f"call {method} {url}")
-        request(self, method, url, *args, **more)
+        putrequest(self, method, url, *args, **more)
 
     def counted_read(self: Any, *args: Any) -> bytes:
         # At its end the answer lets go of the socket.
         sock = self.fp.raw._sock if self.fp else None
-        data = read(self, *args)
-        if sock is not None:
+        data = read1(self, *args)
+        if sock is not None and sock.fileno() >= 0:
             _note_bytes(sock)
         return data
 
@@ -66,9 +67,9 @@ def _count() -> None:
     system: Any = os
     system._exit = counted_end
     kinds: Any = http.client
-    kinds.HTTPConnection.request = counted
+    kinds.HTTPConnection.putrequest = counted
     kinds.HTTPConnection.close = counted_close
-    kinds.HTTPResponse.read = counted_read
+    kinds.HTTPResponse.read1 = counted_read
 
 
 def _hold() -> None:
