@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         roots=args.root,
         color=Style(sys.stdout).on,
     )
-    check(job, options, vault)
+    print_problems(check(job, options, vault), vault=vault)
     local = LocalRun(job, options, vault, say)
     many = "s" if len(local.instances) > 1 else ""
     say(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from pairun.engines.local.jobrun import LAYER, Options, base_environment, engine_environment
-from pairun.errors import Problems
+from pairun.errors import Problem, Problems
 from pairun.job.model import Job
 from pairun.job.planning import RUNTIME_ENV_UNKNOWN, plan_role
 from pairun.openpai.platform import platform_environment
@@ -15,11 +15,14 @@ from pairun.playbook.effective import Layers
 from pairun.secrets.vault import Vault
 
 
-def check(job: Job, options: Options, vault: Vault) -> None:
+def check(job: Job, options: Options, vault: Vault) -> list[Problem]:
     """Make the plans of every role as its instances will, before any of them starts.
 
+    Returns:
+        The warnings.
+
     Raises:
-        PairunError: everything that is wrong.
+        PairunError: all errors.
     """
     problems = Problems()
     layers = Layers(open_content(options.roots, os.environ))
@@ -39,3 +42,4 @@ def check(job: Job, options: Options, vault: Vault) -> None:
             problems=problems,
         )
     problems.raise_errors()
+    return list(problems)
