@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pairun.engines.kubernetes.client import Access
+from pairun.engines.kubernetes.kubeconfig import Access
 
 
 def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 
 from pairun.cli.access import access_of, add_access
 from pairun.cli.streams import say
-from pairun.engines.kubernetes.client import connect
+from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.submitting import remove, wait_until_gone
 from pairun.report.problems import print_problems
 

@@ -7,8 +7,8 @@ import sys
 
 from pairun.cli.access import access_of, add_access
 from pairun.cli.streams import say
-from pairun.engines.kubernetes.client import connect
 from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, print_logs
+from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.podstates import PodState
 from pairun.errors import PairunError, Problem
 

@@ -8,8 +8,8 @@ import json
 import attrs
 
 from pairun.cli.access import access_of, add_access
-from pairun.engines.kubernetes.client import connect
 from pairun.engines.kubernetes.jobstate import JobState
+from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.podstates import PodState
 from pairun.engines.kubernetes.watching import read_job
 

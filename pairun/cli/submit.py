@@ -9,9 +9,10 @@ from pairun.cli.access import access_of, add_access
 from pairun.cli.objectoptions import add_object_arguments, request_of
 from pairun.cli.options import duration_s
 from pairun.cli.streams import say
-from pairun.engines.kubernetes.client import Cluster, connect
+from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import POD
 from pairun.engines.kubernetes.jobstate import JobState, changes, named
+from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.podstates import ENDED
 from pairun.engines.kubernetes.submitting import submit
 from pairun.engines.kubernetes.watching import follow_for

@@ -19,13 +19,16 @@ from hypothesis import strategies as st
 
 from pairun.cli import main as cli
 from pairun.engines.completionpolicy import RolePolicy
-from pairun.engines.kubernetes import client, watching
+from pairun.engines.kubernetes import apierrors, watching
 from pairun.engines.kubernetes import clusterlogs as podlogs
-from pairun.engines.kubernetes.client import Access, Cluster, ClusterRefusal, Unreachable, connect
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, Unreachable
+from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, lines, print_logs
 from pairun.engines.kubernetes.jobobjects import KINDS, POD, JobObjects
 from pairun.engines.kubernetes.jobstate import changes, state_of
+from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.engines.kubernetes.podstates import (
+    INIT_CODES,
     PodState,
     diagnosis,
     headline,
@@ -202,17 +205,11 @@ def test_a_headline_is_one_short_line(text: str, tagged: bool) -> None:
 
 def test_codes_mean_what_the_document_says() -> None:
     """The table of the init phase is that of docs/exit-codes.md."""
-    document = (Path(client.__file__).parents[3] / "docs/exit-codes.md").read_text()
+    document = (Path(apierrors.__file__).parents[3] / "docs/exit-codes.md").read_text()
     for code in (251, 252, 253, 254):
-        words = meaning(code, {**_init_codes()}).partition("(")[2].rstrip(")")
+        words = meaning(code, INIT_CODES).partition("(")[2].rstrip(")")
         row = next(x for x in document.splitlines() if x.startswith(f"| {code} |"))
         assert words in row.replace(" (`image_check`)", "").replace(":", "")
-
-
-def _init_codes() -> dict[int, str]:
-    from pairun.engines.kubernetes.podstates import INIT_CODES
-
-    return INIT_CODES
 
 
 # --- jobs ----------------------------------------------------------------------------------------
@@ -502,9 +499,9 @@ def test_too_many_questions_are_asked_again(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("answer", "id_", "words"),
     [
-        ((200, b"<html>"), "PR787", "what answers there is no API server"),
-        ((200, b"[" * 9999), "PR787", "what answers there is no API server"),
-        (None, "PR787", "it broke the connection off"),
+        ((200, b"<html>"), "PR787", "the response is not an API server's"),
+        ((200, b"[" * 9999), "PR787", "the response is not an API server's"),
+        (None, "PR787", "it closed the connection"),
         ((503, b"busy"), "PR788", "HTTP status 503"),
         (status(401, "Unauthorized"), "PR788", "does not accept this login"),
         (status(403, "Forbidden", 'User "x" cannot list resource "pods"'), "PR788", "list pods"),
@@ -523,26 +520,26 @@ def test_an_api_server_that_misbehaves(serve: Serve, answer: Answer, id_: str, w
 
 def test_a_silent_server_is_given_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call has a deadline, whatever the server does."""
-    monkeypatch.setattr(client, "SILENCE_S", 0.2)
+    monkeypatch.setattr(apierrors, "SILENCE_S", 0.2)
     let_go = threading.Event()
     cluster, _ = serve(lambda *_: (200, {}) if let_go.wait(30) else None)
     with pytest.raises(Unreachable) as e:
         cluster.get(PODS)
     let_go.set()
-    assert "it says nothing" in str(e.value)
+    assert "it sends nothing" in str(e.value)
 
 
 def test_trouble_is_borne_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer in between starts the time anew; a refusal that stays counts at once."""
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    patience, trouble = client.Patience(), Unreachable()
-    for now[0] in (0.0, client.TROUBLE_S):
+    patience, trouble = apierrors.Patience(), Unreachable()
+    for now[0] in (0.0, apierrors.TROUBLE_S):
         patience.bear(trouble)
     patience.answered()
     now[0] += 1
     patience.bear(trouble)
-    now[0] += client.TROUBLE_S + 1
+    now[0] += apierrors.TROUBLE_S + 1
     with pytest.raises(Unreachable):
         patience.bear(trouble)
 

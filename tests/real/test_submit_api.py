@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pairun.engines.kubernetes.client import POD_ACCOUNT, Access, Cluster, connect
+from pairun.engines.kubernetes.cluster import Cluster
+from pairun.engines.kubernetes.kubeconfig import POD_ACCOUNT, Access, connect
 
 # No node has what it asks for: where a scheduler runs, the Pods stay where they are all the same.
 JOB = """\

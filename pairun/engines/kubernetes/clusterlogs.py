@@ -10,13 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from pairun.engines.kubernetes.client import (
-    SILENCE_S,
-    Cluster,
-    ClusterRefusal,
-    Patience,
-    Unreachable,
-)
+from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Patience, Unreachable
+from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import find, pods_of
 from pairun.engines.kubernetes.jobstate import state_of
 from pairun.engines.kubernetes.podstates import APP, ENDED, INIT, PodState

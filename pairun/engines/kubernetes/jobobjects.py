@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import attrs
 
 from pairun.engines.completionpolicy import RolePolicy
-from pairun.engines.kubernetes.client import Cluster, ClusterRefusal
+from pairun.engines.kubernetes.apierrors import ClusterRefusal
+from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
 from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem

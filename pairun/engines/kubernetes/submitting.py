@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pairun.engines.kubernetes.client import Cluster, ClusterRefusal, Unreachable
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, Unreachable
+from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import JobObjects, find, pods_of
 from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from pairun.engines.kubernetes.client import PAGE, Cluster, ClusterRefusal, Patience, Unreachable
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
+from pairun.engines.kubernetes.cluster import PAGE, Cluster
 from pairun.engines.kubernetes.jobobjects import (
     POD,
     JobObjects,

@@ -1,0 +1,179 @@
+"""The API server's errors in words for people, and how long pairun retries them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pairun.base.retryafter import is_worth_a_retry, retry_after_s
+from pairun.errors import PairunError, Problem
+from pairun.report.terminal import visible
+
+CONNECT_S = 10
+"""How long a connection may take."""
+SILENCE_S = 30
+"""How long the server may send nothing in the middle of a response."""
+TROUBLE_S = 300
+"""How long pairun retries a server that does not respond, while it follows a job."""
+
+VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+"""What a Role calls an HTTP method; a GET is ``get``, ``list`` or ``watch``."""
+
+
+class Unreachable(PairunError):
+    """The API server did not respond; it may later."""
+
+
+class ClusterRefusal(PairunError):
+    """The API server responds with an error.
+
+    Args:
+        problem: its message.
+        status: the HTTP status.
+        reason: the API's word for it, as ``AlreadyExists``.
+        retry_after_s: seconds until a retry, if the server sets them.
+    """
+
+    def __init__(
+        self, problem: Problem, status: int, reason: str, retry_after_s: float = 1.0
+    ) -> None:
+        super().__init__(problem)
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed later."""
+        return is_worth_a_retry(self.status)
+
+
+class Patience:
+    """How long pairun retries an API server that does not respond, or has errors of its own."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def answered(self) -> None:
+        """The server responded: the next error starts a new period."""
+        self._since = None
+
+    def bear(self, e: ClusterRefusal | Unreachable) -> None:
+        """Accept an error that may be temporary.
+
+        Raises:
+            ClusterRefusal, Unreachable: the error, when it is permanent or has lasted too long.
+        """
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if (isinstance(e, ClusterRefusal) and not e.passing) or now - self._since > TROUBLE_S:
+            raise e
+
+
+class Request(NamedTuple):
+    """A request, as far as an error message names it.
+
+    Attributes:
+        server: address of the API server.
+        namespace: the namespace that it is about.
+        method: of HTTP.
+        path: its path.
+        verb: what a Role calls it, where the method does not say.
+    """
+
+    server: str
+    namespace: str
+    method: str
+    path: str
+    verb: str = ""
+
+
+def unreachable(server: str, why: str) -> Unreachable:
+    """The error for a server that does not respond.
+
+    Args:
+        server: its address.
+        why: what a library says of it.
+    """
+    text = f"the API server {server} cannot be reached: {_why(why)}"
+    return Unreachable(Problem("PR787", text, hint=_hint(why)))
+
+
+def refusal(
+    request: Request, status: int, document: Mapping[str, Any], retry_after: str | None = None
+) -> ClusterRefusal:
+    """The error for a response with an error status.
+
+    Args:
+        request: what was asked.
+        status: the HTTP status.
+        document: the API's ``Status`` (Kubernetes API, "Status"); may be empty.
+        retry_after: the response's header, if it has one.
+    """
+    reason = str(document.get("reason") or "")
+    words = visible(str(document.get("message") or reason or f"HTTP status {status}"))[:1000]
+    parts = request.path.rpartition("/namespaces/")[2].split("/")
+    # NAMESPACE/PLURAL/NAME/PART, or a path outside of namespaces
+    what = "/".join((*parts[1:2], *parts[3:4]))
+    verb = request.verb or VERBS.get(request.method, "get")
+    hint = None
+    if status == 401:
+        text = f"the API server {request.server} does not accept this login"
+        hint = "log in again: the kubeconfig's token or certificate may have expired"
+    elif status == 403 and f"cannot {verb} " in words:
+        text = f"not permitted in namespace {request.namespace}: {verb} {what} ({words})"
+        hint = f"ask for a Role in that namespace with the verb '{verb}' on '{what}'"
+    else:
+        text = f"the API server refuses to {verb} {what}: {words}"
+        if re.search('serviceaccount "[^"]*" not found', words):
+            hint = "deploy/base has what a namespace needs; --service-account names another one"
+        elif is_worth_a_retry(status):
+            hint = "retry later; the server has a problem"
+    problem = Problem("PR788", text, hint=hint)
+    return ClusterRefusal(problem, status, reason, _pause_s(retry_after))
+
+
+def status_document(body: object) -> Mapping[str, Any]:
+    """The API's ``Status`` in the body of an error; empty where the body is something else."""
+    try:
+        parsed = json.loads(body) if isinstance(body, bytes | str) else None
+    except (ValueError, RecursionError):
+        parsed = None
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _pause_s(retry_after: str | None) -> float:
+    """The seconds to wait by a ``Retry-After``, within bounds; one second without one."""
+    pause_s = retry_after_s(retry_after, time.time())
+    return 1.0 if pause_s is None else min(max(pause_s, 0.1), 60.0)
+
+
+def _why(text: str) -> str:
+    """The innermost message of nested library errors."""
+    for pattern, words in _WHY:
+        if match := re.search(pattern, text, re.IGNORECASE):
+            return words.format(*match.groups())
+    return visible(text.replace("\n", " "))[-300:]
+
+
+def _hint(why: str) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in why or "WRONG_VERSION" in why:
+        return "the kubeconfig's certificate-authority-data and server must be of one cluster"
+    return "check the server's address in the kubeconfig, and the network between here and there"
+
+
+_WHY = (
+    (r"certificate verify failed: ([^(\[]+)", "its certificate is not trusted: {0}"),
+    (r"WRONG_VERSION_NUMBER", "it does not speak TLS"),
+    (r"Connection refused", "the connection is refused"),
+    (r"Name or service not known|failure in name resolution|No address associated|nodename nor",
+     "its name is not known"),
+    (r"(?:connect timeout|ConnectTimeout)", f"no connection within {CONNECT_S} s"),
+    (r"Read timed out", f"it sends nothing for {SILENCE_S} s"),
+    (r"(?:Connection aborted|Remote end closed|Connection reset|IncompleteRead|prematurely)",
+     "it closed the connection"),
+    (r"unreachable", "no route leads there"),
+)  # fmt: skip

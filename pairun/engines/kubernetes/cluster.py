@@ -1,0 +1,255 @@
+"""A namespace of a cluster through the official client: raw objects and deadlines.
+
+The client's models and generated methods are not used: pairun sends and reads the JSON objects of
+the Kubernetes API (kubernetes.io/docs/reference/kubernetes-api). The client does what differs
+between clusters: kubeconfig files, certificates, logins, proxies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from pairun.engines.kubernetes import apierrors
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, Request, Unreachable
+
+CALL_S = 60
+"""How long one call may take, from the request to the last byte of the response."""
+BUSY_S = 60
+"""How long pairun retries a server that is overloaded (429)."""
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+PAGE = 500
+"""Objects per page of a list."""
+
+MERGE = "application/merge-patch+json"
+
+
+class Cluster:
+    """A namespace of a cluster.
+
+    Args:
+        api: an ``ApiClient`` of the official client.
+        namespace: what all paths are in.
+    """
+
+    def __init__(self, api: Any, namespace: str) -> None:
+        self._api = api
+        self.namespace = namespace
+        self.server = str(api.configuration.host)
+
+    def path(self, api_version: str, plural: str, name: str = "", sub: str = "") -> str:
+        """The path of objects in the namespace, of one of them, or of its subresource."""
+        root = "/apis/" if "/" in api_version else "/api/"
+        parts = ["namespaces", self.namespace, plural, *filter(None, (name, sub))]
+        return f"{root}{api_version}/{'/'.join(quote(p, safe='') for p in parts)}"
+
+    def version(self) -> str:
+        """The server's version of Kubernetes, as ``1.28``."""
+        version = self.get("/version")
+        return f"{version.get('major')}.{version.get('minor')}".rstrip("+")
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Read one object."""
+        return self._json("GET", path, query=query)
+
+    def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object; a field that the server does not know is an error from 1.25 on."""
+        return self._json("POST", path, query={"fieldValidation": "Strict"}, body=body)
+
+    def merge(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Change parts of an object."""
+        return self._json("PATCH", path, body=body, content_type=MERGE)
+
+    def delete(self, path: str, uid: str) -> bool:
+        """Delete this object, and no later one of its name; False where it is gone already.
+
+        Kubernetes then deletes what it owns, with its grace time.
+        """
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        try:
+            self._json("DELETE", path, body=body)
+        except ClusterRefusal as e:
+            # 409: another object of this name
+            if e.status in (404, 409):
+                return False
+            raise
+        return True
+
+    def objects(self, path: str, selector: str) -> Iterator[dict[str, Any]]:
+        """The objects that match a label selector, page by page."""
+        for page in self.pages(path, selector):
+            yield from page.get("items") or ()
+
+    def pages(self, path: str, selector: str) -> Iterator[dict[str, Any]]:
+        """The pages of objects that match a label selector, with the version of each page."""
+        query = {"labelSelector": selector, "limit": str(PAGE)}
+        while True:
+            page = self._json("GET", path, query=query, verb="list")
+            yield page
+            more = page.get("metadata", {}).get("continue")
+            if not more:
+                return
+            query = {**query, "continue": more}
+
+    def watch(
+        self, path: str, selector: str, version: str, seconds: int
+    ) -> Iterator[dict[str, Any]]:
+        """What changes after a version, for some seconds.
+
+        Raises:
+            Unreachable, ClusterRefusal: also where the version is too old, with status 410.
+        """
+        query = {
+            "watch": "true",
+            "labelSelector": selector,
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        rest = b""
+        for data in self.stream(path, query, silence_s=seconds + apierrors.SILENCE_S, verb="watch"):
+            rest += data
+            *lines, rest = rest.split(b"\n")
+            for event in (self._parse(line) for line in lines if line):
+                if event.get("type") == "ERROR":
+                    status = event.get("object") or {}
+                    code = status.get("code")
+                    raise apierrors.refusal(
+                        self._request("GET", path, "watch"),
+                        code if isinstance(code, int) else 500,
+                        status,
+                    )
+                yield event
+            if len(rest) > MAX_RESPONSE_BYTES:
+                raise self._unreachable("a response that never ends")
+
+    def stream(
+        self, path: str, query: Mapping[str, str], *, silence_s: float, verb: str = "get"
+    ) -> Iterator[bytes]:
+        """The bytes of a response as they come.
+
+        Args:
+            path: what to read.
+            query: its parameters.
+            silence_s: seconds without a byte until the read fails.
+            verb: what a Role calls it.
+
+        Raises:
+            Unreachable, ClusterRefusal: the server does not respond, or with an error.
+        """
+        with self._response("GET", path, query, None, None, silence_s, verb) as response:
+            yield from response.stream(65536)
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str | None = None,
+        verb: str = "",
+    ) -> dict[str, Any]:
+        """One call, retried for a while where the server is overloaded."""
+        end = time.monotonic() + BUSY_S
+        while True:
+            try:
+                return self._once(method, path, query, body, content_type, verb)
+            except ClusterRefusal as e:
+                if e.status != 429 or time.monotonic() + e.retry_after_s > end:
+                    raise
+                wait_s = e.retry_after_s
+            time.sleep(wait_s)
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Mapping[str, Any] | None,
+        content_type: str | None,
+        verb: str,
+    ) -> dict[str, Any]:
+        data = bytearray()
+        end = time.monotonic() + CALL_S
+        with self._response(
+            method, path, query, body, content_type, apierrors.SILENCE_S, verb
+        ) as response:
+            for part in response.stream(65536):
+                data += part
+                if time.monotonic() > end:
+                    raise self._unreachable(f"no complete response within {CALL_S} s")
+                if len(data) > MAX_RESPONSE_BYTES:
+                    raise self._unreachable("a response that never ends")
+        return self._parse(bytes(data))
+
+    def _parse(self, data: bytes) -> dict[str, Any]:
+        try:
+            parsed = json.loads(data)
+        except (ValueError, RecursionError):
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise self._unreachable("the response is not an API server's")
+        return parsed
+
+    @contextlib.contextmanager
+    def _response(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Mapping[str, Any] | None,
+        content_type: str | None,
+        silence_s: float,
+        verb: str,
+    ) -> Iterator[Any]:
+        from urllib3.exceptions import HTTPError
+
+        api_exception = importlib.import_module("kubernetes.client.exceptions").ApiException
+        response = None
+        whole = False
+        try:
+            response = self._api.call_api(
+                path,
+                method,
+                query_params=list((query or {}).items()),
+                header_params={
+                    "Accept": "application/json",
+                    "Content-Type": content_type or "application/json",
+                    "User-Agent": "pairun",
+                },
+                body=body,
+                auth_settings=["BearerToken"],
+                _preload_content=False,
+                _return_http_data_only=True,
+                _request_timeout=(apierrors.CONNECT_S, silence_s),
+            )
+            yield response
+            whole = True
+        except api_exception as e:
+            if not e.status:
+                raise self._unreachable(str(e.reason)) from None
+            raise apierrors.refusal(
+                self._request(method, path, verb),
+                int(e.status),
+                apierrors.status_document(e.body),
+                (e.headers or {}).get("Retry-After"),
+            ) from None
+        except (HTTPError, OSError) as e:
+            raise self._unreachable(str(e)) from None
+        finally:
+            if response is not None:
+                if not whole:
+                    response.close()
+                response.release_conn()
+
+    def _request(self, method: str, path: str, verb: str) -> Request:
+        return Request(self.server, self.namespace, method, path, verb)
+
+    def _unreachable(self, why: str) -> Unreachable:
+        return apierrors.unreachable(self.server, why)

@@ -1,0 +1,184 @@
+"""From a kubeconfig, or from inside a Pod, to a namespace of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import logging.handlers
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from pairun.engines.kubernetes.cluster import Cluster
+from pairun.errors import PairunError, Problem, did_you_mean
+from pairun.report.terminal import visible
+
+POOL = 64
+"""Connections that are kept: one per stream of logs, and some."""
+
+POD_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where kubelet mounts the service account of a Pod."""
+
+
+class Access(NamedTuple):
+    """Which cluster, as the command line names it; None where it does not.
+
+    Attributes:
+        kubeconfig: the file; ``KUBECONFIG``, else ``~/.kube/config``, else, in a Pod, its service
+            account.
+        context: its context; the current one.
+        namespace: the namespace; the context's, else ``default``.
+    """
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+
+
+def connect(access: Access) -> Cluster:
+    """The namespace that a kubeconfig, or this Pod, leads to; sends no request yet.
+
+    Args:
+        access: which one.
+
+    Raises:
+        PairunError: the client is incomplete, or the kubeconfig cannot be used.
+    """
+    try:
+        client = importlib.import_module("kubernetes.client")
+        config = importlib.import_module("kubernetes.config.kube_config")
+    except ImportError as e:
+        message = f"the Kubernetes client is incomplete: {e.name or e} is missing"
+        raise PairunError(Problem("PR785", message, hint="install pairun again")) from None
+    # pairun reports their errors itself.
+    for name in ("kubernetes", "urllib3"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", module="urllib3")
+    settings = client.Configuration()
+    # The default would be localhost.
+    settings.host = ""
+    # Cluster retries calls: it knows which may be repeated.
+    settings.retries = False
+    settings.connection_pool_maxsize = POOL
+    paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
+    if access == Access(namespace=access.namespace) and _is_pod(paths):
+        namespace = _enter_as_pod(settings)
+    else:
+        namespace = _enter(config, settings, paths, access.context)
+    return Cluster(client.ApiClient(configuration=settings), access.namespace or namespace)
+
+
+def _is_pod(paths: str) -> bool:
+    """Whether to use the Pod's service account, by kubectl's rule."""
+    has_file = any(os.path.exists(os.path.expanduser(p)) for p in paths.split(os.pathsep) if p)
+    is_pod = "KUBERNETES_SERVICE_HOST" in os.environ and os.path.exists(f"{POD_ACCOUNT}/token")
+    return is_pod and not has_file and not os.environ.get("KUBECONFIG")
+
+
+def _enter_as_pod(settings: Any) -> str:
+    """Load the Pod's service account (Kubernetes, "Accessing the API from a Pod"); its namespace."""
+    config = importlib.import_module("kubernetes.config.incluster_config")
+    try:
+        config.load_incluster_config(settings)
+        with open(f"{POD_ACCOUNT}/namespace", encoding="utf-8") as f:
+            return f.read().strip()
+    except (config.ConfigException, OSError, ValueError) as e:
+        message = f"this Pod's service account at {POD_ACCOUNT} cannot be used: {e}"
+        raise PairunError(Problem("PR786", message, hint="--kubeconfig names a file")) from None
+
+
+def _enter(config: Any, settings: Any, paths: str, chosen: str | None) -> str:
+    """Load a kubeconfig; returns the context's namespace."""
+    read = _read_kubeconfig(config, paths)
+    context = _context(read, paths, chosen)
+    try:
+        with _logged_errors() as logged:
+            config.KubeConfigLoader(
+                config_dict=read, active_context=context["name"], config_base_path=None
+            ).load_and_set(settings)
+    except Exception as e:  # noqa: BLE001  # the client raises anything for a bad file
+        raise _unusable(paths, _config_words(e), _SEE) from None
+    complaints = [record.getMessage() for record in logged.buffer]
+    if complaints and not (settings.api_key or settings.cert_file or settings.username):
+        # The client would continue without a login.
+        words = visible("; ".join(complaints))[:500]
+        hint = "log in again, or see what the command of the kubeconfig's user needs"
+        raise _unusable(paths, f"the login of '{visible(context['user'])}' failed: {words}", hint)
+    address = urlsplit(settings.host)
+    if address.scheme not in ("http", "https") or not address.netloc:
+        raise _unusable(paths, f"context '{visible(context['name'])}' has no address of a server")
+    return context["namespace"] or "default"
+
+
+@contextlib.contextmanager
+def _logged_errors() -> Iterator[logging.handlers.BufferingHandler]:
+    """Keeps what the client logs of a login that failed: it raises nothing."""
+    handler = logging.handlers.BufferingHandler(capacity=1000)
+    handler.setLevel(logging.ERROR)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        root.removeHandler(handler)
+
+
+def _read_kubeconfig(config: Any, paths: str) -> Any:
+    """The files as one document, as the official client merges them."""
+    given = [os.path.expanduser(p) for p in paths.split(os.pathsep) if p]
+    if not any(os.path.exists(p) for p in given):
+        raise _unusable(paths, "there is no such file")
+    try:
+        read = config.KubeConfigMerger(paths).config
+    except OSError as e:
+        raise _unusable(paths, e.strerror or str(e)) from None
+    except Exception as e:  # noqa: BLE001
+        # The text of it is never shown: it may be the line with a token.
+        mark = getattr(e, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark is not None else ""
+        raise _unusable(paths, f"it is not the YAML of a kubeconfig{where}") from None
+    return read
+
+
+def _context(read: Any, paths: str, chosen: str | None) -> dict[str, str]:
+    """Name, namespace and user of the context that the command line names, else of the current one."""
+    try:
+        values = [getattr(c, "value", c) for c in read.value["contexts"]]
+        known = {str(c["name"]): c.get("context") or {} for c in values}
+        name = chosen or read.value.get("current-context")
+        namespace = str(known.get(name, {}).get("namespace") or "")
+        user = str(known.get(name, {}).get("user") or "")
+        users = {str(getattr(u, "value", u)["name"]) for u in read.value.get("users") or ()}
+    except (AttributeError, KeyError, TypeError):
+        raise _unusable(paths, "it is not the YAML of a kubeconfig") from None
+    if not name:
+        raise _unusable(paths, "it has no current context", "choose one with --context")
+    if name not in known:
+        hint = did_you_mean(str(name), known)
+        raise _unusable(paths, f"there is no context '{visible(str(name))}' in it", hint)
+    if user and user not in users:
+        hint = did_you_mean(user, users) or _SEE
+        raise _unusable(paths, f"there is no user '{visible(user)}' in it", hint)
+    return {"name": str(name), "namespace": namespace, "user": user}
+
+
+_SEE = "`kubectl config view` shows what is in it"
+
+
+def _unusable(paths: str, why: str, hint: str | None = None) -> PairunError:
+    hint = hint or "--kubeconfig or KUBECONFIG names the file"
+    return PairunError(Problem("PR786", f"kubeconfig {visible(paths)}: {why}", hint=hint))
+
+
+def _config_words(e: Exception) -> str:
+    """What is wrong, without quoting the file: the client's messages can hold a token."""
+    text = str(e)
+    for pattern in (r"Expected key [\w-]+", r"Expected object with name [\w.@:/-]+",
+                    r"File does not exist: [^\n]+", r"exec: process returned \d+"):  # fmt: skip
+        if match := re.search(pattern, text):
+            return visible(match.group())
+    return f"its login or its server cannot be used ({type(e).__name__})"
