@@ -153,7 +153,10 @@ class Cmd(StateModule):
     def _failure(self, code: int, name: str) -> Failure:
         if code < 0:
             return Transient(
-                f"{name} was killed by {_signal(-code)}", fault="user", hint=_kill_hint(-code)
+                f"{name} was killed by {_signal(-code)}",
+                fault="user",
+                hint=_kill_hint(-code),
+                exit_code=128 - code,
             )
         sentence = f"{name} ended with exit code {code}"
         if code in (126, 127):
@@ -162,16 +165,18 @@ class Cmd(StateModule):
                 f"{sentence}: a program {why}",
                 fault="user",
                 hint="install it in the image, or correct the command",
+                exit_code=code,
             )
         if code > 128 and (name_of := _signal(code - 128)).startswith("SIG"):
             return Transient(
                 f"{sentence}: a program in it was killed by {name_of}",
                 fault="user",
                 hint=_kill_hint(code - 128),
+                exit_code=code,
             )
         if code == 0:
             sentence += f", and {self.ok_codes} means success"
-        return Transient(sentence, fault="user")
+        return Transient(sentence, fault="user", exit_code=code or None)
 
 
 def _shell(ctx: Context) -> str:

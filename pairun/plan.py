@@ -75,6 +75,7 @@ class Task:
         exit_codes: kind of failure to exit code of the phase.
         on_exit: the handlers this task registers.
         events: for a handler: the outcomes it runs for.
+        of_plugin: whether a plugin of the job protocol brought it.
         where: the place that wrote the task.
     """
 
@@ -94,6 +95,7 @@ class Task:
     exit_codes: Mapping[str, int] = attrs.Factory(dict)
     on_exit: tuple[Task, ...] = ()
     events: tuple[Event, ...] = ()
+    of_plugin: bool = False
     where: str = ""
 
 
@@ -351,6 +353,8 @@ class _Decoder:
             return _one_of(value, where, get_args(FailurePolicy) if name[0] == "f" else RUN_ON)
         if name == "delay_s":
             return _seconds(value, where)
+        if name == "of_plugin":
+            return _boolean(value, where)
         return _count(value, where) if name == "retries" else _text(value, where)
 
     def _value(self, value: object, where: str, *, mapping: bool = False) -> Any:

@@ -54,6 +54,7 @@ class Report:
         fault: of a failure: whose it is.
         hint: of a failure: what to do.
         retry_after_s: of a failure: seconds that a server asked us to wait.
+        exit_code: of a failure: the exit code of the program that failed.
         trace: of an internal failure: the end of the Python traceback.
     """
 
@@ -65,6 +66,7 @@ class Report:
     fault: Fault = "unknown"
     hint: str | None = None
     retry_after_s: float | None = None
+    exit_code: int | None = None
     trace: str | None = None
 
     @property
@@ -271,6 +273,14 @@ def _optional_seconds(name: str, value: object) -> float | None:
     return float(value)
 
 
+def _optional_exit_code(name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 255:
+        raise BadResult(f"{name} of a failure must be a whole number from 1 to 255")
+    return value
+
+
 def _count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadResult(f"{name} of progress must be a whole number, it is {_type(value)}")
@@ -301,7 +311,8 @@ _CHECKS: dict[type[Report | Progress], dict[str, Callable[[str, object], Any]]] 
         "outcome": _one_of(*get_args(AttemptOutcome)), "message": _text, "values": _values,
         "environment": _environment, "kind": _one_of(*FAILURE_KINDS),
         "fault": _one_of(*get_args(Fault)), "hint": _optional_text,
-        "retry_after_s": _optional_seconds, "trace": _optional_text,
+        "retry_after_s": _optional_seconds, "exit_code": _optional_exit_code,
+        "trace": _optional_text,
     },
     Progress: {"bytes": _count, "total": _optional_count, "file": _text},
 }  # fmt: skip

@@ -105,7 +105,8 @@ def _outcome(module: Module, context: Context) -> dict[str, Any]:
         return {"outcome": "skipped", "message": e.because}
     except Failure as e:
         fields = {
-            name: getattr(e, name) for name in ("kind", "fault", "message", "hint", "retry_after_s")
+            name: getattr(e, name)
+            for name in ("kind", "fault", "message", "hint", "retry_after_s", "exit_code")
         }
         # Checked here, where the place of the error is known.
         checked_report({"outcome": "failed", **fields})

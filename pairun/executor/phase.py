@@ -37,12 +37,14 @@ class PhaseOutcome:
     Attributes:
         event: success, failure or signal.
         exit_code: of the process that ran the phase.
+        script_code: of the plugin's script that failed the phase, or None.
         failed: id of the task that failed the phase, or None.
         message: why, in one sentence.
     """
 
     event: Event
     exit_code: int
+    script_code: int | None = None
     failed: str | None = None
     message: str = ""
 
@@ -156,4 +158,10 @@ class Executor:
     def _failure(self, end: TaskEnd, what: str) -> PhaseOutcome:
         code = end.task.exit_codes.get(end.report.kind, DEFAULT_EXIT_CODE[self.plan.phase])
         message = f"{what}: {end.report.message}"
-        return PhaseOutcome(event="failure", exit_code=code, failed=end.task.id, message=message)
+        return PhaseOutcome(
+            event="failure",
+            exit_code=code,
+            script_code=end.report.exit_code if end.task.of_plugin else None,
+            failed=end.task.id,
+            message=message,
+        )

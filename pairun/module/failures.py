@@ -20,6 +20,7 @@ class Failure(Exception):
         fault: whose fault it is.
         hint: what to do about it.
         retry_after_s: the seconds that a server asks to wait; the next attempt starts no earlier.
+        exit_code: of the program that failed, 1 to 255; 128 + n where signal n ended it.
     """
 
     kind: ClassVar[FailureKind] = "internal"
@@ -31,12 +32,14 @@ class Failure(Exception):
         fault: Fault = "unknown",
         hint: str | None = None,
         retry_after_s: float | None = None,
+        exit_code: int | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.fault: Fault = fault
         self.hint = hint
         self.retry_after_s = retry_after_s
+        self.exit_code = exit_code
 
 
 class Transient(Failure):

@@ -245,6 +245,7 @@ class _Compiler:
             environment=with_secrets(self._mapping(where.get("environment"), draft, local)),
             failure_policy=self._plain(where.get("failure_policy"), draft.failure_policy),
             run_on=self._plain(where.get("run_on"), "all"),
+            of_plugin=draft.origin == "plugin",
             where=str(draft.place),
             **known,
         )

@@ -35,6 +35,7 @@ class Ending:
         say: takes one line for people.
 
     Attributes:
+        user_code: what the exit spec and the message take for the user's exit code.
         diagnosis: why it died, once the summary is there.
     """
 
@@ -58,33 +59,34 @@ class Ending:
         self._diagnosis_file = runtime_file(door.root, DIAGNOSIS_FILE)
         self.diagnosis: Mapping[str, Any] | None = None
         self._kills_before = oom_kills()
-        self._unmatched = NO_MATCH
+        self.user_code = self._own_code = self._unmatched = NO_MATCH
         self._of_command = False
 
-    def begin(self, code: int, *, of_command: bool) -> None:
+    def begin(self, code: int, *, of_command: bool, script_code: int | None = None) -> None:
         """Write what is known at once: whatever follows, this much is said.
 
         Args:
-            code: the exit code of what failed.
+            code: the container's exit code where there is no exit spec.
             of_command: it is the user's command, whose code only an exit spec may replace.
+            script_code: the exit code of the plugin's script that failed: the exit spec and the
+                termination message take it for the user's, as OpenPAI's runtime does.
         """
         self._of_command = of_command
+        self.user_code = code if script_code is None else script_code
+        self._own_code = code
         replaced = of_command and self._door.is_file(self._spec_file)
         self._unmatched = NO_MATCH if replaced else code
-        self._write_short(self._unmatched, code)
+        self._write_short(self._unmatched, self.user_code)
 
-    def finish(self, code: int) -> int:
-        """Write the whole summary; returns the container's exit code.
-
-        Args:
-            code: the exit code of what failed.
-        """
+    def finish(self) -> int:
+        """Write the whole summary of the failure that began; returns the container's exit code."""
         from pairun.runtime.exitsummary import Question, budget_of
 
         self._tell_of_memory()
         question = Question(
             volume=self._door.root,
-            user_code=code,
+            user_code=self.user_code,
+            own_code=self._own_code,
             unmatched_code=self._unmatched,
             spec_file=self._spec_file,
             log_folder=self._log_folder,
@@ -96,9 +98,9 @@ class Ending:
         )
         answer = self._ask(question)
         if answer is None:
-            # Ours failed; what the user's command said stands.
-            self._write_short(code, code)
-            return code
+            # The summary failed; the user's exit code stands.
+            self._write_short(self._own_code, self.user_code)
+            return self._own_code
         for expression in answer.stopped:
             self._say(f"an expression of the exit spec took too long and was stopped: {expression}")
         self._write(answer.message)

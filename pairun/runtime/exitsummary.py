@@ -131,7 +131,8 @@ class Question(NamedTuple):
     Attributes:
         volume: the shared volume.
         user_code: the exit code of what failed: the user's command, or a task before it.
-        unmatched_code: the container's exit code where no entry of the exit spec matches.
+        own_code: the container's exit code where there is no exit spec.
+        unmatched_code: the same where no entry of the exit spec matches.
         spec_file: what init left of the cluster's exit spec; it may be missing.
         log_folder: where the logs of this container are.
         budget: the largest termination message in bytes.
@@ -142,6 +143,7 @@ class Question(NamedTuple):
 
     volume: str
     user_code: int
+    own_code: int
     unmatched_code: int
     spec_file: str
     log_folder: str
@@ -193,7 +195,7 @@ def work_out(
         double_ecc=any(uncorrectable_errors(gpu, "volatile") for gpu in gpus or ()),
     )
     # A spec that cannot be read replaces no code.
-    unmatched = question.user_code if spec is NO_SPEC else question.unmatched_code
+    unmatched = question.own_code if spec is NO_SPEC else question.unmatched_code
     why, code, told = None, None, []
     if table is not None:
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))

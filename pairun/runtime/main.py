@@ -21,7 +21,7 @@ from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.reader import Inputs, read_inputs
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import Logs
-from pairun.runtime.own import Letter, State, own_command
+from pairun.runtime.own import FailedHandler, Letter, State, own_command
 from pairun.runtime.peerserver import serve_peers
 from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
 from pairun.runtime.supervisor import Supervisor, block_signals
@@ -105,11 +105,15 @@ class RuntimePhase:
             event, code, message = self._run_command(state)
         self._code = code
         if code != 0:
-            self._ending.begin(code, of_command=self._child is not None)
-        if state.registered and self._handlers_failed(state, event, code, message) and code == 0:
-            self.say(f"an exit handler failed: the exit code is {OURS} instead of 0")
-            event, code, message = "failure", OURS, "an exit handler failed"
-            self._ending.begin(code, of_command=False)
+            of_command = self._child is not None
+            script_code = None if of_command or event == "signal" else state.script_code
+            self._ending.begin(code, of_command=of_command, script_code=script_code)
+        if state.registered:
+            failed = self._run_handlers(state, event, code, message)
+            if failed is not None and code == 0:
+                self.say(f"an exit handler failed: the exit code is {OURS} instead of 0")
+                event, code, message = "failure", OURS, "an exit handler failed"
+                self._ending.begin(code, of_command=False, script_code=failed.script_code)
         if code != 0:
             self._code = code = self._summarised(code)
         self._record_end(event, code, message)
@@ -133,11 +137,12 @@ class RuntimePhase:
     def _summarised(self, code: int) -> int:
         """The container's exit code, and the termination message written."""
         self._logs.complete(self._left_for_logs)
-        replaced = self._ending.finish(code)
+        replaced = self._ending.finish()
         if self._ending.diagnosis is not None:
             self._record("diagnosis", **self._ending.diagnosis)
         if replaced != code:
-            self.say(f"the exit spec makes the exit code {replaced} of {code}")
+            given = self._ending.user_code
+            self.say(f"the exit spec makes the exit code {replaced} of {given}")
         return replaced
 
     def say(self, line: str) -> None:
@@ -264,8 +269,10 @@ class RuntimePhase:
 
     # --- after the command ---
 
-    def _handlers_failed(self, state: State, event: str, code: int, message: str) -> bool:
-        """Run the exit handlers; whether one failed that may fail the phase."""
+    def _run_handlers(
+        self, state: State, event: str, code: int, message: str
+    ) -> FailedHandler | None:
+        """Run the exit handlers; the first that failed and may fail the phase, or None."""
         question = Letter(
             {
                 "event": event, "exit_code": code, "message": message,
@@ -283,15 +290,15 @@ class RuntimePhase:
             child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
         except OSError as e:
             self.say(f"the exit handlers could not be started: {e.strerror}")
-            return True
+            return FailedHandler(None)
         finally:
             question.close()
         status = self._supervisor.wait(child, self._grace.for_handlers_s, forwarding=TO_HANDLERS)
         content = answer.read()
         if content is None:
             self.say(f"the exit handlers ended with {status} and left no result")
-            return True
-        return bool(content.get("failed", True))
+            return FailedHandler(None)
+        return FailedHandler.of(content)
 
     # --- the rest ---
 

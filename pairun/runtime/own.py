@@ -32,6 +32,7 @@ class State(NamedTuple):
     Attributes:
         outcome: success, failure or signal.
         exit_code: of the phase, unless the outcome is success.
+        script_code: of the plugin's script that failed the phase, or None.
         message: why, in one sentence.
         registered: ids of the exit handlers that must run.
         environment: what the tasks export; None removes a variable.
@@ -40,6 +41,7 @@ class State(NamedTuple):
 
     outcome: str
     exit_code: int
+    script_code: int | None
     message: str
     registered: tuple[str, ...]
     environment: dict[str, str | None]
@@ -66,6 +68,7 @@ class State(NamedTuple):
             return cls(
                 str(raw["outcome"]),
                 int(raw["exit_code"]),
+                script_code_of(raw),
                 str(raw.get("message", "")),
                 tuple(raw["registered"]),
                 dict(raw["environment"]),
@@ -86,6 +89,36 @@ class State(NamedTuple):
                 "environment": {},
             }
         )
+
+
+class FailedHandler(NamedTuple):
+    """An exit handler that may fail the phase, and has failed.
+
+    Attributes:
+        script_code: of the plugin's script that it ran, or None.
+    """
+
+    script_code: int | None
+
+    @classmethod
+    def of(cls, answer: Answer) -> FailedHandler | None:
+        """The handler that an answer names, or None when all went well."""
+        if not answer.get("failed", True):
+            return None
+        try:
+            return cls(script_code_of(answer))
+        except (TypeError, ValueError):
+            return cls(None)
+
+
+def script_code_of(answer: Answer) -> int | None:
+    """The exit code of the plugin's script that failed, where one did.
+
+    Raises:
+        TypeError, ValueError: it is not a number.
+    """
+    code = answer.get("script_code")
+    return None if code is None else int(code)
 
 
 class Letter:

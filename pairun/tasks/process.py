@@ -129,6 +129,7 @@ def _answer_of(executor: Executor, outcome: PhaseOutcome) -> dict[str, Any]:
     return {
         "outcome": outcome.event,
         "exit_code": outcome.exit_code,
+        "script_code": outcome.script_code,
         "message": outcome.message,
         "registered": [h.id for h in executor.shared.registered],
         "results": executor.shared.results,
@@ -151,4 +152,8 @@ def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -
         # The start of this process took some of the time.
         budget_s = max(0.0, budget_s - (time.monotonic() - question["asked_at"]) - ANSWER_S)
     after = executor.run_handlers(outcome, budget_s)
-    return {"failed": after.failed is not None, "message": after.message}
+    return {
+        "failed": after.failed is not None,
+        "script_code": after.script_code,
+        "message": after.message,
+    }

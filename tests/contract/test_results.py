@@ -103,7 +103,11 @@ def test_progress_comes_through() -> None:
         ("retry_after_s", math.nan, "retry_after_s must be a finite number"),
         ("retry_after_s", math.inf, "retry_after_s must be a finite number"),
         ("retry_after_s", 10**400, "retry_after_s must be a finite number"),
-        ("exit_code", 3, "there is no field 'exit_code'"),
+        ("exit_code", 0, "exit_code of a failure must be a whole number from 1 to 255"),
+        ("exit_code", 256, "exit_code of a failure must be a whole number from 1 to 255"),
+        ("exit_code", True, "exit_code of a failure must be a whole number"),
+        ("exit_code", "7", "exit_code of a failure must be a whole number"),
+        ("exit_status", 3, "there is no field 'exit_status'"),
     ],
 )  # fmt: skip
 def test_bad_fields(field: str, value: Any, words: str) -> None:

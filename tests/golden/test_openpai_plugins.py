@@ -1,0 +1,129 @@
+"""What the plugins of a job do in both phases, as OpenPAI's own runtime did it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.doors import DoorWatch
+
+GOLDEN = (
+    Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[3] / "shared")
+    / "openpai"
+    / "golden"
+)
+ROOT = Path(__file__).parents[2]
+
+
+class Pod:
+    """A Pod of OpenPAI whose containers are processes on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.volume = folder / "pai"
+        self.config = folder / "config"
+        self.config.mkdir()
+        self.logs = self.volume / "logs" / "a-uid"
+        self.message = folder / "termination-log"
+        self._watch = DoorWatch(self.volume, folder / "door-watch")
+        self.env = {
+            **self._watch.env,
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "PAIRUN_PAI_DIR": str(self.volume),
+            "PAI_CONFIG_DIR": str(self.config),
+            "PAIRUN_HOST_IP": "10.0.0.9",
+            "PAIRUN_TERMINATION_LOG": str(self.message),
+            "FC_POD_UID": "a-uid",
+        }
+
+    def container(self, command: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run the command of one container."""
+        done = subprocess.run(
+            [sys.executable, "-m", "pairun", command],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={**self.env, **env},
+            timeout=60,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        assert not self._watch.violations()
+        return done
+
+    def run(self, *plugins: dict[str, Any], command: str = "true", **env: str) -> int:
+        """Run both phases of a job with these plugins; the exit code of the user's container."""
+        settings = {"commands": [command], "runtimePlugin": list(plugins)}
+        env = {"RUNTIME_CONFIG": yaml.safe_dump(settings), **env}
+        init = self.container("init", **env)
+        assert init.returncode == 0, init.stdout + init.stderr
+        self.app = self.container("runtime", **env)
+        return self.app.returncode
+
+    @property
+    def reported(self) -> dict[str, Any]:
+        """The termination message, taken apart as OpenPAI's REST server does."""
+        pattern = r"\[PAI_RUNTIME_ERROR_START\]([\s\S]*)\[PAI_RUNTIME_ERROR_END\]"
+        body = re.search(pattern, self.message.read_text())
+        assert body is not None
+        parsed: dict[str, Any] = yaml.safe_load(body[1])
+        return parsed
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Pod:
+    """A Pod without an exit spec."""
+    return Pod(tmp_path)
+
+
+@pytest.fixture
+def openpai_pod(pod: Pod) -> Pod:
+    """A Pod with the exit spec that OpenPAI deploys."""
+    spec = GOLDEN / "runtime-exit-spec.pai.yaml"
+    (pod.config / "runtime-exit-spec.yaml").write_text(spec.read_text())
+    return pod
+
+
+def cmd(before: str = "", after: str = "", **more: Any) -> dict[str, Any]:
+    """An entry of the plugin `cmd`."""
+    commands = {"preCommands": [before] if before else [], "postCommands": [after] if after else []}
+    return {"plugin": "cmd", "parameters": commands, **more}
+
+
+SSH_BARRIER = "echo SSH barrier reaches max retry count; exit 10"
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("plugin", "script_code", "code"),
+    [
+        (cmd(before="exit 137"), 137, 137),
+        (cmd(after="kill -15 $$"), 143, 143),
+        (cmd(before=SSH_BARRIER), 10, 249),
+        (cmd(before="exit 7"), 7, 255),
+        (cmd(after="exit 7"), 7, 255),
+        (cmd(before="exit 3", failurePolicy="ignore"), 3, 0),
+    ],
+    ids=lambda p: str(p.get("parameters", p)) if isinstance(p, dict) else str(p),
+)
+def test_the_exit_spec_sees_the_code_of_a_plugins_script(
+    openpai_pod: Pod, plugin: dict[str, Any], script_code: int, code: int
+) -> None:
+    """A script's exit code gets its entry of the exit spec, and is reported as the user's."""
+    assert openpai_pod.run(plugin) == code
+    if code:
+        assert openpai_pod.reported["originUserExitCode"] == script_code
+        assert openpai_pod.reported["exitCode"] == code
+
+
+def test_without_an_exit_spec_a_plugins_failure_is_255(pod: Pod) -> None:
+    """The container's code stays 255, and the script's own code is reported beside it."""
+    assert pod.run(cmd(before="exit 7")) == 255
+    assert pod.reported["originUserExitCode"] == 7
