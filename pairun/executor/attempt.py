@@ -5,7 +5,6 @@ So a timeout holds whatever the module does: TERM, wait, KILL, to everything the
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -28,26 +27,31 @@ from pairun.executor.moduleerrors import bad_result
 from pairun.module import Module, format_duration
 
 KILL_WAIT_S = 5.0
-"""How long we wait for a killed process; the kernel may hold it forever (a dead file server)."""
+"""Seconds to wait for a killed process: the kernel may hold it forever (a dead file server)."""
 
 GROUP_POLL_S = 0.05
-"""How often we check whether processes that are not our children have ended."""
+"""Seconds between two looks at processes that are not our children."""
 
 READS = 32
-"""How many pieces of a report one turn reads: a child that writes without end must not block us."""
+"""The pieces of a report that one turn reads: a child that writes without end must not block us."""
 
 
 class Attempt:
-    """A running attempt, seen from the executor.
+    """A running attempt.
+
+    Args:
+        module: what it does.
+        env: its environment.
+        pai_dir: the shared volume.
+        deadline: monotonic time at which it is stopped, or None.
+        on_progress: takes every report of progress.
 
     Attributes:
         pid: the child, leader of its own session and process group.
         result_fd: the pipe of progress and the report.
         output_fd: the pipe of its output.
         reporting: whether the child may still send something.
-        deadline: monotonic time at which it is stopped, or None.
         stopping: why it is being stopped, or None.
-        on_progress: takes every report of progress.
 
     Raises:
         OSError: no process can be started.
@@ -59,28 +63,34 @@ class Attempt:
         env: Mapping[str, str],
         pai_dir: str,
         deadline: float | None,
+        on_progress: Callable[[Progress], None],
     ) -> None:
-        _reap_leaving()
+        _LEAVING[:] = filter(_is_leaving, _LEAVING)
         self.started = time.monotonic()
         self.deadline = deadline
         self.stopping: str | None = None
         self.reporting = True
-        self.on_progress: Callable[[Progress], None] = lambda _: None
         self._module = module
-        self._pieces: list[bytes] = []
+        self._on_progress = on_progress
+        self._line = bytearray()
         self._received: Report | None = None
         self._final: Report | None = None
         self._next_step: float | None = None
         self._killed = False
-        with contextlib.ExitStack() as on_failure:
-            self.result_fd, result_in = _pipe(on_failure)
-            self.output_fd, output_in = _pipe(on_failure)
+        pipes: list[int] = []
+        try:
+            pipes += os.pipe()
+            pipes += os.pipe()
             sys.stdout.flush()
             sys.stderr.flush()
             self.pid = fork_program()
-            if self.pid == 0:
-                run_child(module, env, pai_dir, deadline, result_in, output_in)
-            on_failure.pop_all()
+        except OSError:
+            for fd in pipes:
+                os.close(fd)
+            raise
+        self.result_fd, result_in, self.output_fd, output_in = pipes
+        if self.pid == 0:
+            run_child(module, env, pai_dir, deadline, result_in, output_in)
         os.close(result_in)
         os.close(output_in)
         os.set_blocking(self.result_fd, False)
@@ -89,21 +99,21 @@ class Attempt:
     def read_report(self) -> None:
         """Read progress and the report, as far as they have arrived."""
         for _ in range(READS):
-            if not self.reporting:
-                return
             try:
                 chunk = os.read(self.result_fd, 65536)
             except BlockingIOError:
                 return
-            self.reporting = bool(chunk)
+            if not chunk:
+                self.reporting = False
+                return
             first, *lines = chunk.split(b"\n")
-            self._pieces.append(first)
+            self._line += first
             for line in lines:
-                self._take(b"".join(self._pieces))
-                self._pieces = [line]
-            if sum(map(len, self._pieces)) > MAX_LINE_BYTES:
+                self._take(bytes(self._line))
+                self._line = bytearray(line)
+            if len(self._line) > MAX_LINE_BYTES:
                 self._refuse(BadResult("a line is too long"))
-                self._pieces.clear()
+                self._line.clear()
 
     def _take(self, line: bytes) -> None:
         if self._received is not None:
@@ -114,7 +124,7 @@ class Attempt:
             self._refuse(e)
             return
         if isinstance(record, Progress):
-            self.on_progress(record)
+            self._on_progress(record)
         else:
             self._received = record
 
@@ -123,14 +133,14 @@ class Attempt:
             self._received = bad_result(self._module, error)
 
     def stop(self, why: str, kill_after_s: float = TERM_WAIT_S) -> None:
-        """Ask the whole group to end; `check_time` sees to it that it does."""
+        """Send TERM to the whole group; `check_time` sends KILL after these seconds."""
         if self.stopping is None:
             self.stopping = why
             self._next_step = time.monotonic() + kill_after_s
             self._signal(signal.SIGTERM)
 
     def wake_at(self) -> float | None:
-        """The time at which `check_time` has something to do, or None."""
+        """The monotonic time at which `check_time` has something to do, or None."""
         if self.stopping is None:
             return self.deadline
         if self._final is not None:
@@ -149,13 +159,16 @@ class Attempt:
             self._signal(signal.SIGKILL)
 
     def ended(self) -> Report | None:
-        """The report once the attempt has ended, None while it goes on.
+        """The report once the attempt has ended, None while it runs.
 
         One that is stopped ends with the last process of its group: its child dies of TERM at
         once, but a program that it started may still be tidying up.
         """
         if self._final is None and not (self._has_succeeded() or self._has_exited()):
-            return self._unkillable()
+            if not self._killed or self._next_step is None or time.monotonic() < self._next_step:
+                return None
+            self._close(None)
+            return self._stopped("; a process of it cannot be killed: the kernel holds it")
         if self.stopping is None:
             return self._final
         return None if not self._killed and self._group_lives() else self._stopped()
@@ -163,8 +176,8 @@ class Attempt:
     def _has_succeeded(self) -> bool:
         """Whether the child has closed a whole report of success.
 
-        Its exit need not be waited for: to take a process apart costs about as much as all the
-        rest of a task with nothing to do, and can go on beside the next one.
+        We do not wait for its exit: to take a process apart costs about as much as all the rest
+        of a task with nothing to do, and can go on beside the next one.
         """
         received = self._received
         if self.stopping is not None or self.reporting or received is None or received.failed:
@@ -177,11 +190,12 @@ class Attempt:
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         if pid == 0:
             return False
-        self.read_report()
+        if self.reporting:
+            self.read_report()
         final = self._received or _no_report(status)
         self._close(final)
         if self.stopping is None and final.failed:
-            # Nothing of a failed attempt may go on while the next one runs.
+            # Nothing of a failed attempt may run beside the next one.
             self._signal(signal.SIGKILL)
         return True
 
@@ -189,12 +203,6 @@ class Attempt:
         os.close(self.result_fd)
         self.reporting = False
         self._final = final
-
-    def _unkillable(self) -> Report | None:
-        if not self._killed or self._next_step is None or time.monotonic() < self._next_step:
-            return None
-        self._close(None)
-        return self._stopped("; a process of it cannot be killed: the kernel holds it")
 
     def _stopped(self, more: str = "") -> Report:
         if self.stopping != "timeout":
@@ -229,23 +237,11 @@ _LEAVING: list[int] = []
 """Children that have sent a report of success and are about to exit."""
 
 
-def _reap_leaving() -> None:
-    _LEAVING[:] = filter(_still_leaves, _LEAVING)
-
-
-def _still_leaves(pid: int) -> bool:
+def _is_leaving(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == 0
     except ChildProcessError:
-        # Other code in this process has reaped it.
-        return False
-
-
-def _pipe(on_failure: contextlib.ExitStack) -> tuple[int, int]:
-    ends = os.pipe()
-    for fd in ends:
-        on_failure.callback(os.close, fd)
-    return ends
+        return False  # other code in this process has reaped it
 
 
 def _no_report(status: int) -> Report:

@@ -49,85 +49,70 @@ def run_child(
     code = 1
     try:
         os.setsid()
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output_fd, 1)
         os.dup2(output_fd, 2)
 
-        def send_progress(progress: dict[str, Any]) -> None:
-            _send(result_fd, dump_line(checked_progress(progress)))
+        def send(data: bytes) -> None:
+            while data:
+                data = data[os.write(result_fd, data) :]
 
         context = HostContext(
-            env=env, pai_dir=pai_dir, deadline=deadline, emit_progress=send_progress
+            env=env,
+            pai_dir=pai_dir,
+            deadline=deadline,
+            emit_progress=lambda progress: send(dump_line(checked_progress(progress))),
         )
-        line = _report_line(module, context)
+        report = perform(module, context)
+        try:
+            context.last_progress()
+            line = dump_line(report)
+        except BadResult as e:
+            line = dump_line(bad_result(module, e))
         sys.stdout.flush()
         sys.stderr.flush()
-        _send(result_fd, line)
+        send(line)
         os.close(result_fd)
         code = 0
     finally:
         os._exit(code)
 
 
-def _report_line(module: Module, context: HostContext) -> bytes:
-    report = perform(module, context)
-    try:
-        context.last_progress()
-        return dump_line(report)
-    except BadResult as e:
-        return dump_line(bad_result(module, e))
-
-
-def _send(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-
-
 def perform(module: Module, context: Context) -> Report:
     """Probe, plan, apply and probe again, or check; every end becomes a report."""
     try:
-        return checked_report(_outcome(module, context))
+        try:
+            return _performed(module, context)
+        except Skip as e:
+            return checked_report({"outcome": "skipped", "message": e.because})
+        except Failure as e:
+            names = ("kind", "fault", "message", "hint", "retry_after_s", "exit_code")
+            return checked_report({"outcome": "failed", **{n: getattr(e, n) for n in names}})
     except BadResult as e:
         return bad_result(module, e)
     except BaseException as e:  # noqa: BLE001 - an error that no one foresaw is not the user's
         return unforeseen(module, e)
 
 
-def _outcome(module: Module, context: Context) -> dict[str, Any]:
-    """The fields of a report, as the module gives them."""
-    try:
-        if isinstance(module, CheckModule):
-            return _result_fields("ok", "check", module.check(context))
-        assert isinstance(module, StateModule)
-        return _bring_about(module, context)
-    except Skip as e:
-        return {"outcome": "skipped", "message": e.because}
-    except Failure as e:
-        fields = {
-            name: getattr(e, name)
-            for name in ("kind", "fault", "message", "hint", "retry_after_s", "exit_code")
-        }
-        # Checked here, where the place of the error is known.
-        checked_report({"outcome": "failed", **fields})
-        return {"outcome": "failed", **fields}
-
-
-def _bring_about(module: StateModule, context: Context) -> dict[str, Any]:
+def _performed(module: Module, context: Context) -> Report:
+    if isinstance(module, CheckModule):
+        return _report("ok", "check", module.check(context))
+    assert isinstance(module, StateModule)
     verdict = _verdict(module, context)
     if verdict.kind == "no_change":
-        return {"outcome": "ok", "message": verdict.because}
-    fields = _result_fields("changed", "apply", module.apply(context))
+        return checked_report({"outcome": "ok", "message": verdict.because})
+    report = _report("changed", "apply", module.apply(context), verdict.because)
     if module.verify and (again := _verdict(module, context)).kind != "no_change":
-        return {
-            "outcome": "failed",
-            "kind": "internal",
-            "fault": "platform",
-            "message": f"the change did not hold: {again.because}",
-            "hint": "something else changes the same thing, or the module is wrong",
-        }
-    fields["message"] = fields["message"] or verdict.because
-    return fields
+        return checked_report(
+            {
+                "outcome": "failed",
+                "kind": "internal",
+                "fault": "platform",
+                "message": f"the change did not hold: {again.because}",
+                "hint": "something else changes the same thing, or the module is wrong",
+            }
+        )
+    return report
 
 
 def _verdict(module: StateModule, context: Context) -> Verdict:
@@ -141,17 +126,14 @@ def _verdict(module: StateModule, context: Context) -> Verdict:
     return verdict
 
 
-def _result_fields(outcome: str, method: str, result: object) -> dict[str, Any]:
+def _report(outcome: str, method: str, result: object, because: str = "") -> Report:
+    """The report of a result that a module returned; ``because`` if it has no message."""
     if result is None:
         result = Result()
     if not isinstance(result, Result):
         raise BadResult(f"{method}() must return a Result or None, it returned {_kind(result)}")
-    return {
-        "outcome": outcome,
-        "message": result.message,
-        "values": result.values,
-        "environment": result.environment,
-    }
+    fields: dict[str, Any] = {"values": result.values, "environment": result.environment}
+    return checked_report({"outcome": outcome, "message": result.message or because, **fields})
 
 
 def _kind(value: object) -> str:

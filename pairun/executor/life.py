@@ -10,24 +10,17 @@ import attrs
 
 from pairun.contract.results import Report, failure
 from pairun.executor.limits import Limits
-from pairun.executor.peers import (
-    GIVE_S,
-    VERDICT_S,
-    GiveVerdict,
-    TakeVerdict,
-    report_of,
-    verdict_of,
-)
-from pairun.executor.prepare import Prepared, Shared, prepare
+from pairun.executor.peers import GIVE_S, VERDICT_S, Exchange, report_of, take_verdict, verdict_of
+from pairun.executor.prepare import Prepared, prepare
 from pairun.executor.retry import retry_or_report
+from pairun.executor.shared import Shared
 from pairun.module import Module, format_duration
 from pairun.plan import Task
 
 Outcome = Literal["ok", "changed", "skipped", "ignored", "failed"]
 
 
-_T = TypeVar("_T")
-_WAITED = Report(outcome="ok")
+_NO_REPORT = Report(outcome="ok")
 
 
 @attrs.frozen
@@ -42,15 +35,13 @@ class Work:
     """A module runs in a forked process.
 
     Attributes:
-        task: id of the task, for its output and progress.
         module: what the process does.
         env: its environment.
-        attempt: the number of the attempt; 0 where it is none of the task's own.
+        attempt: the number of the task's attempt; 0 if it is none.
         limit_s: seconds that it may take, in place of the task's limits.
         to_the_end: only a stop signal cancels it.
     """
 
-    task: str
     module: Module
     env: Mapping[str, str]
     attempt: int = 0
@@ -70,7 +61,7 @@ class Answer:
     """
 
     cancelled: str | None = None
-    report: Report = _WAITED
+    report: Report = _NO_REPORT
     seconds: float = 0.0
     output: tuple[str, ...] = ()
 
@@ -94,9 +85,10 @@ class _Done:
     cancelled: bool = False
 
 
-Life = Generator[Wait | Work, Answer, TaskEnd]
+_T = TypeVar("_T")
 _Part = Generator[Wait | Work, Answer, _T]
 """A part of a life, and what it returns."""
+Life = _Part[TaskEnd]
 
 
 def live(task: Task, shared: Shared, limits: Limits) -> Life:
@@ -132,7 +124,7 @@ def live(task: Task, shared: Shared, limits: Limits) -> Life:
 def _ask_others(
     task: Task, prepared: Prepared, shared: Shared, limits: Limits
 ) -> _Part[_Done | None]:
-    """Take over the verdict of the instance that runs the task; None when it runs here."""
+    """Take over the verdict of the instance that runs the task; None if it runs here."""
     peers = shared.peers() if task.run_on != "all" else None
     runner = peers.first(task.run_on) if peers else None
     if peers is None or runner is None:
@@ -140,8 +132,9 @@ def _ask_others(
     limit_s = VERDICT_S if task.deadline_s is None else task.deadline_s
     wait = format_duration(limit_s)
     _log(task, shared, f"{runner} runs it for the others; waiting at most {wait}")
-    take = TakeVerdict(peers, peers.topic(task.run_on, task.id), limit_s)
-    answer = yield Work(task=task.id, module=take, env=prepared.env, limit_s=limit_s + GIVE_S)
+    topic = peers.topic(task.run_on, task.id)
+    exchange = Exchange(lambda: take_verdict(peers, topic, limit_s))
+    answer = yield Work(module=exchange, env=prepared.env, limit_s=limit_s + GIVE_S)
     if answer.cancelled is not None:
         return _Done(answer.report, cancelled=True)
     if not answer.report.failed:
@@ -156,36 +149,32 @@ def _attempt(task: Task, prepared: Prepared, shared: Shared, limits: Limits) -> 
     number = 0
     while True:
         number += 1
-        of = task.retries + 1
-        shared.emit(
-            {
-                "type": "attempt_begin", "task": task.id, "name": task.name, "module": task.module,
-                "attempt": number, "of": of, "handler": limits.handler,
-            }
-        )  # fmt: skip
-        answer = yield Work(task=task.id, module=prepared.module, env=prepared.env, attempt=number)
-        _record_attempt(task, number, answer, shared)
+        count = {"task": task.id, "attempt": number, "of": task.retries + 1}
+        names = {"name": task.name, "module": task.module}
+        shared.emit({"type": "attempt_begin", **count, **names, "handler": limits.handler})
+        answer = yield Work(module=prepared.module, env=prepared.env, attempt=number)
         report = answer.report
+        record = {"seconds": round(answer.seconds, 4), "outcome": report.outcome}
+        if report.failed:
+            details = {"message": report.message, "trace": report.trace}
+            record |= _failure_of(report) | details | {"output": list(answer.output)}
+        shared.emit({"type": "attempt_end", **count, **record})
         if not report.failed or answer.cancelled is not None:
             return _Done(report, number, answer.cancelled is not None)
-        following = retry_or_report(task, number, report, limits)
-        if isinstance(following, Report):
-            return _Done(following, number)
-        shared.emit(
-            {
-                "type": "wait", "task": task.id, "seconds": round(following.delay_s, 3),
-                "because": following.because,
-            }
-        )  # fmt: skip
-        waited = yield Wait(time.monotonic() + following.delay_s)
+        retry = retry_or_report(task, number, report, limits)
+        if isinstance(retry, Report):
+            return _Done(retry, number)
+        seconds = round(retry.delay_s, 3)
+        shared.emit({"type": "wait", "task": task.id, "seconds": seconds, "because": retry.because})
+        waited = yield Wait(time.monotonic() + retry.delay_s)
         if waited.cancelled is not None:
-            attempt = f"attempt {number} of {of}: {report.message}"
+            attempt = f"attempt {number} of {task.retries + 1}: {report.message}"
             why = f"{waited.cancelled}, before a further attempt; {attempt}"
             return _Done(failure(why, "transient"), number, cancelled=True)
 
 
 def _inform_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _Part[None]:
-    """Give the verdict to the instances that wait for it, where this one ran the task for them."""
+    """Give the verdict to the instances that wait for it, if this one ran the task for them."""
     if task.run_on == "all" or limits.handler or shared.stop_signal is not None:
         return
     peers = shared.peers()
@@ -194,12 +183,13 @@ def _inform_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _
     # The others run a task themselves that was cancelled here because of another task.
     outcome = "none" if done.cancelled else done.report.outcome
     verdict = verdict_of(outcome, done.report, peers.name, shared.vault)
-    give = GiveVerdict(peers, peers.topic(task.run_on, task.id), verdict)
-    yield Work(task=task.id, module=give, env=shared.env, limit_s=GIVE_S, to_the_end=True)
+    topic = peers.topic(task.run_on, task.id)
+    exchange = Exchange(lambda: peers.give(topic, verdict, GIVE_S))
+    yield Work(module=exchange, env=shared.env, limit_s=GIVE_S, to_the_end=True)
 
 
 def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limits) -> TaskEnd:
-    """Hand over what the task came to, and record its end."""
+    """Keep the task's results and exports, and record its end."""
     report, ended = done.report, time.monotonic()
     shared.results[task.id] = {
         "outcome": outcome,
@@ -215,25 +205,15 @@ def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limi
         "message": report.message, "handler": limits.handler,
     }  # fmt: skip
     if report.failed:
-        record |= {"kind": report.kind, "fault": report.fault, "hint": report.hint}
+        record |= _failure_of(report)
         if done.attempts == 0 and report.trace is not None:
             record["trace"] = report.trace
     shared.emit(record)
     return TaskEnd(task=task, outcome=outcome, report=report, ended=ended)
 
 
-def _record_attempt(task: Task, number: int, answer: Answer, shared: Shared) -> None:
-    report = answer.report
-    record: dict[str, Any] = {
-        "type": "attempt_end", "task": task.id, "attempt": number, "of": task.retries + 1,
-        "seconds": round(answer.seconds, 4), "outcome": report.outcome,
-    }  # fmt: skip
-    if report.failed:
-        record |= {
-            "kind": report.kind, "fault": report.fault, "message": report.message,
-            "hint": report.hint, "trace": report.trace, "output": list(answer.output),
-        }  # fmt: skip
-    shared.emit(record)
+def _failure_of(report: Report) -> dict[str, Any]:
+    return {"kind": report.kind, "fault": report.fault, "hint": report.hint}
 
 
 def _log(task: Task, shared: Shared, line: str) -> None:

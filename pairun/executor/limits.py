@@ -8,18 +8,18 @@ from pairun.module import format_duration
 from pairun.plan import Task
 
 TERM_WAIT_S = 5.0
-"""How long an attempt that is stopped has between TERM and KILL."""
+"""Seconds between TERM and KILL of an attempt that is stopped."""
 
 
 class Limits:
     """The time of one task with all its attempts and waits.
 
     Args:
-        task: the task; its own ``timeout`` and ``deadline`` count.
-        share_s: of an exit handler: its share of the time that all handlers have.
+        task: its ``timeout`` and ``deadline`` count.
+        handler: the task is an exit handler.
+        share_s: of an exit handler: its share of the time of all handlers.
 
     Attributes:
-        handler: whether the task is an exit handler.
         started: monotonic time at which the task began.
         deadline: monotonic time at which it must have ended, or None.
         kill_after_s: seconds between TERM and KILL when an attempt reaches its limit.
@@ -30,8 +30,13 @@ class Limits:
         self.handler = handler
         self.kill_after_s = TERM_WAIT_S
         self.started = time.monotonic()
-        seconds = min((x for x in (task.deadline_s, share_s) if x is not None), default=None)
-        self.deadline = None if seconds is None else self.started + seconds
+        self.deadline: float | None = None
+        for seconds in (task.deadline_s, share_s):
+            if seconds is not None:
+                self._end_at(self.started + seconds)
+
+    def _end_at(self, end: float) -> None:
+        self.deadline = end if self.deadline is None else min(end, self.deadline)
 
     @property
     def whole(self) -> str:
@@ -44,15 +49,13 @@ class Limits:
             self.deadline = time.monotonic() + self._task.deadline_s
 
     def shorten(self, seconds: float) -> None:
-        """Leave the task no more than these seconds from now on."""
-        end = time.monotonic() + seconds
-        self.deadline = end if self.deadline is None else min(end, self.deadline)
+        """End the task within these seconds at the latest."""
+        self._end_at(time.monotonic() + seconds)
 
     def of_attempt(self, began: float) -> float | None:
         """The monotonic time at which an attempt that began then is stopped, or None."""
-        limits = [self.deadline]
-        if self._task.timeout_s is not None:
-            limits.append(began + self._task.timeout_s)
+        timeout_s = self._task.timeout_s
+        limits = (self.deadline, None if timeout_s is None else began + timeout_s)
         limit = min((x for x in limits if x is not None), default=None)
         if self.handler and limit is not None:
             # A handler's share includes the time that it takes to stop it.

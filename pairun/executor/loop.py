@@ -18,7 +18,7 @@ from pairun.executor.handlers import HandlerTime
 from pairun.executor.life import Answer, Life, TaskEnd, Wait, Work, live
 from pairun.executor.limits import Limits
 from pairun.executor.output import OutputLines
-from pairun.executor.prepare import Shared
+from pairun.executor.shared import Shared
 from pairun.plan import Task
 
 MAX_POLL_S = 3600.0
@@ -29,6 +29,7 @@ MAX_POLL_S = 3600.0
 class _Running:
     """A life, and the wait or work that it is in."""
 
+    task: Task
     life: Life
     limits: Limits
     step: Wait | Work | None = None
@@ -69,7 +70,7 @@ class Loop:
 
     def run(self, tasks: Sequence[tuple[Task, Limits]]) -> list[TaskEnd]:
         """Run tasks at once until all have ended; when one fails, the others are cancelled."""
-        running = [_Running(life=live(t, self._shared, x), limits=x) for t, x in tasks]
+        running = [_Running(task=t, life=live(t, self._shared, x), limits=x) for t, x in tasks]
         for each in running:
             self._advance(each, None)
         while any(each.end is None for each in running):
@@ -149,19 +150,19 @@ class Loop:
     def _start(self, each: _Running, work: Work) -> None:
         shared, now = self._shared, time.monotonic()
         limit = each.limits.of_attempt(now) if work.limit_s is None else now + work.limit_s
+
+        def emit_progress(progress: Progress) -> None:
+            record = {"type": "progress", "task": each.task.id, "attempt": work.attempt}
+            shared.emit({**record, **attrs.asdict(progress)})
+
         try:
-            each.attempt = Attempt(work.module, work.env, shared.pai_dir, limit)
+            attempt = Attempt(work.module, work.env, shared.pai_dir, limit, emit_progress)
         except OSError as e:
             message = f"no process could be started for it: {e.strerror}"
             self._advance(each, Answer(report=failure(message, "transient", "platform")))
             return
-
-        def emit_progress(progress: Progress) -> None:
-            record = {"type": "progress", "task": work.task, "attempt": work.attempt}
-            shared.emit({**record, **attrs.asdict(progress)})
-
-        each.attempt.on_progress = emit_progress
-        each.lines = OutputLines(each.attempt.output_fd, work.task, shared.vault, shared.emit)
+        each.attempt = attempt
+        each.lines = OutputLines(attempt.output_fd, each.task.id, shared.vault, shared.emit)
 
     def _work_ended(self, each: _Running, attempt: Attempt, report: Report) -> None:
         assert each.lines is not None

@@ -3,60 +3,34 @@
 from __future__ import annotations
 
 import traceback
-from types import CodeType
 
 from pairun.contract.results import BadResult, Report, failure
 from pairun.module import CheckModule, Module
 
 
 def bad_result(module: Module, error: BadResult) -> Report:
-    """The report of an attempt whose module handed over something that it may not."""
-    place = place_in(module, error) or place_of(module, error.method)
+    """The report of an attempt whose module returned something that it may not return."""
+    place = _raised_at(module, error) or _begin_of(module, error.method)
     return failure(
-        f"{type(module).__name__} handed over a bad result: {error}{place and f' ({place})'}",
+        f"{type(module).__name__} handed over a bad result: {error}{place}",
         hint="this is an error of the module",
     )
 
 
-def place_in(module: Module, error: BaseException | None) -> str:
-    """File and line of a module where an error came from, or nothing when it came from elsewhere."""
-    # A module that is a folder has several files, all below one name.
-    root = ".".join(type(module).__module__.split(".")[:2])
-    while error is not None:
-        place, trace = "", error.__traceback__
-        while trace is not None:
-            name = str(trace.tb_frame.f_globals.get("__name__"))
-            if name == root or name.startswith(root + "."):
-                place = f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
-            trace = trace.tb_next
-        if place:
-            return place
-        error = error.__context__
-    return ""
-
-
-def place_of(module: Module, method: str = "") -> str:
-    """File and line where a method of a module begins; its ``check`` or ``apply`` by default."""
-    usual = "check" if isinstance(module, CheckModule) else "apply"
-    code = getattr(getattr(type(module), method or usual, None), "__code__", None)
-    return f"{code.co_filename}, line {code.co_firstlineno}" if isinstance(code, CodeType) else ""
-
-
 def unforeseen(module: Module, error: BaseException) -> Report:
     """The report of an error that the module did not foresee, with its trace."""
-    place = place_in(module, error)
     return failure(
-        f"{type(module).__name__} raised {described(error)}{place and f' ({place})'}",
+        f"{type(module).__name__} raised {described(error)}{_raised_at(module, error)}",
         hint="this is an error of the module; the journal has its trace",
         trace=trace_of(error),
     )
 
 
 def described(error: BaseException) -> str:
-    """An exception's type and message; one whose message cannot be made has its type alone."""
+    """An exception's type and message; its type alone if it has no valid message."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001 - a class of a stranger
+    except Exception:  # noqa: BLE001 - __str__ of an unknown class
         return type(error).__name__
 
 
@@ -64,5 +38,29 @@ def trace_of(error: BaseException) -> str:
     """The end of an error's traceback, for the journal."""
     try:
         return "".join(traceback.format_exception(error, limit=-12))
-    except Exception:  # noqa: BLE001 - a class of a stranger
+    except Exception:  # noqa: BLE001 - __str__ of an unknown class
         return ""
+
+
+def _raised_at(module: Module, error: BaseException | None) -> str:
+    """The module's file and line in an error's traceback, or in that of an error before it."""
+    # A module that is a folder has several files, all below one name.
+    root = ".".join(type(module).__module__.split(".")[:2])
+    while error is not None:
+        place, trace = "", error.__traceback__
+        while trace is not None:
+            name = str(trace.tb_frame.f_globals.get("__name__"))
+            if name == root or name.startswith(root + "."):
+                place = f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"
+            trace = trace.tb_next
+        if place:
+            return place
+        error = error.__context__
+    return ""
+
+
+def _begin_of(module: Module, method: str) -> str:
+    """File and line where a method begins; by default the method that returned the result."""
+    method = method or ("check" if isinstance(module, CheckModule) else "apply")
+    code = getattr(getattr(type(module), method, None), "__code__", None)
+    return f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""

@@ -1,4 +1,4 @@
-"""The output of attempts: redacted lines as events; the last ones are kept for the journal."""
+"""The output of attempts: masked lines as events; the journal keeps the last ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OutputLines:
     Args:
         fd: the read end, not blocking.
         task: id of the task that prints.
-        vault: what no line may hold.
+        vault: masks the lines.
         emit: takes the events.
     """
 

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
-from typing import Self
+import time
 
 import attrs
 
 from pairun.base.durations import parse_seconds
 from pairun.base.grace import VARIABLE
-from pairun.executor.handlers import HandlerTime, handler_variables, handlers_for
+from pairun.executor.handlers import HandlerTime
 from pairun.executor.life import TaskEnd
 from pairun.executor.limits import Limits
 from pairun.executor.loop import Loop
-from pairun.executor.prepare import Resolve, Shared
-from pairun.handover.journal import Emit
-from pairun.module import Module
-from pairun.plan import Event, Group, Peers, Plan
-from pairun.secrets.vault import Vault
+from pairun.executor.shared import Shared
+from pairun.plan import Event, Group, Plan
 
 DEFAULT_EXIT_CODE = {"init": 1, "runtime": 255}
-"""Exit code of a phase whose failure is mapped by no ``exit_codes``; OpenPAI's values."""
+"""Exit code of a phase whose failure no ``exit_codes`` maps; OpenPAI's values."""
 
-
-def with_grace(plan: Plan, env: Mapping[str, str]) -> Plan:
-    """The plan with the grace time that the platform gives this Pod, where that is known."""
-    seconds = parse_seconds(env.get(VARIABLE, ""))
-    return plan if seconds is None else attrs.evolve(plan, grace_s=seconds)
+MAX_MESSAGE = 4096
+"""The longest message, in characters, that exit handlers get in a variable."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,57 +45,39 @@ class PhaseOutcome:
 class Executor:
     """Runs the steps of a plan, and the exit handlers that they registered.
 
-    It never imports `pairun.playbook`: a function that it is given resolves late values.
-
     Args:
         plan: what to run.
-        load: module name to class.
-        resolve: resolves late values.
-        emit: takes every event (`pairun.handover.journal` lists them, and ``output``).
-        vault: what no event may hold.
-        env: the environment of the tasks; exports of tasks are merged into it.
-        pai_dir: the shared volume.
-        peers: the other instances of the job, or None where each runs everything itself.
+        shared: what the tasks share.
 
     Attributes:
-        plan: what it runs.
-        shared: what the tasks share: environment, results, exports, registered handlers.
-        loop: where they run.
+        loop: what runs the tasks; inside ``with executor.loop:`` it takes the process's signals.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        load: Callable[[str], type[Module]],
-        resolve: Resolve,
-        emit: Emit,
-        vault: Vault,
-        env: dict[str, str],
-        pai_dir: str,
-        peers: Callable[[], Peers | None] = lambda: None,
-    ) -> None:
+    def __init__(self, plan: Plan, shared: Shared) -> None:
         self.plan = plan
-        self.shared = Shared(
-            load=load,
-            resolve=resolve,
-            emit=emit,
-            vault=vault,
-            env=env,
-            pai_dir=pai_dir,
-            peers=peers,
-        )
-        self._handler_time = HandlerTime(plan.grace_s)
-        self.loop = Loop(self.shared, self._handler_time)
+        self.shared = shared
+        # The platform knows the grace time of this Pod better than the plan does.
+        grace_s = parse_seconds(shared.env.get(VARIABLE, ""))
+        self._handler_time = HandlerTime(plan.grace_s if grace_s is None else grace_s)
+        self.loop = Loop(shared, self._handler_time)
+        self._began = time.monotonic()
 
-    def __enter__(self) -> Self:
-        """Take over the process's signals: from here on TERM, INT and HUP stop the phase."""
-        self.loop.__enter__()
-        return self
+    def begin(self) -> None:
+        """Record that the phase begins."""
+        self._began = time.monotonic()
+        tasks = sum(1 for _ in self.plan.tasks())
+        record = {"phase": self.plan.phase, "pairun": self.plan.pairun, "tasks": tasks}
+        self.shared.emit({"type": "phase_begin", **record})
 
-    def __exit__(self, *exc: object) -> None:
-        """Give the signals back."""
-        self.loop.__exit__(*exc)
+    def end(self, outcome: PhaseOutcome) -> None:
+        """Record how the phase ended."""
+        self.shared.emit(
+            {
+                "type": "phase_end", "phase": self.plan.phase, "outcome": outcome.event,
+                "exit_code": outcome.exit_code, "message": outcome.message,
+                "seconds": round(time.monotonic() - self._began, 4),
+            }
+        )  # fmt: skip
 
     def run_tasks(self) -> PhaseOutcome:
         """Run the steps in order until one fails or a signal comes."""
@@ -123,16 +98,19 @@ class Executor:
 
         Args:
             outcome: how the tasks (or the user's command) ended.
-            budget_s: seconds for all handlers together, or None when only their own limits and
-                the grace time bound them; each has its share of the remaining time.
+            budget_s: seconds for all handlers together, or None if only their own limits and
+                the grace time bound them.
 
         Returns:
-            The outcome, turned into a failure when a handler that may fail the phase failed.
+            The outcome; a success turns into a failure if a handler that may fail the phase failed.
         """
-        shared, handlers = self.shared, handlers_for(self.shared.registered, outcome.event)
-        shared.env |= handler_variables(
-            outcome.event, outcome.exit_code, outcome.message, shared.vault
-        )
+        shared = self.shared
+        handlers = [h for h in reversed(shared.registered) if outcome.event in h.events]
+        shared.env |= {
+            "PAIRUN_EVENT": outcome.event,
+            "PAIRUN_EXIT_CODE": str(outcome.exit_code),
+            "PAIRUN_MESSAGE": shared.vault.text(outcome.message).replace("\0", "")[:MAX_MESSAGE],
+        }
         if handlers:
             count = len(handlers)
             shared.emit({"type": "handlers_begin", "event": outcome.event, "count": count})
@@ -147,7 +125,7 @@ class Executor:
         return (outcome.event == "success" and self.stopped()) or outcome
 
     def stopped(self) -> PhaseOutcome | None:
-        """The outcome when a stop signal has come up to now, else None."""
+        """The outcome if a stop signal has come, else None."""
         self.loop.take_signals()
         number = self.shared.stop_signal
         if number is None:

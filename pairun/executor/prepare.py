@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -12,67 +12,17 @@ from pairun.contract.arguments import build
 from pairun.contract.results import BadResult, Report, checked_variable, failure
 from pairun.errors import PairunError, Problem
 from pairun.executor.moduleerrors import described, trace_of
-from pairun.handover.journal import Emit
+from pairun.executor.shared import Shared
 from pairun.module import FAILURE_KINDS, FailureKind, Module, Secret
-from pairun.plan import Late, Peers, Task
-from pairun.secrets.vault import Vault
+from pairun.plan import Late, Task
 
-OURS = ("PR602", "PR603", "PR703")
-"""Errors of a module's file, which are not the user's."""
-
-Resolve = Callable[[Late, Mapping[str, Any], Mapping[str, str]], Any]
-"""Resolves a late value from the results so far and the environment."""
-
-
-@attrs.define(kw_only=True)
-class Shared:
-    """What the tasks of a phase share.
-
-    Attributes:
-        load: module name to class.
-        resolve: resolves late values.
-        emit: takes every event (`pairun.handover.journal` lists them, and ``output``).
-        vault: what no event may hold.
-        env: the environment of the tasks, with the exports of those that ended.
-        pai_dir: the shared volume.
-        peers: the other instances of the job, or None where each runs everything itself.
-        results: what the tasks that ended handed over, by id.
-        exports: the variables that they handed over; None removes one.
-        registered: the exit handlers so far.
-        stop_signal: the first stop signal that came.
-    """
-
-    load: Callable[[str], type[Module]]
-    resolve: Resolve
-    emit: Emit
-    vault: Vault
-    env: dict[str, str]
-    pai_dir: str
-    peers: Callable[[], Peers | None]
-    results: dict[str, dict[str, Any]] = attrs.Factory(dict)
-    exports: dict[str, str | None] = attrs.Factory(dict)
-    registered: list[Task] = attrs.Factory(list)
-    stop_signal: int | None = None
-
-    def export(self, variables: Mapping[str, str | None]) -> None:
-        """Merge what a task handed over into the environment."""
-        self.exports.update(variables)
-        for name, value in variables.items():
-            if value is None:
-                self.env.pop(name, None)
-            else:
-                self.env[name] = value
+_MODULE_ERRORS = ("PR602", "PR603", "PR703")
+"""Errors in a module's file: the platform's fault, not the user's."""
 
 
 @attrs.frozen
 class Prepared:
-    """A task that can be attempted.
-
-    Attributes:
-        module: what its attempts do.
-        env: their environment.
-        harmless: the kinds of failure that fail no phase.
-    """
+    """A task that can be attempted: its module, its environment, the kinds of harmless failure."""
 
     module: Module
     env: Mapping[str, str]
@@ -80,7 +30,7 @@ class Prepared:
 
 
 def prepare(task: Task, shared: Shared) -> Prepared | Report:
-    """Make a task ready for its attempts; a report when there is nothing to attempt."""
+    """Prepare a task for its attempts; returns a report if there is nothing to attempt."""
 
     def resolved(value: Any) -> Any:
         if isinstance(value, Late):
@@ -102,25 +52,16 @@ def prepare(task: Task, shared: Shared) -> Prepared | Report:
         env = {**shared.env, **{k: _variable(k, v) for k, v in variables.items()}}
         return Prepared(module, env, _harmless(module))
     except PairunError as e:
-        return _refused(e.problems[0])
-    except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
+        problem = e.problems[0]
+        message = f"[{problem.id}] {problem.message}"
+        if problem.id in _MODULE_ERRORS:
+            return failure(message, "internal", "platform", hint=problem.hint)
+        return failure(message, "permanent", "user", hint=problem.hint)
+    except Exception as e:  # noqa: BLE001 - the exit handlers must run after any error
         return failure(described(e), trace=trace_of(e))
 
 
-def _refused(problem: Problem) -> Report:
-    """The report of a value that does not fit, which only the run could know: bad input."""
-    ours = problem.id in OURS
-    kind: FailureKind = "internal" if ours else "permanent"
-    message = f"[{problem.id}] {problem.message}"
-    return failure(message, kind, "platform" if ours else "user", hint=problem.hint)
-
-
 def _harmless(module: Module) -> frozenset[FailureKind]:
-    """The kinds of failure that a module calls harmless.
-
-    Raises:
-        TypeError: it names something that is no kind.
-    """
     kinds = frozenset(module.harmless)
     if not kinds <= frozenset(FAILURE_KINDS):
         named = sorted(map(str, kinds))

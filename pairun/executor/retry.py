@@ -17,12 +17,7 @@ MAX_RETRY_AFTER_S = 3600.0
 
 @attrs.frozen
 class Retry:
-    """A further attempt.
-
-    Attributes:
-        delay_s: seconds until it begins.
-        because: why it is made, for people.
-    """
+    """A further attempt: the seconds until it begins, and for people why it is made."""
 
     delay_s: float
     because: str
@@ -57,7 +52,7 @@ def retry_delay(
 ) -> float:
     """Seconds to wait before the next attempt: exponential with full jitter.
 
-    A server's ``Retry-After`` (RFC 9110, 10.2.3) is the least. The jitter comes on top, because
+    A server's ``Retry-After`` (RFC 9110, 10.2.3) is the minimum. The jitter comes on top, because
     ten thousand Pods get the same number of seconds.
 
     Args:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pairun.base.paths import journal_file
 from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError
-from pairun.executor.events import PhaseEvents
-from pairun.executor.phase import Executor, with_grace
+from pairun.executor.phase import Executor
+from pairun.executor.shared import Shared
 from pairun.handover.door import Door
-from pairun.handover.journal import Journal
+from pairun.handover.journal import Emit, Journal
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
 from pairun.init.podplans import PodPlans
@@ -50,37 +50,43 @@ def run_phase(plans: PodPlans) -> int:
     Raises:
         PairunError: the plans are not valid; no task has run.
     """
-    plan = with_grace(plans.make().plans["init"], plans.env)
+    plan = plans.make().plans["init"]
     volume = prepare(plans)
     console = Console(sys.stdout, plans.vault)
     path = journal_file(plans.pai_dir, plans.env)
     journal = Journal(Door(plans.pai_dir), path, plans.vault.record, console.say)
-    events = PhaseEvents(plan, journal, console)
-    events.begin()
+
+    def emit(event: dict[str, Any]) -> None:
+        journal(event)
+        console(event)
+
+    executor = _executor(plans, plan, emit)
+    executor.begin()
     if plans.meeting is not None:
         plans.meeting.begin(console.say)
-    with _executor(plans, plan, events) as executor:
+    with executor.loop:
         outcome = executor.run_tasks()
         if outcome.event == "success":
             outcome = hand_over(plans, volume) or executor.stopped() or outcome
         outcome = executor.run_handlers(outcome)
         if plans.meeting is not None:
             plans.meeting.end(stay=outcome.event == "success")
-        events.end(outcome)
+        executor.end(outcome)
+    journal.close()
     return outcome.exit_code
 
 
-def _executor(plans: PodPlans, plan: Plan, events: PhaseEvents) -> Executor:
-    return Executor(
-        plan,
+def _executor(plans: PodPlans, plan: Plan, emit: Emit) -> Executor:
+    shared = Shared(
         load=plan_loader(plan.modules),
         resolve=lambda late, results, env: _resolve(plans, late, results, env),
-        emit=events.emit,
+        emit=emit,
         vault=plans.vault,
         env=plans.env,
         pai_dir=plans.pai_dir,
         peers=lambda: _peers(plans),
     )
+    return Executor(plan, shared)
 
 
 def _peers(plans: PodPlans) -> JobPeers | None:

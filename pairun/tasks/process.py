@@ -17,9 +17,9 @@ import attrs
 from pairun.base.paths import journal_file
 from pairun.base.signals import block_stop_signals
 from pairun.contract.loading import plan_loader
-from pairun.executor.events import PhaseEvents
 from pairun.executor.output import pump_in_background
-from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome, with_grace
+from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
 from pairun.handover.plans import read_plan
@@ -48,16 +48,15 @@ def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) 
     env = dict(os.environ)
     door = Door(pai_dir)
     journal = Journal(door, journal_file(pai_dir, env), vault.record, console.say)
-    events = PhaseEvents(plan, journal, console)
     steps = tuple(s for s in plan.steps if not _is_command(s))
 
     def emit(event: dict[str, Any]) -> None:
         if part == "tasks" and event["type"] == "attempt_begin":
             answer.keep(executor)
-        events.emit(event)
+        journal(event)
+        console(event)
 
-    executor = Executor(
-        attrs.evolve(with_grace(plan, env), steps=steps),
+    shared = Shared(
         load=plan_loader(plan.modules, door),
         resolve=resolve_late,
         emit=emit,
@@ -66,11 +65,12 @@ def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) 
         pai_dir=pai_dir,
         peers=lambda: _peers(pai_dir),
     )
+    executor = Executor(attrs.evolve(plan, steps=steps), shared)
     answer = _Answer(answer_fd)
     # The answer is written while signals are still taken: a late one must not cost it.
-    with executor:
+    with executor.loop:
         if part == "tasks":
-            events.begin()
+            executor.begin()
             answer.write(_answer_of(executor, executor.run_tasks()))
         else:
             assert question_fd is not None

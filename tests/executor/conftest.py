@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from pairun.contract.loading import ModuleFile, plan_loader
-from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor, PhaseOutcome
+from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal, read_journal
 from pairun.plan import Group, Late, Peers, Plan, SecretStore, Step, Task, dump_plan
@@ -78,14 +78,14 @@ class Here:
         with open(self.folder / "console", "a", encoding="utf-8") as stream:
             console = Console(stream, vault)
             door, path = Door(str(self.folder)), str(self.folder / "journal.jsonl")
-            events = PhaseEvents(plan, Journal(door, path, vault.record, console.say), console)
+            journal = Journal(door, path, vault.record, console.say)
 
             def emit(event: dict[str, Any]) -> None:
                 self.events.append(event)
-                events.emit(event)
+                journal(event)
+                console(event)
 
-            executor = Executor(
-                plan,
+            shared = Shared(
                 load=plan_loader(plan.modules),
                 resolve=resolve or _look_up,
                 emit=emit,
@@ -94,13 +94,15 @@ class Here:
                 pai_dir=str(self.folder),
                 peers=lambda: peers,
             )
+            executor = Executor(plan, shared)
             # what pytest captures is no descriptor, and an attempt prints into descriptors
             plain = open(1, "w", encoding="utf-8", closefd=False)
-            with plain, contextlib.redirect_stdout(plain), executor:
+            with plain, contextlib.redirect_stdout(plain), executor.loop:
                 outcome = executor.run_tasks()
                 if handlers:
                     outcome = executor.run_handlers(outcome, budget_s)
-                events.end(outcome)
+                executor.end(outcome)
+            journal.close()
         for lines in executor.loop.lingering:
             os.close(lines.fd)
         self.results, self.exports = executor.shared.results, executor.shared.exports

@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 from pairun.contract.loading import plan_loader
-from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor
+from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
 from pairun.plan import load_plan
@@ -27,7 +27,13 @@ plan = load_plan(document, secrets, "plan.json")
 vault = Vault(secrets["redact"])
 console = Console(sys.stdout, vault)
 path = os.path.join(folder, "journal.jsonl")
-events = PhaseEvents(plan, Journal(Door(folder), path, vault.record, console.say), console)
+journal = Journal(Door(folder), path, vault.record, console.say)
+
+
+def emit(event: dict[str, Any]) -> None:
+    """Events go to both."""
+    journal(event)
+    console(event)
 
 
 def resolve(late: Any, results: Any, env: Any) -> Any:
@@ -35,17 +41,17 @@ def resolve(late: Any, results: Any, env: Any) -> Any:
     raise NotImplementedError
 
 
-executor = Executor(
-    plan,
+shared = Shared(
     load=plan_loader(plan.modules),
     resolve=resolve,
-    emit=events.emit,
+    emit=emit,
     vault=vault,
     env=dict(os.environ),
     pai_dir=folder,
 )
-events.begin()
-with executor:
+executor = Executor(plan, shared)
+executor.begin()
+with executor.loop:
     outcome = executor.run_handlers(executor.run_tasks())
-    events.end(outcome)
+    executor.end(outcome)
 sys.exit(outcome.exit_code)

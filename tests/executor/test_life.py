@@ -11,7 +11,7 @@ import pytest
 from pairun.contract.results import Report, failure
 from pairun.executor.life import Answer, Life, TaskEnd, Wait, Work, live
 from pairun.executor.limits import Limits
-from pairun.executor.prepare import Shared
+from pairun.executor.shared import Shared
 from pairun.module import CheckModule, FailureKind, Module, define
 from pairun.plan import Task
 from pairun.secrets.vault import Vault
@@ -29,7 +29,7 @@ class Desk:
         self.events: list[dict[str, Any]] = []
         self.shared = Shared(
             load=lambda _: Nothing, resolve=self.refuse, emit=self.events.append, vault=Vault(),
-            env={}, pai_dir="/nowhere", peers=lambda: None,
+            env={}, pai_dir="/nowhere",
         )  # fmt: skip
 
     @staticmethod

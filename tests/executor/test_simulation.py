@@ -14,6 +14,7 @@ import pytest
 from pairun.contract.results import Report, checked_report, failure
 from pairun.errors import PairunError, Problem
 from pairun.executor.phase import DEFAULT_EXIT_CODE, Executor, PhaseOutcome
+from pairun.executor.shared import Shared
 from pairun.module import CheckModule, FailureKind, Module, define
 from pairun.plan import DEFAULT_RETRY_ON, EVENTS, Event, Group, Late, Plan, Step, Task
 from pairun.secrets.vault import Vault
@@ -36,7 +37,9 @@ class PlayedAttempt:
     now: str = ""
     alive = 0
 
-    def __init__(self, _module: Module, _env: Any, _pai_dir: str, deadline: float | None) -> None:
+    def __init__(
+        self, _module: Module, _env: Any, _pai_dir: str, deadline: float | None, _on_progress: Any
+    ) -> None:
         self.what = next(self.script[self.now])
         if self.what == "unstartable":
             raise OSError(11, "no more processes")
@@ -146,8 +149,7 @@ def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutc
     def refuse(*_: Any) -> Any:
         raise PairunError(Problem("PR301", "no such thing"))
 
-    executor = Executor(
-        plan,
+    shared = Shared(
         load=lambda _: Play,
         resolve=refuse,
         emit=emit,
@@ -155,7 +157,8 @@ def play(plan: Plan, scripts: dict[str, list[str]]) -> tuple[Executor, PhaseOutc
         env={},
         pai_dir="/nowhere",
     )
-    with executor:
+    executor = Executor(plan, shared)
+    with executor.loop:
         outcome = executor.run_handlers(executor.run_tasks(), 30.0)
     return executor, outcome, events
 

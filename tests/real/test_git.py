@@ -18,6 +18,7 @@ import pytest
 from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.contract.sources import built_in_modules, read_source
 from pairun.executor.phase import Executor, PhaseOutcome
+from pairun.executor.shared import Shared
 from pairun.module import Secret
 from pairun.plan import Group, Late, Plan, Step, Task
 from pairun.secrets.vault import Vault
@@ -61,8 +62,7 @@ class Init:
             self.events.append(event)
             hook(event)
 
-        executor = Executor(
-            plan,
+        shared = Shared(
             load=plan_loader(plan.modules),
             resolve=_no_late,
             emit=emit,
@@ -70,9 +70,10 @@ class Init:
             env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
             pai_dir=str(self.folder),
         )
+        executor = Executor(plan, shared)
         # what pytest captures is no descriptor, and an attempt prints into descriptors
         plain = open(1, "w", encoding="utf-8", closefd=False)
-        with plain, contextlib.redirect_stdout(plain), executor:
+        with plain, contextlib.redirect_stdout(plain), executor.loop:
             return executor.run_tasks()
 
     def of(self, kind: str) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@ import pytest
 
 from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.contract.sources import built_in_modules, read_source
-from pairun.executor.events import PhaseEvents
 from pairun.executor.phase import Executor, PhaseOutcome
+from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal, read_journal
 from pairun.host import context
@@ -817,21 +817,24 @@ class Phase:
         with open(self.folder / "console", "a", encoding="utf-8") as stream:
             console = Console(stream, vault)
             door, kept = Door(str(self.folder)), str(self.folder / "journal.jsonl")
-            events = PhaseEvents(plan, Journal(door, kept, vault.record, console.say), console)
+            journal = Journal(door, kept, vault.record, console.say)
 
             def emit(event: dict[str, Any]) -> None:
                 self.events.append(event)
-                events.emit(event)
+                journal(event)
+                console(event)
 
             plain = open(1, "w", encoding="utf-8", closefd=False)
             with plain, contextlib.redirect_stdout(plain):
-                executor = Executor(
-                    plan, load=plan_loader(plan.modules), resolve=lambda late, *_: late, emit=emit,
+                shared = Shared(
+                    load=plan_loader(plan.modules), resolve=lambda late, *_: late, emit=emit,
                     vault=vault, env={"PATH": os.environ["PATH"]}, pai_dir=str(self.folder),
                 )  # fmt: skip
-                with executor:
+                executor = Executor(plan, shared)
+                with executor.loop:
                     outcome = executor.run_tasks()
-                    events.end(outcome)
+                executor.end(outcome)
+            journal.close()
         return outcome
 
     def of(self, kind: str) -> list[dict[str, Any]]:

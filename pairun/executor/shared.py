@@ -1,0 +1,56 @@
+"""What the tasks of one phase share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.handover.journal import Emit
+from pairun.module import Module
+from pairun.plan import Late, Peers, Task
+from pairun.secrets.vault import Vault
+
+Resolve = Callable[[Late, Mapping[str, Any], Mapping[str, str]], Any]
+"""Resolves a late value from the results so far and the environment."""
+
+
+@attrs.define(kw_only=True)
+class Shared:
+    """What the tasks of one phase share.
+
+    Attributes:
+        load: module name to class.
+        resolve: resolves late values; the executor does not import `pairun.playbook`.
+        emit: takes every event (`pairun.handover.journal` lists them, and ``output``).
+        vault: masks secrets in events.
+        env: the environment of the tasks, with the exports of those that have ended.
+        pai_dir: the shared volume.
+        peers: the other instances of the job, or None if each runs everything itself.
+        results: of the tasks that have ended, by id.
+        exports: the variables that they exported; None removes one.
+        registered: the exit handlers so far.
+        stop_signal: the first stop signal.
+    """
+
+    load: Callable[[str], type[Module]]
+    resolve: Resolve
+    emit: Emit
+    vault: Vault
+    env: dict[str, str]
+    pai_dir: str
+    peers: Callable[[], Peers | None] = lambda: None
+    results: dict[str, dict[str, Any]] = attrs.Factory(dict)
+    exports: dict[str, str | None] = attrs.Factory(dict)
+    registered: list[Task] = attrs.Factory(list)
+    stop_signal: int | None = None
+
+    def export(self, variables: Mapping[str, str | None]) -> None:
+        """Add exported variables to the environment of the following tasks."""
+        self.exports.update(variables)
+        for name, value in variables.items():
+            if value is None:
+                self.env.pop(name, None)
+            else:
+                self.env[name] = value
