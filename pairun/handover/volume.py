@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
@@ -26,6 +27,8 @@ from pairun.plan import USER_COMMAND, Plan, SecretStore, Task, dump_plan
 
 KEPT = MOUNTED | {"logs", "init.d"}
 """What init neither deletes nor shadows: logs, what the platform mounts, the image's programs."""
+
+_PLUGIN_SCRIPT = re.compile(r"plugin_(pre|post)[0-9]+\.sh")
 
 MARKER = ".pairun"
 """The file that says of a folder that pairun made it, so that init may clean it."""
@@ -144,6 +147,14 @@ class Volume:
         with self._in_words(), contextlib.suppress(FileNotFoundError):
             return path, self._door.read(path)
         return path, b""
+
+    def plugin_scripts(self) -> dict[str, str]:
+        """Name to text of the scripts in ``runtime.d`` that programs of plugin folders wrote."""
+        folder = self._path("runtime.d")
+        with self._in_words():
+            names = [n for n in self._door.names(folder) if _PLUGIN_SCRIPT.fullmatch(n)]
+            data = {n: self._door.read(os.path.join(folder, n)) for n in names}
+        return {n: d.decode("utf-8", "surrogateescape") for n, d in data.items()}
 
     def hand_over(
         self,

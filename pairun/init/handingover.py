@@ -10,7 +10,7 @@ from pairun.executor.phase import PhaseOutcome
 from pairun.handover.volume import Volume
 from pairun.init.envfile import read_variables
 from pairun.init.podplans import PodPlans
-from pairun.module import Failure, Secret
+from pairun.module import Failure
 from pairun.openpai.podconfig import EXIT_SPEC
 from pairun.playbook.document.reading import decode
 from pairun.playbook.readyrules import ready_rules
@@ -41,7 +41,8 @@ def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
         cluster = plans.cluster()
         if plans.meeting is not None:
             plans.meeting.note(cluster)
-        variables = {n: _apart(plans, v) for n, v in _variables(volume).items()}
+        variables = {n: plans.apart(v) for n, v in _variables(volume).items()}
+        plans.take_scripts(volume.plugin_scripts())
         plan = plans.make().plans["runtime"]
         # The cluster's secrets are not the job's: those that its plan does not need stay here.
         ours = plans.layers.content.concealed()
@@ -65,11 +66,6 @@ def _add_rules(plans: PodPlans, volume: Volume) -> None:
     problems = Problems()
     volume.add(DIAGNOSIS_FILE, ready_rules(plans.layers.content, plans.env, problems))
     print_problems(problems, vault=plans.vault)
-
-
-def _apart(plans: PodPlans, value: str) -> str | Secret:
-    """A value that holds a secret of the job is stored apart from the others."""
-    return value if plans.vault.text(value) == value else Secret(value)
 
 
 def _variables(volume: Volume) -> dict[str, str]:

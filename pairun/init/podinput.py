@@ -58,6 +58,14 @@ class PodInput:
     exit_spec: ExitSpec | None
     problems: Problems
 
+    @property
+    def job_keys(self) -> list[str]:
+        """The private key of the job's ssh, which no sink may show, where the user has one."""
+        extension = self.user_extension if isinstance(self.user_extension, dict) else {}
+        pair = extension.get("jobSSH")
+        key = pair.get("key") if isinstance(pair, dict) else None
+        return [key] if isinstance(key, str) else []
+
 
 _FILE = "PAIRUN_FRAMEWORK_FILE"
 _OBJECT = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pairun.base.paths import DEFAULT_PAI_DIR, pai_dir
 from pairun.errors import PairunError, Problems
 from pairun.init.meeting import Meeting
@@ -14,6 +16,7 @@ from pairun.job.planning import (
     secrets_of,
 )
 from pairun.kube.cluster import Cluster
+from pairun.module import Secret
 from pairun.openpai.environment import cluster_facts
 from pairun.openpai.podconfig import with_config_dir
 from pairun.openpai.startlayers import merged
@@ -53,7 +56,7 @@ class PodPlans:
         self.pai_dir = pai_dir()
         self.layers = Layers(open_content(roots, with_config_dir(env)))
         self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
-        self.secrets = secrets_of(self.pod.job)
+        self.secrets = [*secrets_of(self.pod.job), *self.pod.job_keys]
         self.vault = Vault(self.secrets)
         self._fill_vault()
         self._cluster: Cluster | None = self.pod.cluster
@@ -61,6 +64,7 @@ class PodPlans:
         if self._cluster is None:
             self.meeting = Meeting(self.pod.job, self.pod.role, self.pod.index, env, self.pai_dir)
             self.env |= self.meeting.variables()
+        self._written: dict[str, str | Secret] | None = None
         self._warned = False
         warnings = [p for p in self.pod.problems if p.id in _OF_THE_POD]
         print_problems(warnings, vault=self.vault)
@@ -84,6 +88,7 @@ class PodPlans:
             init_plugins=self.pod.init_plugins,
             engine=merged(read_file(layer, "engine") if layer else None, self.pod.engine),
             user_extension=self.pod.user_extension,
+            written=self._written,
             command=self.pod.command,
             rewrite=(DEFAULT_PAI_DIR, self.pai_dir) if moved else None,
             vault=self.vault,
@@ -97,6 +102,18 @@ class PodPlans:
             self._warned = True
         self._fill_vault()
         return plan
+
+    def take_scripts(self, scripts: Mapping[str, str]) -> None:
+        """Plan from now on with what the programs of plugin folders wrote.
+
+        Args:
+            scripts: name to text; one that holds a secret of the job is stored apart.
+        """
+        self._written = {n: self.apart(text) for n, text in scripts.items()}
+
+    def apart(self, value: str) -> str | Secret:
+        """A value that holds a secret of the job is stored apart from others."""
+        return value if self.vault.text(value) == value else Secret(value)
 
     def cluster(self) -> Cluster:
         """Peers and ports; the barrier leaves them on the volume.

@@ -61,6 +61,7 @@ def plan_role(
     init_plugins: InitPlugins | None = None,
     engine: Node | None = None,
     user_extension: Any = None,
+    written: Mapping[str, str | Secret] | None = None,
     command: str | None = None,
     rewrite: tuple[str, str] | None = None,
     vault: Vault,
@@ -77,6 +78,7 @@ def plan_role(
         init_plugins: what the cluster lists in place of the init playbook's tasks.
         engine: operations of the engine.
         user_extension: what plugin specs see under that name.
+        written: the scripts that programs of plugin folders wrote; None before they run.
         command: the user's command where the platform has rendered it.
         rewrite: the shared volume's path, and what stands in its place.
         vault: takes the job's secrets.
@@ -91,6 +93,7 @@ def plan_role(
         engine=engine,
         job=job.plugin_overrides,
         user_extension=user_extension,
+        written=written,
         problems=problems,
     )
     facts = CompileInputs(

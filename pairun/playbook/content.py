@@ -20,7 +20,13 @@ from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Module
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.playbook.keywords import KEYWORDS
-from pairun.playbook.rootfiles import FOLDERS, PLAYBOOK_FILES, unread
+from pairun.playbook.rootfiles import (
+    FOLDERS,
+    PLAYBOOK_FILES,
+    PLUGIN_FOLDERS,
+    plugin_folders_in,
+    unread,
+)
 
 if TYPE_CHECKING:
     from pairun.playbook.document.reading import Node
@@ -72,6 +78,10 @@ class Root:
         for folder in ("playbooks", "plugin_specs", "diagnosis"):
             for name, path in self.files(folder).items():
                 sha.update(f"{folder}/{name}\0".encode() + load_bytes(path) + b"\0")
+        for path in [] if self.flat else plugin_folders_in(os.path.join(self.path, PLUGIN_FOLDERS)):
+            name = os.path.basename(path)
+            digest = read_source(name, path).sha256()
+            sha.update(f"{PLUGIN_FOLDERS}/{name}\0{digest}\0".encode())
         return sha.hexdigest()[:12]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from pairun.errors import PairunError, Place, Problems
-from pairun.module import Phase
+from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.reading import Node
@@ -17,6 +17,7 @@ from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
 from pairun.playbook.patches import Patcher
+from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.rootfiles import unread
 from pairun.playbook.specs import PHASES, add_plugins, check_spec
@@ -51,6 +52,7 @@ class Layers:
             to find more problems, and not to make plans.
 
     Attributes:
+        folders: the plugins that are folders with a program.
         warnings: what will surprise in the roots themselves; every review has them.
 
     Raises:
@@ -59,12 +61,13 @@ class Layers:
 
     def __init__(self, content: Content, root_problems: Problems | None = None) -> None:
         self.content = content
-        self.warnings = tuple(
-            p for r in content.roots if r.layer != "built-in" for p in unread(r.path, flat=r.flat)
-        )
         self._schema = playbook_schema({name: {} for name in content.modules})
         problems = Problems() if root_problems is None else root_problems
         self.policy = read_policy(content.playbooks("policy", problems), problems)
+        self.folders = folder_plugins(content, self.policy)
+        cluster = (r for r in content.roots if r.layer != "built-in")
+        unused = (p for r in cluster for p in unread(r.path, flat=r.flat))
+        self.warnings = (*unused, *self.folders.unused)
         self._playbooks = {phase: content.playbooks(phase, problems) for phase in PHASES}
         for phase, documents in self._playbooks.items():
             for document in documents:
@@ -109,6 +112,7 @@ class Layers:
         engine: Node | None = None,
         job: Node | None = None,
         user_extension: Any = None,
+        written: Mapping[str, str | Secret] | None = None,
         problems: Problems,
     ) -> Effective:
         """Stack the layers.
@@ -119,6 +123,7 @@ class Layers:
             engine: operations of the engine, in the form of a job's ``extras.pairun``.
             job: the job's ``extras.pairun``.
             user_extension: what plugin specs see under that name.
+            written: the scripts that programs of plugin folders wrote; None before they run.
             problems: takes everything that is wrong.
         """
         problems.extend(self.warnings)
@@ -128,7 +133,16 @@ class Layers:
         sound = [u for u in uses if self._spec_is_sound(u.plugin, problems)]
         for draft in drafts.values():
             draft.left_out |= {u.base_id for u in uses if u not in sound}
-        add_plugins(drafts, self.content, sound, self.policy, user_extension, problems)
+        add_plugins(
+            drafts,
+            self.content,
+            self.folders,
+            sound,
+            self.policy,
+            user_extension,
+            written,
+            problems,
+        )
         for layer, node in (("engine", engine), ("job", job)):
             if node is not None:
                 self._apply_layer(drafts, layer, node, problems)
@@ -137,7 +151,7 @@ class Layers:
 
     def _spec_is_sound(self, plugin: str, problems: Problems) -> bool:
         """Check a plugin's spec when it is first used; one with errors brings no tasks."""
-        if plugin not in self.content.specs:
+        if plugin not in self.content.specs or plugin in self.folders.folders:
             return True  # whoever asks for it is told
         if plugin not in self._spec_problems:
             spec_problems = self._spec_problems[plugin] = Problems()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,7 +41,15 @@ SCHEMA: dict[str, Any] = {
                     "additionalProperties": False,
                 },
             },
-        }
+        },
+        "plugin_folders": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "roots": _NAMES,
+                "paths": {"type": "array", "items": {"type": "string", "minLength": 1}},
+            },
+        },
     },
 }
 
@@ -57,6 +66,7 @@ class Policy:
 
     def __init__(self, node: Node) -> None:
         self._may = node.get("job_may") or Node({}, node.place)
+        self._folders = node.get("plugin_folders") or Node({}, node.place)
 
     @property
     def place(self) -> Place:
@@ -111,6 +121,20 @@ class Policy:
             if node.value == plugin:
                 return False, node.place, f"the policy denies the plugin {plugin}"
         return self._listed(section.get("allow") if section else None, {plugin}, "plugins")
+
+    def plugin_paths(self) -> list[str]:
+        """Where plugin folders in OpenPAI's form are: in a content root, or absolute paths."""
+        paths = self._folders.get("paths")
+        return ["plugins"] if paths is None else [str(n.value) for n in paths.elements()]
+
+    def may_bring_plugins(self, root: str) -> bool:
+        """Whether init may run the programs of plugin folders that a cluster's root brings.
+
+        Without a word of the policy all may: who writes a root is who writes the policy.
+        """
+        roots = self._folders.get("roots")
+        names = ["*"] if roots is None else _names(roots)
+        return "*" in names or os.path.realpath(root) in map(os.path.realpath, names)
 
     def _listed(self, node: Node | None, names: set[str], what: str) -> tuple[bool, Place, str]:
         if node is None:

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pairun.contract.sources import ENTRY
 from pairun.errors import Problem, nearest
 
-FOLDERS = ("modules", "playbooks", "plugin_specs", "diagnosis")
+FOLDERS = ("modules", "playbooks", "plugin_specs", "plugins", "diagnosis")
+PLUGIN_FOLDERS = "plugins"
+DESCRIPTION = "desc.yaml"
+"""The file that makes a folder a plugin in OpenPAI's form."""
 PLAYBOOK_FILES = ("init", "runtime", "policy")
 _YAML = (".yaml", ".yml")
 _PLAIN_POD = ("init_plugins.yaml", "runtime_plugin.yaml")  # read beside playbooks, not as such
@@ -29,6 +32,8 @@ def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
         path = os.path.join(root, name)
         if os.path.isdir(path):
             near = None if name in FOLDERS else nearest(name, FOLDERS)
+            if name == PLUGIN_FOLDERS and not plugin_folders_in(path):
+                near = "plugin_specs"
             if near and near not in names:
                 yield _nobody_reads(path, f"did you mean '{near}'?")
         elif name.endswith(_YAML) and os.path.splitext(name)[0] in PLAYBOOK_FILES:
@@ -47,6 +52,12 @@ def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
             and not os.path.isfile(os.path.join(path, ENTRY))
         ):
             yield _nobody_reads(path, f"the folder of a module has a file {ENTRY}")
+
+
+def plugin_folders_in(path: str) -> list[str]:
+    """The paths of the plugin folders in a folder."""
+    folders = [os.path.join(path, n) for n in _names_in(path) if not n.startswith((".", "_"))]
+    return [f for f in folders if os.path.isfile(os.path.join(f, DESCRIPTION))]
 
 
 def _playbooks(folder: str, *, near_only: bool) -> Iterator[Problem]:

@@ -7,13 +7,14 @@ from difflib import get_close_matches
 from typing import Any
 
 from pairun.errors import PairunError, Problems, did_you_mean
-from pairun.module import Phase
+from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
+from pairun.playbook.pluginfolders import FolderPlugins
 from pairun.playbook.policy import Policy
 
 PHASES: tuple[Phase, ...] = ("init", "runtime")
@@ -43,17 +44,29 @@ def spec_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
 def add_plugins(
     drafts: Mapping[Phase, Draft],
     content: Content,
+    folders: FolderPlugins,
     uses: list[PluginUse],
     policy: Policy,
     user_extension: Any,
+    written: Mapping[str, str | Secret] | None,
     problems: Problems,
 ) -> None:
     """Append the tasks of every plugin a role uses, in the order of collection.
 
     Of a plugin's tasks the first gets the use's base id, further ones ``<base>_2``, ``<base>_3``.
+
+    Args:
+        drafts: the playbooks.
+        content: the content roots.
+        folders: the plugins that are folders with a program.
+        uses: the plugins of the role.
+        policy: which plugins a job may use.
+        user_extension: what specs see under that name.
+        written: the scripts that the programs of folders wrote; None before they run.
+        problems: takes what is wrong.
     """
     taken = {t.id for d in drafts.values() for t in d.tasks()}
-    for use in uses:
+    for number, use in enumerate(uses):
         may, place, words = policy.may_use(use.plugin)
         if not may:
             problems.error(
@@ -64,7 +77,11 @@ def add_plugins(
                 also=[("the policy", place)],
             )
             continue
-        spec = _spec(content, use, problems)
+        is_folder = use.plugin in folders.folders
+        if is_folder:
+            spec = folders.tasks(use.plugin, content, problems)
+        else:
+            spec = _spec(content, use, problems)
         if spec is None:
             continue
         parameters = _parameters(spec, use, problems)
@@ -79,6 +96,7 @@ def add_plugins(
                 "name": use.plugin,
                 "id": use.base_id,
                 "failure_policy": use.failure_policy,
+                **(folders.scope(use.plugin, number, content, written) if is_folder else {}),
             },
         }
         for phase in PHASES:

@@ -1,0 +1,153 @@
+"""Run the program of a plugin folder in OpenPAI's form."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from pairun.module import (
+    Context,
+    Permanent,
+    Result,
+    Secret,
+    StateModule,
+    Transient,
+    Verdict,
+    arg,
+    define,
+    reveal,
+    unknown,
+)
+
+from .folder import copy_folder
+
+_LIBRARY = os.path.join(os.path.dirname(__file__), "library")
+"""What the programs import: `plugins.plugin_utils` and `common.utils`."""
+
+CONFIG_VARIABLE = "PAIRUN_PLUGIN_CONFIG"
+"""Names the file that holds the whole configuration."""
+
+_TAKES_A_FILE = re.compile(rb"\bplugin_utils\b|\b" + CONFIG_VARIABLE.encode() + rb"\b")
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_SCRIPT_MODE = 0o600
+
+
+@define
+class OpenpaiPlugin(StateModule):
+    """Run the program of a plugin folder in OpenPAI's form, which writes scripts for the command.
+
+    The program is Python, and pairun's own Python runs it. Its arguments are the configuration as
+    YAML, the path of the script for before the command, and the path of the one for after it. If it
+    imports `plugins.plugin_utils`, it gets secrets in a file; else they are in its arguments.
+    """
+
+    phases = ("init",)
+    privileges = "those of the program"
+    example = (
+        "openpai_plugin: {plugin: hello, folder: /opt/plugins/hello, program: init.py, "
+        "parameters: '{}', pre: /usr/local/pai/runtime.d/plugin_pre0.sh, "
+        "post: /usr/local/pai/runtime.d/plugin_post0.sh}"
+    )
+    verify = False
+
+    plugin: str = arg("The plugin's name, as the job writes it.")
+    folder: str = arg("The plugin's folder.")
+    program: str = arg("The program, within the folder.")
+    parameters: str | Secret = arg("The plugin's parameters, as JSON.")
+    user_extension: str | Secret = arg("The user's extension, as JSON.", default="{}")
+    failure_policy: str = arg("What the job says of failures: fail or ignore.", default="fail")
+    pre: str = arg("The path of the script for before the command.")
+    post: str = arg("The path of the script for after the command.")
+
+    def require(self) -> Iterator[str]:
+        """Texts that are JSON, and a program inside the folder."""
+        for name in ("parameters", "user_extension"):
+            try:
+                json.loads(reveal(getattr(self, name)))
+            except ValueError:
+                yield f"'{name}' must be JSON"
+        parts = self.program.split("/")
+        if not self.program or os.path.isabs(self.program) or ".." in parts:
+            yield f"'program' must be a path within the folder, not {self.program!r}"
+
+    def probe(self, ctx: Context) -> None:
+        """Nothing tells whether the program has anything to do."""
+
+    def plan(self, state: None) -> Verdict:
+        """The program's own business."""
+        return unknown("a program decides, known after init")
+
+    def apply(self, ctx: Context) -> Result:
+        """Run the program on the volume, and keep what it wrote to its owner."""
+        text = ctx.read_file(os.path.join(self.folder, self.program))
+        if text is None:
+            raise Permanent(
+                f"the plugin {self.plugin} has no program {self.program}",
+                fault="platform",
+                hint=f"correct 'init-script' in {self.folder}/desc.yaml",
+            )
+        for path in (self.pre, self.post):
+            ctx.remove(path)
+        # Its program finds its files beside it, and its scripts call them in the user's container.
+        shown = os.path.join(ctx.pai_dir, "plugins", self.plugin)
+        copy_folder(ctx, self.folder, shown)
+        try:
+            code = self._run(ctx, shown, takes_file=_TAKES_A_FILE.search(text) is not None)
+        finally:
+            written = [p for p in (self.pre, self.post) if self._keep(ctx, p)]
+        if code != 0:
+            raise Transient(
+                f"{self.program} of the plugin {self.plugin} ended with exit code {code}"
+            )
+        names = " and ".join(os.path.basename(p) for p in written)
+        return Result(message=f"the program wrote {names or 'no script'}")
+
+    def _run(self, ctx: Context, shown: str, *, takes_file: bool) -> int:
+        config = self._config(public=False)
+        with open(os.memfd_create("pairun-plugin"), "w+b") as file:
+            file.write(json.dumps(config).encode())
+            file.flush()
+            done = ctx.run(
+                [
+                    sys.executable, os.path.join(_LIBRARY, "launch.py"),
+                    self.folder, shown, self.program,
+                    _yaml(self._config(public=takes_file)), self.pre, self.post,
+                ],
+                env={
+                    CONFIG_VARIABLE: f"/proc/self/fd/{file.fileno()}",
+                    # Programs start others, which import the same.
+                    "PYTHONPATH": ":".join(filter(None, (_LIBRARY, ctx.env.get("PYTHONPATH")))),
+                    "PYTHONUNBUFFERED": "1",
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                },
+                cwd=ctx.pai_dir,
+                pass_fds=[file.fileno()],
+            )  # fmt: skip
+        return done.code
+
+    def _config(self, *, public: bool) -> dict[str, Any]:
+        """The configuration as OpenPAI gives it; of the public one, without what holds secrets."""
+        config: dict[str, Any] = {"plugin": self.plugin, "failurePolicy": self.failure_policy}
+        if not (public and isinstance(self.parameters, Secret)):
+            config["parameters"] = json.loads(reveal(self.parameters))
+        if not public:
+            config["user_extension"] = json.loads(reveal(self.user_extension))
+        return config
+
+    def _keep(self, ctx: Context, path: str) -> bool:
+        """Close a script to others, who may not read its secrets; whether it is there."""
+        there = ctx.stat(path)
+        if there is None or there.kind != "file":
+            return False
+        ctx.set_mode(path, _SCRIPT_MODE)
+        return True
+
+
+def _yaml(config: dict[str, Any]) -> str:
+    """YAML that every parser of version 1.1 reads: JSON, with what YAML does not print escaped."""
+    text = json.dumps(config, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda m: f"\\u{ord(m[0]):04x}", text)

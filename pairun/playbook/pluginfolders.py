@@ -1,0 +1,129 @@
+"""Plugin folders in OpenPAI's form: ``plugins/NAME/`` with a ``desc.yaml`` and a program for init."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.errors import PairunError, Problem, Problems
+from pairun.module import Secret
+from pairun.playbook.content import Content, Root, built_in_root
+from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.reading import Node
+from pairun.playbook.policy import Policy
+from pairun.playbook.rootfiles import DESCRIPTION, plugin_folders_in
+
+_TASKS = os.path.join("plugin_specs", "_folder.yaml")
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["init-script"],
+    "properties": {
+        "name": {"type": "string"},
+        "init-script": {"type": "string", "minLength": 1},
+    },
+}
+
+
+@attrs.frozen(kw_only=True)
+class PluginFolder:
+    """One plugin.
+
+    Attributes:
+        path: the folder.
+        root: the content root that brings it.
+    """
+
+    path: str
+    root: Root
+
+
+@attrs.frozen(kw_only=True)
+class FolderPlugins:
+    """The plugin folders that a policy lets a cluster's content roots bring.
+
+    Attributes:
+        folders: by the plugin's name; those that a spec of the same or a higher root does not
+            replace.
+        unused: a warning for each folder that is not used.
+    """
+
+    folders: Mapping[str, PluginFolder]
+    unused: tuple[Problem, ...]
+
+    def tasks(self, name: str, content: Content, problems: Problems) -> Node | None:
+        """The spec that turns a folder into tasks; None, with problems, where the folder is wrong."""
+        try:
+            description = self._description(name, content)
+        except PairunError as e:
+            problems.extend(e.problems)
+            return None
+        wrong = list(violations(description, _SCHEMA, Ids("PR201", "PR204", "PR205")))
+        problems.extend(wrong)
+        root = built_in_root()
+        return None if wrong else content.document(os.path.join(root.path, _TASKS), root)
+
+    def scope(
+        self, name: str, number: int, content: Content, written: Mapping[str, str | Secret] | None
+    ) -> dict[str, Any]:
+        """What the tasks of a folder see below ``plugin``.
+
+        Args:
+            name: of the plugin.
+            number: the plugin's position in the job.
+            content: the content roots.
+            written: name to text of the scripts that the programs wrote; None before they run.
+        """
+        from pairun.playbook.expressions.views import (
+            Unknown,
+        )  # Jinja: only a plugin in use needs it
+
+        scripts = {"pre": f"plugin_pre{number}.sh", "post": f"plugin_post{number}.sh"}
+        later = Unknown("what a program decides in init")
+        texts = {k: later if written is None else written.get(f, "") for k, f in scripts.items()}
+        program = self._description(name, content).get("init-script")
+        return {
+            "folder": self.folders[name].path,
+            "program": program.value if program else "",
+            **{f"{k}_script": file for k, file in scripts.items()},
+            **texts,
+        }
+
+    def _description(self, name: str, content: Content) -> Node:
+        folder = self.folders[name]
+        return content.document(os.path.join(folder.path, DESCRIPTION), folder.root)
+
+
+def folder_plugins(content: Content, policy: Policy) -> FolderPlugins:
+    """Find the plugin folders of a cluster's content roots."""
+    folders: dict[str, PluginFolder] = {}
+    unused: list[Problem] = []
+    order = list(content.roots)
+    for folder in _all_folders(content, policy.plugin_paths()):
+        name = os.path.basename(folder.path)
+        spec = content.specs.get(name)
+        if not policy.may_bring_plugins(folder.root.path):
+            unused.append(
+                _unused(folder, f"let the policy's 'plugin_folders' name {folder.root.path}")
+            )
+        elif spec is not None and order.index(spec[1]) >= order.index(folder.root):
+            unused.append(_unused(folder, f"{spec[0]} is used: remove one of them"))
+        else:
+            folders[name] = folder
+    return FolderPlugins(folders=folders, unused=tuple(unused))
+
+
+def _unused(folder: PluginFolder, hint: str) -> Problem:
+    return Problem("PR912", f"nobody reads {folder.path}", None, hint, "warning")
+
+
+def _all_folders(content: Content, paths: list[str]) -> Iterator[PluginFolder]:
+    """Every plugin folder, the lowest root's first; an absolute path belongs to the highest root."""
+    roots = [r for r in content.roots if r.layer != "built-in"]
+    for root in roots:
+        for path in paths:
+            if not os.path.isabs(path) or root is roots[-1]:
+                for folder in plugin_folders_in(os.path.join(root.path, path)):
+                    yield PluginFolder(path=folder, root=root)
