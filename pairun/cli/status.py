@@ -50,7 +50,7 @@ def _text(state: JobState) -> list[str]:
     because = f": {reasons}" if reasons else ""
     lines = [
         f"{state.name} in {state.namespace} ({state.engine}) is {state.state}{because}",
-        f"{len(state.instances)} of {state.total} instances have a Pod",
+        _pods(state),
     ]
     if not state.instances:
         return lines
@@ -61,6 +61,13 @@ def _text(state: JobState) -> list[str]:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
         lines.append("  ".join((*cells, row[-1])).rstrip())
     return lines
+
+
+def _pods(state: JobState) -> str:
+    """How many instances have a Pod, and what became of the Pods of the others."""
+    gone = sum(1 for i in state.instances if i.gone)
+    line = f"{len(state.instances) - gone} of {state.total} instances have a Pod"
+    return f"{line}; {gone} ended and their Pods are deleted" if gone else line
 
 
 def _held_up(state: JobState) -> str:

@@ -24,18 +24,11 @@ from pairun.engines.kubernetes import clusterlogs as podlogs
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, lines, print_logs
+from pairun.engines.kubernetes.endwords import INIT_CODES, diagnosis, headline, meaning
 from pairun.engines.kubernetes.jobobjects import KINDS, POD, JobObjects
 from pairun.engines.kubernetes.jobstate import changes, state_of
 from pairun.engines.kubernetes.kubeconfig import Access, connect
-from pairun.engines.kubernetes.podstates import (
-    INIT_CODES,
-    PodState,
-    diagnosis,
-    headline,
-    meaning,
-    newest,
-    read_pod,
-)
+from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
 from pairun.engines.kubernetes.submitting import remove, submit
 from pairun.errors import PairunError
 from pairun.runtime.termination import Summary, message
@@ -86,6 +79,11 @@ PLACED = [{"type": "PodScheduled", "status": "True"}]
 UNPLACED = [
     {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 cpu."}
 ]
+EVICTED = {
+    "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting", "lastTransitionTime": "2024-01-01T00:00:30Z",
+}  # fmt: skip
+EVICTION = "evicted (EvictionByEvictionAPI: Eviction API: evicting)"
 SAID = message(Summary(exit_code=3, user_exit_code=3, user_log="a\nCUDA out of memory\n"))
 WHY = {
     "class": "gpu_oom", "fault": "user", "retry": "after_fix", "confidence": 0.9,
@@ -141,7 +139,13 @@ INIT_WORDS = (
         ({"phase": "Failed", "containerStatuses": [ended("app", 143)]}, "failed",
          "the command ended with 143 (ended by SIGTERM)"),
         ({"phase": "Failed", "reason": "Evicted", "message": "low on disk\x1b[31m"}, "failed",
-         "Evicted: low on disk\N{REPLACEMENT CHARACTER}[31m"),
+         "evicted (low on disk\N{REPLACEMENT CHARACTER}[31m)"),
+        ({"phase": "Running", "conditions": [*PLACED, EVICTED],
+          "containerStatuses": [runs("app")]}, "failed", EVICTION),
+        ({"phase": "Failed", "conditions": [EVICTED], "containerStatuses": [ended("app", 143)]},
+         "failed", EVICTION),
+        ({"phase": "Succeeded", "conditions": [EVICTED], "containerStatuses": [ended("app", 0)]},
+         "failed", EVICTION),
         ({"phase": "Unknown"}, "lost", "its node does not answer"),
     ],
 )  # fmt: skip
@@ -280,6 +284,20 @@ def test_plain_pods_are_decided_by_their_completion_policy() -> None:
     assert state_of(found, "default", pods).state == "running"
 
 
+def test_an_evicted_plain_pod_fails_its_job_at_once() -> None:
+    """While its command still saves its work; the eviction is the reason."""
+    evicted = pod(phase="Running", conditions=[*PLACED, EVICTED], containerStatuses=[runs("app")])
+    now = state_of(objects("pod"), "d", instances(evicted))
+    assert (now.state, now.because, now.exit_code) == ("failed", f"worker-0: {EVICTION}", 1)
+
+
+def test_an_evicted_pod_that_its_controller_counts_as_a_success_stays_one() -> None:
+    """The Job's own status decides; a contradiction would help nobody."""
+    saved = pod(phase="Succeeded", conditions=[EVICTED], containerStatuses=[ended("app", 0)])
+    saved["metadata"]["ownerReferences"] = [{"kind": "Job"}]
+    assert read_pod(saved).phase == "succeeded"
+
+
 STUCK = pod(
     phase="Pending",
     conditions=PLACED,
@@ -309,7 +327,7 @@ def test_the_first_failure_gives_the_jobs_code() -> None:
     """By the time of its end, not by its number."""
     now = state_of(objects("job", condition("Failed")), "d", instances(failed(0, 9), failed(1, 4)))
     assert now.exit_code == 4
-    assert now.because == "R: m; worker-1: the command ended with 4"
+    assert now.because == "worker-1: the command ended with 4; R: m"
 
 
 def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:

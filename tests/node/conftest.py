@@ -182,6 +182,14 @@ class Node:
                     return self._ended(last, {})
         pytest.fail(f"Pod {name} does not end\n{self.story()}")
 
+    def tasks_ended(self, framework: Object) -> dict[str, Ended]:
+        """The Pods of a Framework that is over, by role and number, as its status has them."""
+        return {
+            f"{role['name']}-{task['index']}": self._ended(_pod_of(task["attemptStatus"]), {})
+            for role in framework["status"]["attemptStatus"]["taskRoleStatuses"]
+            for task in role["taskStatuses"]
+        }
+
     def _ended(self, pod: Object, said: Mapping[str, str]) -> Ended:
         uid = pod["metadata"]["uid"]
         return Ended(pod, next(self.logs.rglob(uid), self.logs / "local"), said)
@@ -203,6 +211,19 @@ class Node:
         for path in self.logs.rglob("*.log"):
             out.append(f"--- {path}\n{path.read_text()[-1000:]}")
         return "\n".join(out)
+
+
+def _pod_of(attempt: Object) -> Object:
+    """A Pod that the controller has deleted, as far as the status of its task has it."""
+    containers = [
+        {"name": each["name"], "state": {"terminated": {**each, "exitCode": each["code"]}}}
+        for each in attempt["completionStatus"]["pod"]["containers"]
+    ]
+    addresses = {"podIP": attempt["podIP"], "hostIP": attempt["podHostIP"]}
+    return {
+        "metadata": {"name": attempt["podName"], "uid": attempt["podUID"]},
+        "status": {"containerStatuses": containers, **addresses},
+    }
 
 
 def _ran(pod: Object) -> bool:

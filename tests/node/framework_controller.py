@@ -1,10 +1,11 @@
-"""A small player of FrameworkController: makes the Pods of Frameworks, and tells what became of them.
+"""A small imitation of FrameworkController: makes the Pods of Frameworks, and writes their statuses.
 
 It does what a job sees of the controller (https://github.com/microsoft/frameworkcontroller, v1.0.0):
 the names, variables, annotations and labels of Pods, the status with their addresses and ends,
-compressed where it is large, completion policies, retries as new attempts, and the stop. Other than
-the original it keeps Pods that have ended until their attempt does, keeps its own state in memory,
-has no delay between attempts, and knows nothing of rescaling.
+compressed where it is large, completion policies, retries as new attempts, and the stop. It deletes a
+Pod as soon as the Pod has ended: from then on only the status has the result. Statuses are as the
+original writes them; tests/engines/kubernetes/observed has some of its own. Unlike the original it
+keeps its state in memory, has no delay between attempts, and knows no rescaling.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ COMPRESS_FROM = 700 * 1024
 
 POD_DELETED, STOPPED, ATTEMPT_ENDED = -101, -210, -220
 _PHRASES = {
-    0: "Succeeded", POD_DELETED: "PodExternalDeleted", STOPPED: "StopFrameworkRequested",
+    0: "Succeeded", 137: "ContainerSigKillReceived", 139: "ContainerSigSegvReceived",
+    143: "ContainerSigTermReceived", 254: "ContainerImageNotExists",
+    POD_DELETED: "PodExternalDeleted", STOPPED: "StopFrameworkRequested",
     ATTEMPT_ENDED: "FrameworkAttemptCompletion",
 }  # fmt: skip
-_TRANSIENT = (POD_DELETED, 250, 251, 253)
+"""Of the codes that its configuration matches; others are ``ContainerUnrecognizedFailed``."""
+_TRANSIENT = (POD_DELETED, 137, 143, 250, 251, 253)
 """Codes after which a fancy policy always tries again."""
 _PERMANENT = (STOPPED, ATTEMPT_ENDED, 252, 254)
 """Codes after which a fancy policy never does."""
@@ -139,7 +143,7 @@ class FrameworkController:
         if framework["status"] is None:
             framework["status"] = {
                 "startTime": _now(), "completionTime": None, "state": "AttemptCreationPending",
-                "retryPolicyStatus": {"totalRetriedCount": 0, "accountableRetriedCount": 0},
+                "retryPolicyStatus": _no_retries(),
                 "attemptStatus": _attempt(framework, 0),
             }  # fmt: skip
         status = framework["status"]
@@ -154,17 +158,26 @@ class FrameworkController:
             self._make_config_map(framework, attempt)
         stopping = framework["spec"].get("executionType") == "Stop"
         over = stopping or attempt["completionStatus"] is not None
+        if over:
+            _stop_tasks(framework, attempt)
         for role, task in _tasks(framework, attempt):
-            if task["state"] != "TaskCompleted":
-                self._mirror(framework, role, task, over=over)
+            if task["state"] == "Completed" or task["attemptStatus"]["completionStatus"]:
+                continue
+            self._mirror(framework, role, task)
+            if task["state"] == "Completed" and attempt["completionStatus"] is None:
+                attempt["completionStatus"] = _verdict(framework, attempt, role, task)
+        if stopping and attempt["completionStatus"] is None:
+            words = "User has requested to stop the Framework"
+            attempt["completionStatus"] = _completion(STOPPED, words)
         if attempt["completionStatus"] is None:
-            code = STOPPED if stopping else _verdict(framework, attempt)
-            attempt["completionStatus"] = None if code is None else _completion(code)
-        if attempt["completionStatus"] is None:
-            running = any(t["state"] == "TaskAttemptRunning" for _, t in _tasks(framework, attempt))
+            running = any(t["state"] == "AttemptRunning" for _, t in _tasks(framework, attempt))
             status["state"] = "AttemptRunning" if running else "AttemptPreparing"
-        elif self._ended(framework, attempt):
+            return
+        _stop_tasks(framework, attempt)
+        if self._ended(framework, attempt):
             self._complete(framework, status, attempt["completionStatus"]["code"])
+        else:
+            status["state"] = "AttemptDeleting"
 
     def _make_config_map(self, framework: Object, attempt: Object) -> None:
         made = self._api.create(f"{self._core}/configmaps", {
@@ -179,25 +192,21 @@ class FrameworkController:
         over = True
         for _, task in _tasks(framework, attempt):
             pod = self._pod_of(task)
-            if pod is None or pod["gone"]:
+            if pod is None and task["attemptStatus"]["podUID"]:
+                over = False  # made, and not heard of
                 continue
-            if pod["status"].get("phase") not in ("Succeeded", "Failed"):
-                self._delete(pod)
-                over = False
-            elif task["state"] != "TaskCompleted":
-                over = False
+            if pod is None or pod["gone"]:
+                if task["state"] != "Completed":
+                    task |= {"completionTime": _now(), "state": "Completed"}
+                continue
+            self._delete(pod)
+            over = False
         return over
 
     def _complete(self, framework: Object, status: Object, code: int) -> None:
         attempt = status["attemptStatus"]
-        for _, task in _tasks(framework, attempt):
-            if task["state"] != "TaskCompleted":
-                _end(task, _completion(code if code < 0 else ATTEMPT_ENDED))
         attempt["completionTime"] = _now()
         if _again(framework["spec"]["retryPolicy"], status["retryPolicyStatus"], code):
-            for _, task in _tasks(framework, attempt):
-                if (pod := self._pod_of(task)) is not None:
-                    self._delete(pod)
             self._api.delete(f"{self._core}/configmaps/{attempt['configMapName']}")
             status["state"] = "AttemptCreationPending"
             status["attemptStatus"] = _attempt(framework, attempt["id"] + 1)
@@ -233,12 +242,11 @@ class FrameworkController:
 
     # --- a task -----------------------------------------------------------------------------------
 
-    def _mirror(self, framework: Object, role: Object, task: Object, *, over: bool) -> None:
-        """Make the Pod of a task that has none, else take over what has become of it."""
+    def _mirror(self, framework: Object, role: Object, task: Object) -> None:
+        """Make the Pod of a task that has none, else copy its state into the status."""
         attempt = task["attemptStatus"]
         if attempt["podUID"] is None:
-            if not over:
-                self._make_pod(framework, role, task)
+            self._make_pod(framework, role, task)
             return
         pod = self._pod_of(task)
         if pod is None:
@@ -250,15 +258,15 @@ class FrameworkController:
         if phase in ("Succeeded", "Failed"):
             done = _pod_completion(pod)
         elif pod["gone"]:
-            done = _completion(STOPPED if over else POD_DELETED)
+            done = _completion(POD_DELETED, "Pod was deleted by others")
         else:
-            task["state"] = "TaskAttemptRunning" if phase == "Running" else "TaskAttemptPreparing"
+            task["state"] = "AttemptRunning" if phase == "Running" else "AttemptPreparing"
             return
+        self._delete(pod)
         policy = role["task"].get("retryPolicy") or {}
         code = done["code"]
-        if not over and _again(policy, task["retryPolicyStatus"], code):
-            self._delete(pod)
-            task["state"] = "TaskAttemptCreationPending"
+        if _again(policy, task["retryPolicyStatus"], code):
+            task["state"] = "AttemptCreationPending"
             task["attemptStatus"] = _task_attempt(attempt["podName"], attempt["id"] + 1)
             self._make_pod(framework, role, task)
         else:
@@ -311,7 +319,7 @@ class FrameworkController:
             return
         attempt |= {"podUID": made["metadata"]["uid"], "instanceUID":
                     f"{attempt['id']}_{made['metadata']['uid']}", "startTime": _now()}  # fmt: skip
-        task["state"] = "TaskAttemptPreparing"
+        task["state"] = "AttemptPreparing"
 
     def _pod_of(self, task: Object) -> Object | None:
         return self._pods.get(task["attemptStatus"]["podUID"] or "")
@@ -346,8 +354,8 @@ def _attempt(framework: Object, number: int) -> Object:
 def _task(pod: str, index: int) -> Object:
     return {
         "index": index, "startTime": _now(), "completionTime": None, "deletionPending": False,
-        "state": "TaskAttemptCreationPending",
-        "retryPolicyStatus": {"totalRetriedCount": 0, "accountableRetriedCount": 0},
+        "state": "AttemptCreationPending",
+        "retryPolicyStatus": _no_retries(),
         "attemptStatus": _task_attempt(pod, 0),
     }  # fmt: skip
 
@@ -367,58 +375,92 @@ def _tasks(framework: Object, attempt: Object) -> Iterator[tuple[Object, Object]
             yield role, task
 
 
+def _no_retries() -> Object:
+    return {"totalRetriedCount": 0, "accountableRetriedCount": 0, "retryDelaySec": None}
+
+
 def _end(task: Object, completion: Object) -> None:
     task["attemptStatus"] |= {"completionTime": _now(), "completionStatus": completion}
-    task |= {"completionTime": _now(), "state": "TaskCompleted"}
+    task |= {"completionTime": _now(), "state": "Completed"}
 
 
-def _completion(code: int, diagnostics: str = "") -> Object:
+def _stop_tasks(framework: Object, attempt: Object) -> None:
+    """Give every task that still runs the end that the attempt's end is for it."""
+    for _, task in _tasks(framework, attempt):
+        if task["attemptStatus"]["completionStatus"] is None:
+            words = "Stop to complete current FrameworkAttempt"
+            task["attemptStatus"] |= {
+                "completionTime": _now(),
+                "completionStatus": _completion(ATTEMPT_ENDED, words),
+            }
+            task["state"] = "AttemptDeletionPending"
+
+
+def _completion(code: int, diagnostics: str) -> Object:
     attributes = [n for n, c in (("Transient", _TRANSIENT), ("Permanent", _PERMANENT)) if code in c]
     return {
         "code": code,
-        "phrase": _PHRASES.get(code, "ContainerFailed"),
-        "type": {"name": "Failed" if code else "Succeeded", "attributes": attributes},
+        "phrase": _PHRASES.get(code, "ContainerUnrecognizedFailed"),
+        # The original writes null where its configuration names no attribute.
+        "type": {
+            "name": "Failed" if code else "Succeeded",
+            "attributes": attributes or (None if code in _PHRASES and code else []),
+        },
         "diagnostics": diagnostics,
     }
 
 
 def _pod_completion(pod: Object) -> Object:
-    """How a Pod ended: the code of the first container that failed, and what all of them said."""
-    seen = pod["status"]
-    both = (*seen.get("initContainerStatuses", ()), *seen.get("containerStatuses", ()))
-    ended = [(c["name"], c["state"]["terminated"]) for c in both if "terminated" in c["state"]]
-    failed = [(name, state) for name, state in ended if state["exitCode"]]
-    code = failed[0][1]["exitCode"] if failed else 0 if seen["phase"] == "Succeeded" else 255
-    matched = {
-        "containers": [
-            {"name": name, "code": state["exitCode"],
-             **{key: state[key] for key in ("reason", "message", "signal") if key in state}}
-            for name, state in failed or ended
-        ]
-    }  # fmt: skip
-    prefix = "PodPattern matched: " if code else "Pod succeeded: "
-    told = _completion(code, prefix + json.dumps(matched))
-    return told | {"pod": {key: seen[key] for key in ("reason", "message") if key in seen},
-                   "containers": matched["containers"]}  # fmt: skip
+    """How a Pod ended: the code of the first container that failed, and the end of all of them."""
+    status = pod["status"]
+    both = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+    containers = []
+    for container in both:
+        state = container["state"].get("terminated") or {}
+        containers.append(
+            {"name": container["name"], "code": state.get("exitCode", 0)}
+            | {key: state[key] for key in ("reason", "message", "signal") if key in state}
+        )
+    failed = [c for c in containers if c["code"]]
+    code = failed[0]["code"] if failed else 0 if status["phase"] == "Succeeded" else 255
+    words = "Pod succeeded"
+    if code:
+        known = code in _PHRASES
+        matched = json.dumps({"containers": failed if known else containers})
+        words = f"Pod failed: PodPattern {'matched' if known else 'unmatched'}: {matched}"
+    shown = {key: status[key] for key in ("reason", "message") if key in status}
+    return _completion(code, words) | {"pod": {**shown, "containers": containers}}
 
 
-def _verdict(framework: Object, attempt: Object) -> int | None:
-    """The code an attempt ends with, or None while it goes on."""
-    for role, told in zip(framework["spec"]["taskRoles"], attempt["taskRoleStatuses"], strict=True):
-        policy = role.get("frameworkAttemptCompletionPolicy") or {}
-        ends = _codes(told["taskStatuses"])
-        failed = [code for code in ends if code]
-        if 0 < (policy.get("minFailedTaskCount") or 1) <= len(failed):
-            return failed[0]
-        enough = policy.get("minSucceededTaskCount") or role["taskNumber"]
-        if 0 < enough <= len(ends) - len(failed):
-            return 0
-    tasks = [task for _, task in _tasks(framework, attempt)]
-    return 0 if len(_codes(tasks)) == len(tasks) else None
+def _verdict(framework: Object, attempt: Object, role: Object, task: Object) -> Object | None:
+    """The end of an attempt by the task that has just ended, or None while it goes on."""
+    roles = zip(framework["spec"]["taskRoles"], attempt["taskRoleStatuses"], strict=True)
+    tasks = next(status["taskStatuses"] for each, status in roles if each is role)
+    policy = role.get("frameworkAttemptCompletionPolicy") or {}
+    ends = _codes(tasks)
+    failed = sum(1 for code in ends if code)
+    done = task["attemptStatus"]["completionStatus"]
+    reached = None
+    for word, count, least in (
+        ("Failed", failed, policy.get("minFailedTaskCount") or 1),
+        ("Succeeded", len(ends) - failed, policy.get("minSucceededTaskCount") or role["taskNumber"]),
+    ):  # fmt: skip
+        if reached is None and 0 < least <= count and (word == "Failed") == bool(done["code"]):
+            reached = (
+                f"{word}TaskCount {count} has reached Min{word}TaskCount {least} in the TaskRole"
+            )
+    if reached is None:
+        everything = [each for _, each in _tasks(framework, attempt)]
+        if len(_codes(everything)) < len(everything):
+            return None
+        done = _completion(0, "Pod succeeded")
+        reached = "All Tasks have completed"
+    trigger = {"message": reached, "taskRoleName": role["name"], "taskIndex": task["index"]}
+    return {k: v for k, v in done.items() if k != "pod"} | {"trigger": trigger}
 
 
 def _codes(tasks: Sequence[Object]) -> list[int]:
-    done = (t["attemptStatus"]["completionStatus"] for t in tasks if t["state"] == "TaskCompleted")
+    done = (t["attemptStatus"]["completionStatus"] for t in tasks if t["state"] == "Completed")
     return [completion["code"] for completion in done]
 
 

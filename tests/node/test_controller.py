@@ -13,7 +13,7 @@ from tests.node.conftest import Node
 from tests.node.framework_controller import GROUP, FrameworkController
 
 Object = dict[str, Any]
-SHOW = 'env | grep ^FC_ | sort; echo "$HOSTNAME"'
+SHOW = "env | grep ^FC_ | sort | tee /dev/termination-log"
 
 
 @pytest.fixture
@@ -67,24 +67,28 @@ def tasks(status: Object) -> list[Object]:
 
 @pytest.mark.usefixtures("controller")
 def test_success(node: Node, busybox: str) -> None:
-    """Every task has its Pod with its own variables, and the status has where it was and its end."""
-    node.apply(framework(busybox, SHOW, chief=1, worker=2))
+    """Every task has its Pod with its own variables; in the end only the status has where it was."""
+    node.apply(framework(busybox, f"{SHOW}; sleep 3", chief=1, worker=2))
+    names = ("job-chief-0", "job-worker-0", "job-worker-1")
+    node.running(*names)
+    pods = node.pods()
     status = end(node)
     assert status["attemptStatus"]["completionStatus"]["code"] == 0
-    pods = node.pods()
-    assert sorted(pods) == ["job-chief-0", "job-worker-0", "job-worker-1"]
+    assert node.wait("the Pods to go", lambda: node.pods() == {})
     for task in tasks(status):
         attempt = task["attemptStatus"]
         pod = pods[attempt["podName"]]
         assert attempt["podUID"] == pod["metadata"]["uid"]
-        assert attempt["podIP"] == pod["status"]["podIP"]
         assert attempt["podHostIP"] == pod["status"]["hostIP"]
         assert attempt["completionStatus"]["code"] == 0
-    said = node.kubectl("logs", "job-worker-1", "-c", "app").split()
+        assert task["state"] == "Completed"
+    init, app = tasks(status)[2]["attemptStatus"]["completionStatus"]["pod"]["containers"]
+    assert (init["name"], init["code"], init["reason"]) == ("init", 0, "Completed")
+    words = app["message"].split()
     pod = pods["job-worker-1"]
-    assert "FC_TASK_INDEX=1" in said
-    assert f"FC_POD_UID={pod['metadata']['uid']}" in said
-    assert f"FC_TASK_ATTEMPT_INSTANCE_UID=0_{pod['metadata']['uid']}" in said
+    assert "FC_TASK_INDEX=1" in words
+    assert f"FC_POD_UID={pod['metadata']['uid']}" in words
+    assert f"FC_TASK_ATTEMPT_INSTANCE_UID=0_{pod['metadata']['uid']}" in words
     assert pod["metadata"]["labels"]["FC_TASKROLE_NAME"] == "worker"
     assert pod["metadata"]["annotations"]["FC_FRAMEWORK_ATTEMPT_ID"] == "0"
 
@@ -100,9 +104,13 @@ def test_failure_and_retry(node: Node, busybox: str) -> None:
     (task,) = tasks(status)
     done = task["attemptStatus"]["completionStatus"]
     assert done["code"] == 3
-    told = json.loads(done["diagnostics"].removeprefix("PodPattern matched: "))
-    (container,) = told["containers"]
+    assert done["phrase"] == "ContainerUnrecognizedFailed"
+    matched = json.loads(done["diagnostics"].removeprefix("Pod failed: PodPattern unmatched: "))
+    assert matched["containers"] == done["pod"]["containers"]
+    container = matched["containers"][1]
     assert (container["name"], container["message"]) == ("app", "attempt 1\n")
+    end_of_job = status["attemptStatus"]["completionStatus"]
+    assert (end_of_job["code"], end_of_job["trigger"]["taskRoleName"]) == (3, "worker")
 
 
 @pytest.mark.usefixtures("controller")
@@ -120,7 +128,7 @@ def test_retry_of_a_task(node: Node, busybox: str) -> None:
 
 @pytest.mark.usefixtures("controller")
 def test_stop(node: Node, busybox: str) -> None:
-    """`executionType: Stop` stops what runs, whose own exit code is told."""
+    """`executionType: Stop` stops what runs; the status has the stop, and no exit code of the command."""
     node.apply(
         framework(busybox, "trap 'exit 7' TERM; echo on; while :; do sleep 0.1; done", worker=1)
     )
@@ -128,7 +136,7 @@ def test_stop(node: Node, busybox: str) -> None:
     node.api.merge(f"{node.frameworks}/job", {"spec": {"executionType": "Stop"}})
     status = end(node)
     (task,) = tasks(status)
-    assert task["attemptStatus"]["completionStatus"]["code"] == 7
+    assert task["attemptStatus"]["completionStatus"]["code"] == -220
     assert status["attemptStatus"]["completionStatus"]["code"] == -210
 
 

@@ -120,7 +120,7 @@ class Jobs:
 
     def logs(self, role: str, pod: Object) -> pathlib.Path:
         """Where a log manager looks for the logs of a Pod."""
-        uid: str = pod["metadata"]["uid"]
+        uid: str = pod["podUID"]
         return self.node.logs / "alice" / NAME / role / uid
 
 
@@ -136,9 +136,18 @@ def names() -> Iterator[tuple[str, int]]:
     yield from (("worker", i) for i in range(WORKERS))
 
 
+def pods_of(status: Object) -> dict[tuple[str, int], Object]:
+    """What the status has of every task's Pod: the controller deletes the Pods at their end."""
+    return {
+        (role["name"], task["index"]): task["attemptStatus"]
+        for role in status["attemptStatus"]["taskRoleStatuses"]
+        for task in role["taskStatuses"]
+    }
+
+
 def port_of(pod: Object, label: str, number: int) -> int:
     """A port by OpenPAI's rule, which its portal computes too."""
-    text = f"[{pod['metadata']['uid']}][{label}][{number}]"
+    text = f"[{pod['podUID']}][{label}][{number}]"
     digest = hashlib.md5(text.encode()).hexdigest()[:36]
     return sum(int(digest[i : i + 12], 16) for i in (0, 12, 24)) % (PORTS[1] - PORTS[0]) + PORTS[0]
 
@@ -154,24 +163,25 @@ def either_form(request: pytest.FixtureRequest, node: Node) -> Iterator[None]:
 def test_gang(node: Node, jobs: Jobs) -> None:
     """Five tasks find each other by the addresses and ports that they got, and their logs say so."""
     jobs.submit(CHIEF, WORKER)
-    assert jobs.end()["attemptStatus"]["completionStatus"]["code"] == 0, node.story()
-    pods = {key: node.pods()[f"{NAME}-{key[0]}-{key[1]}"] for key in names()}
+    status = jobs.end()
+    assert status["attemptStatus"]["completionStatus"]["code"] == 0, node.story()
+    pods = pods_of(status)
     everyone = ",".join(f"{role}:{i}" for role, i in names())
     expected = [
-        f"{i} {pod['status']['hostIP']} {port_of(pod, 'web', 0)},{port_of(pod, 'web', 1)} {everyone}"
+        f"{i} {pod['podHostIP']} {port_of(pod, 'web', 0)},{port_of(pod, 'web', 1)} {everyone}"
         for (role, i), pod in pods.items()
         if role == "worker"
     ]
     chief = jobs.logs("chief", pods["chief", 0])
     assert sorted((chief / "user-all" / "current").read_text().splitlines()) == expected
-    for (role, index), pod in pods.items():
+    for (role, _), pod in pods.items():
         logs = jobs.logs(role, pod)
         assert "init phase: success" in (logs / "init.log").read_text()
         assert "5 of 5 tasks have addresses" in (logs / "barrier.log").read_text()
         assert "USER COMMAND END" in (logs / "runtime.log").read_text()
         if role == "worker":
-            said = node.kubectl("logs", f"{NAME}-worker-{index}", "-c", "app")
-            assert f"welcome, ******: {len(SECRET)} letters\n" in said
+            words = (logs / "user-all" / "current").read_text()
+            assert f"welcome, ******: {len(SECRET)} letters\n" in words
         assert SECRET not in (logs / "init.log").read_text()
 
 
@@ -182,12 +192,11 @@ def test_failure(node: Node, jobs: Jobs) -> None:
     status = jobs.end()
     done = status["attemptStatus"]["completionStatus"]
     assert done["code"] == 221, node.story()
-    tasks = status["attemptStatus"]["taskRoleStatuses"][1]["taskStatuses"]
-    (told,) = tasks[2]["attemptStatus"]["completionStatus"]["containers"]
-    assert (told["name"], told["code"]) == ("app", 221)
-    assert told["message"].startswith("[PAI_RUNTIME_ERROR_START]\n")
-    assert "originUserExitCode: 3\n" in told["message"]
-    assert "out of luck" in told["message"]
+    _, app = pods_of(status)["worker", 2]["completionStatus"]["pod"]["containers"]
+    assert (app["name"], app["code"]) == ("app", 221)
+    assert app["message"].startswith("[PAI_RUNTIME_ERROR_START]\n")
+    assert "originUserExitCode: 3\n" in app["message"]
+    assert "out of luck" in app["message"]
 
 
 @pytest.mark.usefixtures("controller")
@@ -197,19 +206,17 @@ def test_stop(node: Node, jobs: Jobs) -> None:
     for role, index in names():
         node.wait_for_file(f"ready-{role}-{index}")
     node.running(*(f"{NAME}-{role}-{index}" for role, index in names()))
-    pods = node.pods()
     node.api.merge(f"{node.frameworks}/{NAME}", {"spec": {"executionType": "Stop"}})
-    status = jobs.end()
-    roles = {r["name"]: r["taskStatuses"] for r in status["attemptStatus"]["taskRoleStatuses"]}
+    pods = pods_of(jobs.end())
     for role, index in names():
-        done = roles[role][index]["attemptStatus"]["completionStatus"]
-        # What the cluster's exit spec does not know ends with 255; the command's own code is told.
-        assert done["code"] == 255, node.story()
-        assert "originUserExitCode: 7\n" in done["containers"][0]["message"]
+        pod = pods[role, index]
+        assert pod["completionStatus"]["code"] == -220, node.story()
         assert (node.data / f"{role}-{index}").read_text() == "saved\n"
         assert (node.data / f"bye-{role}-{index}").exists()
-        logs = jobs.logs(role, pods[f"{NAME}-{role}-{index}"])
-        assert "told to stop by SIGTERM" in (logs / "runtime.log").read_text()
+        logs = jobs.logs(role, pod)
+        runtime = (logs / "runtime.log").read_text()
+        assert "told to stop by SIGTERM" in runtime
+        assert "the command ended with 7" in runtime
 
 
 @pytest.mark.usefixtures("controller")
@@ -231,12 +238,8 @@ def test_no_rights(node: Node, jobs: Jobs) -> None:
     status = jobs.end()
     done = status["attemptStatus"]["completionStatus"]
     assert done["code"] == 252, node.story()
-    failed = [
-        task["attemptStatus"]["completionStatus"]
-        for role in status["attemptStatus"]["taskRoleStatuses"]
-        for task in role["taskStatuses"]
-    ]
-    told = next(c["containers"][0] for c in failed if c["code"] == 252)
-    assert told["name"] == "init"
-    assert "frameworks" in told["message"]
-    assert "get" in told["message"]
+    ends = [pod["completionStatus"] for pod in pods_of(status).values()]
+    init = next(end["pod"]["containers"][0] for end in ends if end["code"] == 252)
+    assert init["name"] == "init"
+    assert "frameworks" in init["message"]
+    assert "get" in init["message"]

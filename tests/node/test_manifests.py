@@ -168,9 +168,10 @@ def test_framework(node: Node, make: Make) -> None:
 
     status = node.wait("the end of the Framework", look)
     assert status["attemptStatus"]["completionStatus"]["code"] == 0, node.story()
-    ended = node.ended("gang-chief-0")
-    assert "all 3 tasks have found each other" in ended.log("barrier.log")
-    assert len(ended.log("user-all/current").splitlines()) == 2
+    (chief,) = status["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"]
+    logs = next(node.logs.rglob(chief["attemptStatus"]["podUID"]))
+    assert "all 3 tasks have found each other" in (logs / "barrier.log").read_text()
+    assert len((logs / "user-all/current").read_text().splitlines()) == 2
 
 
 def test_commands(node: Node, pairun: Run, runtime_image: str, debian: str) -> None:
@@ -187,3 +188,21 @@ def test_commands(node: Node, pairun: Run, runtime_image: str, debian: str) -> N
     assert node.pods() == {}
     found = node.api.get(f"{node.core}/secrets")["items"]
     assert not [s for s in found if s["metadata"]["name"].startswith("gang")]
+
+
+@pytest.mark.usefixtures("controller")
+def test_commands_of_a_framework(node: Node, pairun: Run, runtime_image: str, debian: str) -> None:
+    """Its controller has deleted the Pod: exit code, reason and the place of the log are told."""
+    text = yaml.safe_dump(job(debian, worker=(1, FAILS)), sort_keys=False)
+    argv = ("submit", "-", "--engine", "framework", "--name", "gang", "--image", runtime_image,
+            "--log-host-path", str(node.logs), "--wait")  # fmt: skip
+    assert pairun(*argv, stdin=text, code=3) == "gang\n"
+    assert node.wait("the Pod to go", lambda: node.pods() == {})
+    text = pairun("status", "gang")
+    assert "is failed: worker-0: the command ended with 3: trouble\n" in text
+    assert "0 of 1 instances have a Pod; 1 ended and their Pods are deleted" in text
+    (instance,) = json.loads(pairun("status", "gang", "--json"))["instances"]
+    assert (instance["phase"], instance["exit_code"]) == ("failed", 3)
+    assert pairun("logs", "gang", code=1) == ""
+    assert next(node.logs.rglob(instance["uid"])).is_dir()
+    pairun("delete", "gang", "--wait")

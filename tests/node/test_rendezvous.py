@@ -93,14 +93,17 @@ def addresses(ended: dict[str, Ended], *names: str) -> str:
 
 def met(node: Node, names: tuple[str, ...] = TASKS, prefix: str = JOB) -> dict[str, Ended]:
     """Wait for the end of all Pods of a job, which went well in both containers."""
-    ended = {name: node.ended(f"{prefix}-{name}") for name in names}
+    if framework := node.api.find(f"{node.frameworks}/{prefix}"):
+        ended = node.tasks_ended(framework)
+    else:
+        ended = {name: node.ended(f"{prefix}-{name}") for name in names}
     for each in ended.values():
         assert (each.code("init"), each.code("app")) == (0, 0), each.story
     return ended
 
 
 def completed(node: Node, name: str = JOB) -> None:
-    """Wait until a Framework is over; its Pods are those of its last attempt then.
+    """Wait until a Framework is over.
 
     On the node's network a port may be taken, and the controller tries again.
     """

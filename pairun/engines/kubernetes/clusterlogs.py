@@ -12,9 +12,11 @@ import attrs
 
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.jobobjects import find, pods_of
+from pairun.engines.kubernetes.endwords import INIT
+from pairun.engines.kubernetes.frameworktasks import log_folder
+from pairun.engines.kubernetes.jobobjects import JobObjects, find, instances_of
 from pairun.engines.kubernetes.jobstate import state_of
-from pairun.engines.kubernetes.podstates import APP, ENDED, INIT, PodState
+from pairun.engines.kubernetes.podstates import APP, ENDED, PodState
 from pairun.errors import PairunError, Problem
 
 MOST_STREAMS = 50
@@ -89,11 +91,16 @@ def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, sa
     Raises:
         PairunError: there is no such job or instance, or the API server refuses.
     """
-    chosen = _chosen(cluster, name, wanted)
+    job = find(cluster, name)
+    chosen = _chosen(cluster, job, wanted)
     if not chosen:
         say("the job has no Pod yet, so there is no log")
     whole = bool(chosen)
     for each in chosen:
+        if each.gone:
+            say(f"{each.label}: no log: {_deleted(job, each)}")
+            whole = False
+            continue
         because = "" if _started(each, wanted) else _how_far(each, wanted)
         try:
             data = cluster.stream(_path(cluster, each), wanted.query(), silence_s=SILENCE_S)
@@ -110,20 +117,20 @@ def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, sa
     return whole
 
 
-def _chosen(cluster: Cluster, name: str, wanted: LogSelection) -> list[PodState]:
+def _chosen(cluster: Cluster, job: JobObjects, wanted: LogSelection) -> list[PodState]:
     """The instances that are meant; none while the job has no Pod.
 
     Raises:
         PairunError: the job has Pods, and none of them is meant.
     """
-    instances = pods_of(cluster, find(cluster, name))
+    instances = instances_of(cluster, job)
     chosen = wanted.chosen(instances)
     if instances and not chosen:
         what = f"role '{wanted.role}'" if wanted.role else "the job"
         if wanted.index is not None:
             what = f"number {wanted.index} of {what}"
         roles = ", ".join(sorted({i.role for i in instances}))
-        text = f"job '{name}' has no Pod of {what}"
+        text = f"job '{job.name}' has no Pod of {what}"
         raise PairunError(Problem("PR789", text, hint=f"its Pods are of: {roles}"))
     return chosen
 
@@ -141,6 +148,14 @@ def _how_far(instance: PodState, wanted: LogSelection) -> str:
     if not wanted.init and instance.init_code:
         said += "; --init shows that phase's log"
     return said
+
+
+def _deleted(job: JobObjects, instance: PodState) -> str:
+    """That an instance's log went with its Pod, and where another copy is."""
+    words = "FrameworkController deleted its Pod when it ended, and the log with it"
+    if job.framework is not None and (folder := log_folder(job.framework, instance)):
+        return f"{words}; node {instance.node or 'unknown'} keeps it in {folder}"
+    return f"{words}; --log-host-path of `pairun submit` keeps logs on the nodes"
 
 
 def _path(cluster: Cluster, instance: PodState) -> str:
@@ -229,7 +244,7 @@ class _Follower:
         while True:
             try:
                 job = find(self._cluster, self._name)
-                instances = pods_of(self._cluster, job)
+                instances = instances_of(self._cluster, job)
                 patience.answered()
             except (ClusterRefusal, Unreachable) as e:
                 patience.bear(e)
@@ -237,17 +252,23 @@ class _Follower:
                 continue
             chosen = self._wanted.chosen(instances)
             new = self._start(chosen)
-            if not self._streams and not waiting:
+            if not self._streams and not waiting and not any(i.gone for i in chosen):
                 waiting = True
                 self._say("no Pod yet; waiting for one")
             busy = any(t.is_alive() for t in self._streams.values())
             over = state_of(job, self._cluster.namespace, instances).ended
             if not (busy or new) and (over or self._read_to_the_end(chosen)):
-                for each in chosen:
-                    if not _started(each, self._wanted):
-                        self._say(f"{each.label}: no log: {_how_far(each, self._wanted)}")
+                self._name_missing(job, chosen)
                 return
             time.sleep(AGAIN_S if self._streams and not busy else LOOK_S)
+
+    def _name_missing(self, job: JobObjects, chosen: Sequence[PodState]) -> None:
+        """Say of which instances there was no log, and why."""
+        for each in chosen:
+            if each.gone and each.uid not in self._streams:
+                self._say(f"{each.label}: no log: {_deleted(job, each)}")
+            elif not _started(each, self._wanted):
+                self._say(f"{each.label}: no log: {_how_far(each, self._wanted)}")
 
     def _read_to_the_end(self, chosen: Sequence[PodState]) -> bool:
         """Whether nothing more can come of these Pods, whatever becomes of the rest of the job."""
@@ -259,7 +280,7 @@ class _Follower:
         if len(chosen) > MOST_STREAMS:
             text = f"{len(chosen)} Pods cannot be followed at once; {MOST_STREAMS} can"
             raise PairunError(Problem("PR801", text, hint="choose with --role and --index"))
-        new = [i for i in chosen if i.uid not in self._streams]
+        new = [i for i in chosen if not i.gone and i.uid not in self._streams]
         for each in new:
             stream = _Stream(self._cluster, each, self._wanted, self._out)
             self._streams[each.uid] = threading.Thread(target=stream.run, daemon=True)

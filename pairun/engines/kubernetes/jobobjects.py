@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import attrs
@@ -12,6 +12,7 @@ import attrs
 from pairun.engines.completionpolicy import RolePolicy
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
+from pairun.engines.kubernetes.frameworktasks import framework_instances
 from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
 from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem
@@ -66,6 +67,21 @@ class JobObjects:
     def selector(self) -> str:
         """Finds the job's Pods."""
         return f"{self.kind.pods}={self.name}"
+
+    @property
+    def framework(self) -> Mapping[str, Any] | None:
+        """The Framework; None for a job of another kind."""
+        return self.workloads[0] if self.kind.engine == "framework" and self.workloads else None
+
+    def instances(self, pods: Iterable[PodState]) -> tuple[PodState, ...]:
+        """The instances of the job, one for each role and number.
+
+        Args:
+            pods: the Pods that the API server has or had.
+        """
+        if self.framework is not None:
+            return framework_instances(self.framework, pods)
+        return newest(pods)
 
 
 def find(cluster: Cluster, name: str) -> JobObjects:
@@ -152,5 +168,10 @@ def _pods(cluster: Cluster, job: JobObjects) -> Iterator[PodState]:
 
 
 def pods_of(cluster: Cluster, job: JobObjects) -> tuple[PodState, ...]:
-    """The instances of a job."""
+    """The newest Pod of every instance of a job."""
     return newest(_pods(cluster, job))
+
+
+def instances_of(cluster: Cluster, job: JobObjects) -> tuple[PodState, ...]:
+    """The instances of a job, those without a Pod included where the workload knows them."""
+    return job.instances(_pods(cluster, job))

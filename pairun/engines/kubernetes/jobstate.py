@@ -8,6 +8,11 @@ from typing import Any
 import attrs
 
 from pairun.engines.completionpolicy import Ended, RolePolicy, decide
+from pairun.engines.kubernetes.frameworktasks import (
+    completion_of,
+    completion_words,
+    decisive_instance,
+)
 from pairun.engines.kubernetes.jobobjects import POD, JobObjects
 from pairun.engines.kubernetes.podstates import ENDED, PodState
 from pairun.report.terminal import visible
@@ -29,8 +34,8 @@ class JobState:
         engine: what starts its Pods.
         state: ``waiting``, ``running``, ``stopping``, ``succeeded`` or ``failed``.
         because: why it ended so, or what the engine says; may be empty.
-        total: how many instances there are to be.
-        instances: those that have a Pod.
+        total: how many instances the job has.
+        instances: those that have, or had, a Pod.
         exit_code: 0 or what its first failure ended with; None while it goes on.
     """
 
@@ -57,14 +62,14 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
         states = [_STATES[job.kind.engine](w) for w in job.workloads]
         total = sum(number for *_, number in states)
         state, because = _together([(s, b) for s, b, _ in states])
-        if state == "failed":
-            because = "; ".join(filter(None, (because, _failed_first(instances))))
+    first = _first_failure(job, instances)
+    if state == "failed" and first is not None and first.reason:
+        because = _with_reason(job, first, because)
     if state == "waiting" and any(i.phase not in NOT_BEGUN for i in instances):
         state = "running"
-    first = _first_failure(instances)
     code = 0 if state == "succeeded" else None
     if state == "failed":
-        code = (first.exit_code if first else None) or 1
+        code = _failure_code(job, first)
     return JobState(
         name=job.name,
         namespace=namespace,
@@ -77,15 +82,30 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
     )
 
 
-def _first_failure(instances: Iterable[PodState]) -> PodState | None:
+def _first_failure(job: JobObjects, instances: Iterable[PodState]) -> PodState | None:
+    """The instance whose failure decided the job, else the first that failed."""
+    if job.framework is not None and (decisive := decisive_instance(job.framework, instances)):
+        return decisive
     failed = [i for i in instances if i.phase == "failed"]
     return min(failed, key=lambda i: i.ended or "~", default=None)
 
 
-def _failed_first(instances: Iterable[PodState]) -> str:
-    """The first instance that failed, and why: the workload's own status does not say."""
-    first = _first_failure(instances)
-    return f"{first.label}: {first.reason}" if first and first.reason else ""
+def _with_reason(job: JobObjects, first: PodState, because: str) -> str:
+    """Why a job failed: its first failure, then the words of what counted it."""
+    reason = f"{first.label}: {first.reason}"
+    if job.kind is POD:
+        # The policy's words name the instance, too.
+        return reason if first.evicted or first.gone else because
+    return reason if job.framework is not None else "; ".join(filter(None, (reason, because)))
+
+
+def _failure_code(job: JobObjects, first: PodState | None) -> int:
+    """The exit code of a job that failed; 1 where no container's code decided."""
+    if job.framework is not None:
+        code = completion_of(job.framework).get("code")
+        # FrameworkController's own codes are negative.
+        return code if isinstance(code, int) and 0 < code < 256 else 1
+    return (first.exit_code if first else None) or 1
 
 
 def _decided(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> tuple[str, str, int]:
@@ -101,7 +121,15 @@ def _decided(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> t
     ]
     if decision := decide(policies, ended, max(total, len(instances), 1)):
         return ("succeeded" if decision.succeeded else "failed"), decision.because, total
-    return "waiting", "", total
+    return "waiting", _missing(policies, instances), total
+
+
+def _missing(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> str:
+    """Which plain Pods do not exist; empty where all do."""
+    labels = {i.label for i in instances}
+    expected = [f"{p.role}-{n}" for p in policies for n in range(p.instances)]
+    missing = [label for label in expected if label not in labels]
+    return f"no Pod of {named(missing)}; nothing creates plain Pods again" if missing else ""
 
 
 def _together(states: Sequence[tuple[str, str]]) -> tuple[str, str]:
@@ -118,15 +146,22 @@ def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     total = sum(int(r.get("taskNumber") or 0) for r in spec.get("taskRoles") or ())
     state = str(status.get("state") or "")
-    done = (status.get("attemptStatus") or {}).get("completionStatus") or {}
     if state == "Completed":
-        succeeded = (done.get("type") or {}).get("name") == "Succeeded"
-        words = (done.get("phrase"), done.get("diagnostics"))
-        because = ": ".join(str(w).strip().partition("\n")[0][:300] for w in words if w)
-        return ("succeeded", "", total) if succeeded else ("failed", because, total)
+        completion = completion_of(obj)
+        if (completion.get("type") or {}).get("name") == "Succeeded":
+            return "succeeded", "", total
+        return "failed", completion_words(completion), total
     if spec.get("executionType") == "Stop" or _deleted(obj):
         return "stopping", "", total
-    return ("running" if state == "AttemptRunning" else "waiting"), state, total
+    if state == "AttemptRunning":
+        return "running", "", total
+    # While it deletes the Pods of an attempt, another attempt may follow.
+    return ("running" if state in _ENDING else "waiting"), state, total
+
+
+_ENDING = frozenset(
+    {"AttemptDeletionPending", "AttemptDeletionRequested", "AttemptDeleting", "AttemptCompleted"}
+)
 
 
 def _job(obj: Mapping[str, Any]) -> tuple[str, str, int]:

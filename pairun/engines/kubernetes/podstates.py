@@ -6,51 +6,20 @@ Pod is identified by pairun's labels, by FrameworkController's, or by the index 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
-import yaml
 
+from pairun.engines.kubernetes.endwords import INIT, diagnosis, ended_with, one_line
 from pairun.engines.manifest.objectnames import INDEX_LABEL, ROLE_LABEL
 from pairun.kube.pods import STUCK, is_scheduled, unscheduled
 from pairun.report.terminal import visible
-from pairun.runtime.termination import END, START
 
-INIT = "init"
 APP = "app"
-MESSAGE_BYTES = 12 * 1024
-"""Kubernetes keeps no more of what all containers of a Pod say at their end."""
-HEADLINE = 200
-DIAGNOSIS = ("class", "fault", "retry", "confidence", "headline", "evidence", "advice")
-"""What PID 1 writes of why the command died (pairun.runtime.termination)."""
-DIAGNOSIS_CHARS = 512
-
-INIT_CODES = {
-    251: "the gang was not complete in time",
-    252: "the barrier cannot pass",
-    253: "a port of this container is taken",
-    254: "the image does not exist, or the registry refuses this job",
-}
-"""What docs/exit-codes.md says of them."""
-APP_CODES = {
-    126: "the command cannot be executed",
-    127: "the image does not have the command",
-    255: "a task before the command failed, or an exit handler, or the cluster's exit spec decided",
-}
-SIGNALS = {
-    129: "SIGHUP",
-    130: "SIGINT",
-    134: "SIGABRT",
-    137: "SIGKILL",
-    139: "SIGSEGV",
-    143: "SIGTERM",
-}
-_FAILED_TASK = re.compile(r"^failed +([^\s:]+): [^\n]*\n +(\S[^\n]*)$", re.MULTILINE)
-"""A task that failed, and why, in what the init phase prints."""
-ENDED = frozenset({"succeeded", "failed"})
+DELETED = "its Pod was deleted"
+ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 
 @attrs.frozen(kw_only=True)
@@ -64,15 +33,18 @@ class PodState:
         uid: the Pod's uid.
         node: the node, or None while there is none.
         phase: ``pending``, ``unschedulable``, ``starting`` (images and volumes), ``stuck``, ``init``,
-            ``running``, ``stopping``, ``succeeded``, ``failed``, ``lost``.
-        reason: why, in words; empty where there is nothing to say.
+            ``running``, ``stopping``, ``succeeded``, ``failed``, ``stopped`` (because the job ended),
+            ``lost``.
+        reason: why, in words; may be empty.
         init_code: what init ended with, or None.
         code: what the user's container ended with, or None.
         restarts: starts of its containers after the first, and Pods before this one.
         made: when the Pod was made (RFC 3339).
         ended: when it ended (RFC 3339), or empty.
         grace_s: how long it may take to stop.
-        diagnosis: why the command died, as its PID 1 says; empty where it says nothing.
+        evicted: whether the cluster ended the Pod: eviction, preemption, a taint.
+        gone: whether the Pod is deleted, and its log with it.
+        diagnosis: why the command died, by its PID 1; may be empty.
     """
 
     role: str
@@ -88,6 +60,8 @@ class PodState:
     made: str = ""
     ended: str = ""
     grace_s: int = 30
+    evicted: bool = False
+    gone: bool = False
     diagnosis: Mapping[str, str | float] = attrs.field(factory=dict)
 
     @property
@@ -97,14 +71,10 @@ class PodState:
 
     @property
     def exit_code(self) -> int | None:
-        """What the instance ended with, whichever phase it was; None while it goes on."""
-        if self.phase not in ENDED:
-            return None
-        if self.code is not None:
-            return self.code
+        """The exit code of the container that decided; None while it runs, or where none did."""
         if self.phase == "succeeded":
             return 0
-        return self.init_code or 1
+        return self.init_code or self.code or 1 if self.phase == "failed" else None
 
 
 def read_pod(pod: Mapping[str, Any]) -> PodState:
@@ -114,8 +84,13 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
     init = _container(status.get("initContainerStatuses"), INIT)
     app = _container(status.get("containerStatuses"), APP)
     init_code, code = _code(init), _code(app)
-    phase, reason = _phase(meta, status, init, app)
     ends = [_ended(c).get("finishedAt") for c in (init, app)]
+    eviction = _eviction(meta, status)
+    if eviction is None:
+        phase, reason = _phase(meta, status, init, app)
+    else:
+        phase, reason = "failed", eviction.reason
+        ends = [eviction.when]
     return PodState(
         role=visible(str(labels.get(ROLE_LABEL) or labels.get("FC_TASKROLE_NAME") or "pod")),
         index=_index(labels),
@@ -123,13 +98,14 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
         uid=str(meta.get("uid")),
         node=spec.get("nodeName"),
         phase=phase,
-        reason=_one_line(reason),
+        reason=one_line(reason),
         init_code=init_code,
         code=code,
         restarts=sum(int(c.get("restartCount") or 0) for c in (init, app)),
         made=str(meta.get("creationTimestamp") or ""),
         ended=max((str(e) for e in ends if e), default="") if phase in ENDED else "",
         grace_s=int(spec.get("terminationGracePeriodSeconds") or 0),
+        evicted=eviction is not None,
         diagnosis=diagnosis(str(_ended(app).get("message") or "")),
     )
 
@@ -144,73 +120,6 @@ def newest(pods: Iterable[PodState]) -> tuple[PodState, ...]:
         for _, same in sorted(by_instance.items())
         for last in [max(same, key=lambda p: (p.made, p.phase not in ENDED, p.uid))]
     )
-
-
-def headline(message: str) -> str:
-    """The line of a termination message that says most.
-
-    It is what the diagnosis found, else what matched, else the last words of the user's command or
-    of the container.
-    """
-    read = _document(message)
-    if read is None:
-        text = _tagged(message) or message[:MESSAGE_BYTES]
-        tasks = _FAILED_TASK.findall(text)
-        return _one_line(": ".join(tasks[-1]))[:HEADLINE] if tasks else _last_line(text)
-    if (why := _diagnosis(read)).get("class") not in (None, "unknown"):
-        words = (f"{why.get('headline', '')} ({why['class']})", why.get("evidence"))
-        return _one_line(": ".join(str(w) for w in words if w))[:HEADLINE]
-    logs = read.get("errorLogs")
-    logs = logs if isinstance(logs, dict) else {}
-    texts = (read.get("matchedUserLogString"), read.get("matchedPlatformLogString"),
-             logs.get("user"), logs.get("platform"))  # fmt: skip
-    return _last_line(next((t for t in texts if isinstance(t, str) and t.strip()), ""))
-
-
-def diagnosis(message: str) -> Mapping[str, str | float]:
-    """What a termination message says of why the command died; empty where it says nothing."""
-    return _diagnosis(_document(message) or {})
-
-
-def _tagged(message: str) -> str:
-    return message[:MESSAGE_BYTES].partition(START)[2].partition(END)[0]
-
-
-def _document(message: str) -> Mapping[str, Any] | None:
-    """The YAML of a termination message; None where there is none."""
-    try:
-        read = yaml.safe_load(_tagged(message))
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return None
-    return read if isinstance(read, dict) else None
-
-
-def _diagnosis(read: Mapping[str, Any]) -> dict[str, str | float]:
-    why = read.get("diagnosis")
-    diagnosis: dict[str, str | float] = {}
-    if not isinstance(why, dict):
-        return diagnosis
-    for name in DIAGNOSIS:
-        if isinstance(value := why.get(name), str):
-            diagnosis[name] = value[:DIAGNOSIS_CHARS]
-        elif isinstance(value, float) and math.isfinite(value):
-            diagnosis[name] = value
-    return diagnosis
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return _one_line(lines[-1])[:HEADLINE] if lines else ""
-
-
-def _one_line(text: str) -> str:
-    return visible(" ".join(text.split()))
-
-
-def meaning(code: int, table: Mapping[int, str]) -> str:
-    """An exit code and what it means, where that is known."""
-    known = table.get(code) or (f"ended by {SIGNALS[code]}" if code in SIGNALS else "")
-    return f"{code} ({known})" if known else str(code)
 
 
 def _index(labels: Mapping[str, str]) -> int:
@@ -238,6 +147,33 @@ def _code(container: Mapping[str, Any]) -> int | None:
     return code if isinstance(code, int) else None
 
 
+class _Eviction(NamedTuple):
+    """Why and when (RFC 3339) the cluster ended a Pod."""
+
+    reason: str
+    when: str
+
+
+def _eviction(meta: Mapping[str, Any], status: Mapping[str, Any]) -> _Eviction | None:
+    """The eviction of a Pod; None where the cluster has not ended it.
+
+    The API server and the controllers set the condition ``DisruptionTarget`` from Kubernetes 1.26
+    on, before the Pod's processes are told (Kubernetes, "Disruptions"). Kubelet sets the Pod's
+    reason ``Evicted``. An evicted Pod of a controller that ends with 0 counts as a success there;
+    no controller counts a plain Pod.
+    """
+    if status.get("phase") == "Succeeded" and meta.get("ownerReferences"):
+        return None
+    if status.get("reason") == "Evicted":
+        return _Eviction(f"evicted ({status.get('message') or 'by its node'})", "")
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            words = ": ".join(str(condition[k]) for k in ("reason", "message") if condition.get(k))
+            when = str(condition.get("lastTransitionTime") or "")
+            return _Eviction(f"evicted ({words})", when)
+    return None
+
+
 def _phase(
     meta: Mapping[str, Any],
     status: Mapping[str, Any],
@@ -248,7 +184,7 @@ def _phase(
         case "Succeeded":
             return "succeeded", ""
         case "Failed":
-            gone = "its Pod was deleted" if meta.get("deletionTimestamp") else ""
+            gone = DELETED if meta.get("deletionTimestamp") else ""
             return "failed", _failure(status, init, app) or gone
         case "Unknown":
             return "lost", "its node does not answer"
@@ -261,7 +197,7 @@ def _phase(
         if (waiting := state.get("waiting") or {}).get("reason") in STUCK:
             words = [str(waiting["reason"])]
             if last := (container.get("lastState") or {}).get("terminated"):
-                words.append(f"{what} ended with {_code_and_reason(last, what)}")
+                words.append(f"{what} ended with {ended_with(last, what)}")
             elif waiting.get("message"):
                 words.append(str(waiting["message"]))
             return "stuck", ": ".join(words)
@@ -276,19 +212,8 @@ def _phase(
 
 def _failure(status: Mapping[str, Any], init: Mapping[str, Any], app: Mapping[str, Any]) -> str:
     if _code(init):
-        return f"init ended with {_code_and_reason(_ended(init), INIT)}"
+        return f"init ended with {ended_with(_ended(init), INIT)}"
     if ended := _ended(app):
-        return f"the command ended with {_code_and_reason(ended, 'the command')}"
+        return f"the command ended with {ended_with(ended, 'the command')}"
     words = (status.get("reason"), status.get("message"))
     return ": ".join(str(w) for w in words if w)
-
-
-def _code_and_reason(ended: Mapping[str, Any], what: str) -> str:
-    """A container's end: its code, what that means, and its last words."""
-    code = ended.get("exitCode")
-    code = code if isinstance(code, int) else 1
-    text = meaning(code, INIT_CODES if what == INIT else APP_CODES)
-    if ended.get("reason") == "OOMKilled":
-        text = f"{code} (out of memory)"
-    said = headline(str(ended.get("message") or ""))
-    return f"{text}: {said}" if said else text

@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import attrs
 
@@ -16,11 +17,11 @@ from pairun.engines.kubernetes.jobobjects import (
     JobObjects,
     absent,
     find,
-    pods_of,
+    instances_of,
     workloads_of,
 )
 from pairun.engines.kubernetes.jobstate import JobState, state_of
-from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
+from pairun.engines.kubernetes.podstates import DELETED, ENDED, PodState, read_pod
 from pairun.report.terminal import visible
 
 WINDOW_S = 2
@@ -36,7 +37,7 @@ def read_job(cluster: Cluster, name: str) -> JobState:
         PairunError: there is none, or the API server refuses to say.
     """
     job = find(cluster, name)
-    state = state_of(job, cluster.namespace, pods_of(cluster, job))
+    state = state_of(job, cluster.namespace, instances_of(cluster, job))
     return _explained(cluster, job, state)
 
 
@@ -77,19 +78,22 @@ def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
     job = find(cluster, name)
     patience = Patience()
     pods: dict[str, PodState] = {}
+    deleted: dict[str, PodState] = {}
     version = ""
     while True:
         try:
             if not version:
                 pods, version = _listed(cluster, job)
-            state = state_of(job, cluster.namespace, newest(pods.values()))
+            state = state_of(
+                job, cluster.namespace, job.instances([*deleted.values(), *pods.values()])
+            )
             state = _explained(cluster, job, state)
             patience.answered()
             yield state
             if state.ended:
                 return
-            version = _changed(cluster, job, pods, version)
-            job = _again(cluster, job, pods)
+            version = _changed(cluster, job, pods, deleted, version)
+            job = _again(cluster, job, deleted or not pods)
         except (ClusterRefusal, Unreachable) as e:
             version = ""
             if isinstance(e, ClusterRefusal) and e.status == 410:
@@ -98,14 +102,19 @@ def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
             time.sleep(WINDOW_S)
 
 
-def _again(cluster: Cluster, job: JobObjects, pods: Mapping[str, PodState]) -> JobObjects:
+def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObjects:
     """A job's objects as they are now.
+
+    Args:
+        cluster: where.
+        job: the job.
+        some_deleted: whether Pods are deleted: then plain Pods may be deleted as a whole job.
 
     Raises:
         PairunError: they are gone, or the API server refuses to say.
     """
     if job.kind is POD:
-        return job if pods else find(cluster, job.name)
+        return find(cluster, job.name) if some_deleted else job
     refusals: list[ClusterRefusal] = []
     workloads = workloads_of(cluster, job.kind, job.name, refusals)
     if not workloads:
@@ -123,8 +132,26 @@ def _listed(cluster: Cluster, job: JobObjects) -> tuple[dict[str, PodState], str
     return pods, version
 
 
-def _changed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState], version: str) -> str:
-    """Bring the Pods up to date for some seconds; the version that they have then."""
+def _changed(
+    cluster: Cluster,
+    job: JobObjects,
+    pods: dict[str, PodState],
+    deleted: dict[str, PodState],
+    version: str,
+) -> str:
+    """Bring the Pods up to date for some seconds.
+
+    Args:
+        cluster: where.
+        job: whose Pods.
+        pods: the Pods that exist, by their uid.
+        deleted: those that ended or were evicted before they were deleted: their last state says
+            why a job failed, and nothing else does.
+        version: of `pods`.
+
+    Returns:
+        The version of `pods` then.
+    """
     path = cluster.path("v1", "pods")
     for event in cluster.watch(path, job.selector, version, WINDOW_S):
         pod = event.get("object") or {}
@@ -132,10 +159,21 @@ def _changed(cluster: Cluster, job: JobObjects, pods: dict[str, PodState], versi
         version = str(meta.get("resourceVersion") or version)
         if event.get("type") == "DELETED":
             pods.pop(str(meta.get("uid")), None)
+            if (last := _last_state(job, pod)) is not None:
+                deleted[last.uid] = last
         elif event.get("type") in ("ADDED", "MODIFIED"):
             each = read_pod(pod)
             pods[each.uid] = each
     return version
+
+
+def _last_state(job: JobObjects, pod: Mapping[str, Any]) -> PodState | None:
+    """The end of a Pod that is deleted; None where a controller makes another one."""
+    last = attrs.evolve(read_pod(pod), gone=True)
+    if last.phase in ENDED:
+        return last
+    # Nothing creates a plain Pod again.
+    return attrs.evolve(last, phase="failed", reason=DELETED) if job.kind is POD else None
 
 
 def follow_for(cluster: Cluster, name: str, timeout_s: float | None) -> Iterator[JobState]:

@@ -1,0 +1,123 @@
+"""What a container's end means: its exit code, and the last words in its termination message."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from pairun.report.terminal import visible
+from pairun.runtime.termination import END, START
+
+INIT = "init"
+MESSAGE_BYTES = 12 * 1024
+"""Kubernetes keeps no more of the termination messages of a Pod's containers together."""
+HEADLINE = 200
+DIAGNOSIS = ("class", "fault", "retry", "confidence", "headline", "evidence", "advice")
+"""What PID 1 writes of why the command died (pairun.runtime.termination)."""
+DIAGNOSIS_CHARS = 512
+
+INIT_CODES = {
+    251: "the gang was not complete in time",
+    252: "the barrier cannot pass",
+    253: "a port of this container is taken",
+    254: "the image does not exist, or the registry refuses this job",
+}
+"""As in docs/exit-codes.md."""
+APP_CODES = {
+    126: "the command cannot be executed",
+    127: "the image does not have the command",
+    255: "a task before the command failed, or an exit handler, or the cluster's exit spec decided",
+}
+SIGNALS = {
+    129: "SIGHUP",
+    130: "SIGINT",
+    134: "SIGABRT",
+    137: "SIGKILL",
+    139: "SIGSEGV",
+    143: "SIGTERM",
+}
+_FAILED_TASK = re.compile(r"^failed +([^\s:]+): [^\n]*\n +(\S[^\n]*)$", re.MULTILINE)
+"""A task that failed, and why, in what the init phase prints."""
+
+
+def headline(message: str) -> str:
+    """The line of a termination message that says most.
+
+    It is what the diagnosis found, else what matched, else the last words of the user's command or
+    of the container.
+    """
+    read = _document(message)
+    if read is None:
+        text = _tagged(message) or message[:MESSAGE_BYTES]
+        tasks = _FAILED_TASK.findall(text)
+        return one_line(": ".join(tasks[-1]))[:HEADLINE] if tasks else _last_line(text)
+    if (why := _diagnosis(read)).get("class") not in (None, "unknown"):
+        words = (f"{why.get('headline', '')} ({why['class']})", why.get("evidence"))
+        return one_line(": ".join(str(w) for w in words if w))[:HEADLINE]
+    logs = read.get("errorLogs")
+    logs = logs if isinstance(logs, dict) else {}
+    texts = (read.get("matchedUserLogString"), read.get("matchedPlatformLogString"),
+             logs.get("user"), logs.get("platform"))  # fmt: skip
+    return _last_line(next((t for t in texts if isinstance(t, str) and t.strip()), ""))
+
+
+def diagnosis(message: str) -> Mapping[str, str | float]:
+    """What a termination message says of why the command died; empty where it says nothing."""
+    return _diagnosis(_document(message) or {})
+
+
+def _tagged(message: str) -> str:
+    return message[:MESSAGE_BYTES].partition(START)[2].partition(END)[0]
+
+
+def _document(message: str) -> Mapping[str, Any] | None:
+    """The YAML of a termination message; None where there is none."""
+    try:
+        read = yaml.safe_load(_tagged(message))
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _diagnosis(read: Mapping[str, Any]) -> dict[str, str | float]:
+    why = read.get("diagnosis")
+    diagnosis: dict[str, str | float] = {}
+    if not isinstance(why, dict):
+        return diagnosis
+    for name in DIAGNOSIS:
+        if isinstance(value := why.get(name), str):
+            diagnosis[name] = value[:DIAGNOSIS_CHARS]
+        elif isinstance(value, float) and math.isfinite(value):
+            diagnosis[name] = value
+    return diagnosis
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return one_line(lines[-1])[:HEADLINE] if lines else ""
+
+
+def one_line(text: str) -> str:
+    """A text as one line that is safe for a terminal."""
+    return visible(" ".join(text.split()))
+
+
+def meaning(code: int, table: Mapping[int, str]) -> str:
+    """An exit code and what it means, where that is known."""
+    known = table.get(code) or (f"ended by {SIGNALS[code]}" if code in SIGNALS else "")
+    return f"{code} ({known})" if known else str(code)
+
+
+def ended_with(ended: Mapping[str, Any], what: str) -> str:
+    """A container's end: its code, what that means, and its last words."""
+    code = ended.get("exitCode")
+    code = code if isinstance(code, int) else 1
+    text = meaning(code, INIT_CODES if what == INIT else APP_CODES)
+    if ended.get("reason") == "OOMKilled":
+        text = f"{code} (out of memory)"
+    said = headline(str(ended.get("message") or ""))
+    return f"{text}: {said}" if said else text

@@ -1,0 +1,172 @@
+"""The instances of a Framework, whose controller deletes each Pod as soon as the Pod has ended.
+
+From then on only the Framework's status has the result (frameworkcontroller v1, ``TaskStatus`` and
+``TaskAttemptCompletionStatus`` in its ``pkg/apis/frameworkcontroller/v1/types.go``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.engines.kubernetes.endwords import INIT, one_line
+from pairun.engines.kubernetes.podstates import PodState, read_pod
+from pairun.kube.statuses import task_statuses
+
+Object = Mapping[str, Any]
+
+
+def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[PodState, ...]:
+    """The newest attempt of every task: from the status where it has ended, else from its Pod.
+
+    Args:
+        framework: the object; its task statuses may be compressed.
+        pods: the Pods that the API server still has.
+    """
+    init_names = _init_names(framework)
+    job_retries = _retries(framework.get("status") or {})
+    by_uid = {each.uid: each for each in pods}
+    instances = []
+    for role, task in _tasks(framework):
+        attempt = task.get("attemptStatus") or {}
+        pod = by_uid.pop(str(attempt.get("podUID")), None)
+        state = _ended_task(role, task, attempt, init_names) or pod
+        if state is not None:
+            container_restarts = pod.restarts if pod else 0
+            restarts = container_restarts + _retries(task) + job_retries
+            instances.append(attrs.evolve(state, restarts=restarts, gone=pod is None or pod.gone))
+    known = {(each.role, each.index) for each in instances}
+    # Pods that the status does not have yet.
+    instances += [each for each in by_uid.values() if (each.role, each.index) not in known]
+    return tuple(sorted(instances, key=lambda each: (each.role, each.index)))
+
+
+def decisive_instance(framework: Object, instances: Iterable[PodState]) -> PodState | None:
+    """The instance that ended the Framework's last attempt; None where none did."""
+    completion = completion_of(framework)
+    trigger = completion.get("trigger") or {}
+    wanted = (trigger.get("taskRoleName"), trigger.get("taskIndex"))
+    return next((each for each in instances if (each.role, each.index) == wanted), None)
+
+
+def completion_of(framework: Object) -> Object:
+    """The end of the Framework's last attempt; empty while it runs."""
+    attempt = (framework.get("status") or {}).get("attemptStatus") or {}
+    completion = attempt.get("completionStatus")
+    return completion if isinstance(completion, dict) else {}
+
+
+def completion_words(completion: Object) -> str:
+    """Why something ended, where the containers do not say it.
+
+    The diagnostics of a Pod that failed repeat the containers' messages as JSON: they are left out.
+    """
+    diagnostics = str(completion.get("diagnostics") or "").partition(": PodPattern ")[0]
+    words = (completion.get("phrase"), diagnostics.partition("\n")[0][:300])
+    return one_line(": ".join(str(w).strip() for w in words if w))
+
+
+def _tasks(framework: Object) -> Iterable[tuple[str, Object]]:
+    try:
+        roles = task_statuses(framework)
+    except ValueError:
+        # The Pods remain; the barrier names what is wrong with such a status.
+        return []
+    return [(str(role["name"]), task) for role in roles for task in role["taskStatuses"] or ()]
+
+
+def _ended_task(
+    role: str, task: Object, attempt: Object, init_names: frozenset[str]
+) -> PodState | None:
+    """The state of a task whose last attempt has ended; None while it runs."""
+    completion = attempt.get("completionStatus")
+    if not isinstance(completion, dict):
+        return None
+    state = read_pod(_pod_object(role, task, attempt, completion, init_names))
+    if "pod" not in completion:
+        # FrameworkController ended it, or others deleted its Pod.
+        is_stopped = completion.get("code") in _STOPS
+        phase = "stopped" if is_stopped else state.phase
+        return attrs.evolve(state, phase=phase, reason=completion_words(completion))
+    return attrs.evolve(state, reason=state.reason or _failure_words(state, completion))
+
+
+_STOPS = (-210, -220)
+"""``StopFrameworkRequested`` and ``FrameworkAttemptCompletion`` (its ``completion.go``)."""
+
+
+def _failure_words(state: PodState, completion: Object) -> str:
+    return completion_words(completion) if state.phase == "failed" else ""
+
+
+def _pod_object(
+    role: str, task: Object, attempt: Object, completion: Object, init_names: frozenset[str]
+) -> Object:
+    """The Pod as it was at its end, as far as the status has it."""
+    pod = completion.get("pod") or {}
+    ended = {"finishedAt": attempt.get("completionTime")}
+    statuses: dict[bool, list[Object]] = {True: [], False: []}
+    for container in pod.get("containers") or ():
+        terminated = {k: container[k] for k in ("reason", "message") if container.get(k)}
+        terminated |= {"exitCode": container.get("code"), **ended}
+        name = container.get("name")
+        status = {"name": name, "state": {"terminated": terminated}}
+        statuses[name in init_names].append(status)
+    if any(s["state"]["terminated"]["exitCode"] for s in statuses[True]):
+        # The status gives a container that never started the code 0.
+        statuses[False] = []
+    return {
+        "metadata": {
+            "name": attempt.get("podName"),
+            "uid": attempt.get("podUID"),
+            "creationTimestamp": attempt.get("startTime"),
+            "labels": {"FC_TASKROLE_NAME": role, "FC_TASK_INDEX": str(task["index"])},
+            "ownerReferences": [{"kind": "ConfigMap"}],
+        },
+        "spec": {"nodeName": attempt.get("podNodeName")},
+        "status": {
+            "phase": "Failed" if completion.get("code") else "Succeeded",
+            "initContainerStatuses": statuses[True],
+            "containerStatuses": statuses[False],
+            **{k: pod[k] for k in ("reason", "message") if pod.get(k)},
+        },
+    }
+
+
+def _init_names(framework: Object) -> frozenset[str]:
+    """The names of init containers; pairun's own name where the Framework has no specification."""
+    roles = (framework.get("spec") or {}).get("taskRoles") or ()
+    specs = [((r.get("task") or {}).get("pod") or {}).get("spec") or {} for r in roles]
+    names = {c.get("name") for spec in specs for c in spec.get("initContainers") or ()}
+    return frozenset(names or {INIT})
+
+
+def _retries(status: Object) -> int:
+    return int((status.get("retryPolicyStatus") or {}).get("totalRetriedCount") or 0)
+
+
+def log_folder(framework: Object, instance: PodState) -> str:
+    """The folder on its node that keeps the logs of an instance; empty where there is none.
+
+    Args:
+        framework: the object, whose Pods mount the folder as the volume ``host-log``.
+        instance: one of its instances.
+    """
+    for role in (framework.get("spec") or {}).get("taskRoles") or ():
+        spec = ((role.get("task") or {}).get("pod") or {}).get("spec") or {}
+        paths = [_host_path(v) for v in spec.get("volumes") or () if v.get("name") == _LOG_VOLUME]
+        if role.get("name") != instance.role or not any(paths):
+            continue
+        mounts = [m for c in spec.get("containers") or () for m in c.get("volumeMounts") or ()]
+        folders = [str(m.get("subPath") or "") for m in mounts if m.get("name") == _LOG_VOLUME]
+        return one_line("/".join(filter(None, (*paths[:1], *folders[:1], instance.uid))))
+    return ""
+
+
+_LOG_VOLUME = "host-log"
+
+
+def _host_path(volume: Object) -> str:
+    return str((volume.get("hostPath") or {}).get("path") or "")
