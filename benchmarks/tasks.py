@@ -13,7 +13,8 @@ from typing import Any
 
 from benchmarks.measure import ROOT, Row, python, smallest_ms
 from pairun.contract.loading import ModuleFile
-from pairun.plan import Plan, SecretStore, Task, dump_plan
+from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.plan import Plan, Task
 
 GOAL_MS = 3.0
 MAX_GROWTH = 1.25

@@ -8,7 +8,8 @@ import pathlib
 import sys
 
 from benchmarks.measure import ROOT
-from pairun.plan import Plan, SecretStore, Task, dump_plan
+from pairun.handover.planwriting import SecretStore, dump_plan
+from pairun.plan import Plan, Task
 
 _BUNDLE = ROOT / "build" / "bundle" / "runtime"
 

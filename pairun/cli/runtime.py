@@ -23,7 +23,7 @@ def _review(root: str) -> int:
     import os
     import sys
 
-    from pairun.handover.plans import read_plan
+    from pairun.handover.planreading import read_plan
     from pairun.report.review_text import print_phase
     from pairun.review.phasereview import probe_plan
 

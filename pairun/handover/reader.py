@@ -1,7 +1,7 @@
 """The one reader of what init left on the volume, with nothing but the standard library.
 
 PID 1 takes the user's command, the grace time and whether there is anything to run before and
-after; the executor decodes the same texts in full (`pairun.handover.plans`).
+after; the executor decodes the same texts in full (`pairun.handover.planreading`).
 """
 
 from __future__ import annotations

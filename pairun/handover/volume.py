@@ -19,11 +19,12 @@ from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.errors import PairunError, Problem
 from pairun.handover.bundle import find_bundle, find_own_authorities
 from pairun.handover.door import Door
+from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.handover.podlogs import prepare_logs
 from pairun.handover.reader import ENVIRONMENT_FILE, PLAN_FILE, SCRIPT_FILE, SECRETS_FILE
 from pairun.handover.tools import copy_tools, find_tools
 from pairun.module import Secret
-from pairun.plan import USER_COMMAND, Plan, SecretStore, Task, dump_plan
+from pairun.plan import USER_COMMAND, Plan, Task
 
 KEPT = MOUNTED | {"logs", "init.d"}
 """What init neither deletes nor shadows: logs, what the platform mounts, the image's programs."""

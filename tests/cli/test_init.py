@@ -18,9 +18,9 @@ from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.handover.journal import read_journal
+from pairun.handover.planreading import load_plan
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
-from pairun.plan import load_plan
 from pairun.playbook.document.reading import read_text
 from tests.doors import DoorWatch
 

@@ -15,7 +15,7 @@ from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
-from pairun.plan import load_plan
+from pairun.handover.planreading import load_plan
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
 

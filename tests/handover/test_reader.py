@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pairun.errors import PairunError
 from pairun.handover import reader
 from pairun.handover.door import Door
-from pairun.handover.plans import read_plan
+from pairun.handover.planreading import read_plan
 from pairun.handover.reader import read_environment, read_file, read_inputs, read_secrets
 
 PLAN = {

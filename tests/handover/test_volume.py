@@ -13,7 +13,7 @@ from pairun.contract.loading import ModuleFile
 from pairun.contract.sources import built_in_modules
 from pairun.errors import PairunError
 from pairun.handover.door import Door
-from pairun.handover.plans import read_plan
+from pairun.handover.planreading import read_plan
 from pairun.handover.reader import read_environment, read_inputs
 from pairun.handover.volume import Volume
 from pairun.module import Secret

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pairun.errors import Problems, render
+from pairun.handover.planreading import load_plan
+from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.job.planning import plan_role, secrets_of
 from pairun.module import Secret, reveal
-from pairun.plan import EVENTS, Late, SecretStore, dump_plan, load_plan
+from pairun.plan import EVENTS, Late
 from pairun.playbook.expressions.template import resolve
 from pairun.secrets.vault import Vault
 

@@ -18,8 +18,9 @@ import pytest
 from pairun.base.signals import STOP_SIGNALS
 from pairun.contract.loading import ModuleFile
 from pairun.handover.journal import read_journal
+from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.module import Secret
-from pairun.plan import EVENTS, Late, Plan, SecretStore, Step, Task, dump_plan
+from pairun.plan import EVENTS, Late, Plan, Step, Task
 
 ROOT = pathlib.Path(__file__).parents[2]
 WAIT_S = 30.0

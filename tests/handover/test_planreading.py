@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError
+from pairun.handover.planreading import load_plan
+from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.module import FailureKind, Secret
-from pairun.plan import EVENTS, Group, Late, Plan, SecretStore, Task, dump_plan, load_plan
+from pairun.plan import EVENTS, Group, Late, Plan, Task
 from tests.effort import cases
 
 texts = st.text(max_size=12)

@@ -1,0 +1,102 @@
+"""A plan as JSON, with secrets by reference.
+
+Three objects in the JSON have a meaning:
+
+- ``{"$late": {"template": …, "because": …, "where": …}}``: an expression that only the run can
+  resolve;
+- ``{"$secret": "s1"}``: a value in the secrets file;
+- ``{"$literal": {…}}``: a mapping of the user's that has one of these keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.module import Secret
+from pairun.plan import Group, Late, Plan, Task
+
+SCHEMA = 1
+"""The version of both files."""
+
+
+class SecretStore:
+    """Gives secret texts names, so that a plan holds references only.
+
+    Args:
+        redact: further texts that no sink may show (the leaves that expressions used).
+    """
+
+    def __init__(self, redact: Iterable[str] = ()) -> None:
+        self._names: dict[str, str] = {}
+        self._redact = set(redact)
+
+    def name(self, secret: Secret) -> str:
+        """The reference of a secret."""
+        return self._names.setdefault(secret.reveal(), f"s{len(self._names) + 1}")
+
+    def redact(self, text: str) -> None:
+        """Keep a text out of every sink, without a reference to it."""
+        self._redact.add(text)
+
+    def dump(self) -> dict[str, Any]:
+        """The content of the secrets file."""
+        return {
+            "schema": SCHEMA,
+            "values": {name: text for text, name in self._names.items()},
+            "redact": sorted(self._redact),
+        }
+
+
+def dump_plan(plan: Plan, secrets: SecretStore) -> dict[str, Any]:
+    """A plan as plain data, with secrets by reference."""
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, Secret):
+            return {"$secret": secrets.name(value)}
+        if isinstance(value, Late):
+            return {"$late": {**_plain_fields(value), "vars": encode(value.vars)}}
+        if isinstance(value, Mapping):
+            encoded = {k: encode(v) for k, v in value.items()}
+            return {"$literal": encoded} if any(str(k).startswith("$") for k in value) else encoded
+        if isinstance(value, list | tuple):
+            return [encode(v) for v in value]
+        return value
+
+    def task(t: Task) -> dict[str, Any]:
+        out = {
+            f.name: getattr(t, f.name)
+            for f in attrs.fields(Task)
+            if getattr(t, f.name) != _default(f)
+        }
+        for name in ("args", "when", "environment"):
+            if name in out:
+                out[name] = encode(out[name])
+        if t.on_exit:
+            out["on_exit"] = [task(h) for h in t.on_exit]
+        return out
+
+    return {
+        "schema": SCHEMA,
+        "pairun": plan.pairun,
+        "phase": plan.phase,
+        "grace_s": plan.grace_s,
+        "modules": {name: _plain_fields(m) for name, m in plan.modules.items()},
+        "steps": [
+            {"parallel": s.name, "where": s.where, "tasks": [task(t) for t in s.tasks]}
+            if isinstance(s, Group)
+            else task(s)
+            for s in plan.steps
+        ],
+    }
+
+
+def _plain_fields(record: Any) -> dict[str, Any]:
+    return {f.name: getattr(record, f.name) for f in attrs.fields(type(record))}
+
+
+def _default(field: Any) -> Any:
+    is_factory = isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
+    return field.default.factory() if is_factory else field.default
