@@ -181,7 +181,7 @@ def test_not_root_after_a_root(pod: _Pod) -> None:
     done = pod.init(RUNTIME_CONFIG=COMMANDS, options=_AS_NOBODY)
     assert done.code == 1
     assert "error[PR701]" in done.said
-    assert "permission denied" in done.said
+    assert "Permission denied" in done.said
 
 
 def test_not_root_and_not_writable(pod: _Pod) -> None:
