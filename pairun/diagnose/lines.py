@@ -21,6 +21,13 @@ MAX_LINE = 4000
 
 _DRAWN = 1 << 16
 
+_OWN = re.compile(
+    rb"^(?:\[pairun\] |(?:error|warning)\[PR\d{3}\]|\[[^]\n]{20,40}\] \[openpai-runtime\] (?!  \S+ \| )"
+    rb"| {9}.* fault: (?:user|platform|unknown)\]$).*$",
+    re.MULTILINE,
+)
+"""What pairun says itself, in the container's log and in ``runtime.log``; not what tasks print."""
+
 
 class Line(NamedTuple):
     """One line.
@@ -97,6 +104,8 @@ def parse(at: int, raw: bytes) -> Line:
 class Log:
     """The bytes of a log.
 
+    Lines of pairun's own count as empty: they tell of a failure, and are no evidence of its cause.
+
     Args:
         data: its end, or the whole of it.
         name: what people call it.
@@ -104,7 +113,7 @@ class Log:
     """
 
     def __init__(self, data: bytes, name: str = "-", first_line: int = 1) -> None:
-        self.data = _utf8(data)
+        self.data = _without_own(_utf8(data))
         self.name = name
         self._first_line = first_line
 
@@ -159,6 +168,12 @@ def _last_drawn(raw: bytes) -> bytes:
     if b"\r" not in raw:
         return raw
     return raw[-_DRAWN:].rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def _without_own(data: bytes) -> bytes:
+    """The log with empty lines in place of pairun's own; numbers of lines stay."""
+    # else no copy of a large log
+    return _OWN.sub(b"", data) if b"[pairun] " in data or b"[openpai-runtime] " in data else data
 
 
 def _utf8(data: bytes) -> bytes:

@@ -211,6 +211,32 @@ class Door(Way):
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
             return open_regular(name, flags, mode, folder=folder)
 
+    def make_pipe(self, path: str, mode: int) -> int:
+        """Make a FIFO in the place of whatever stands at a path, and hold both of its ends.
+
+        Args:
+            path: the FIFO; its directory must exist.
+            mode: its permissions.
+
+        Returns:
+            A descriptor that reads and writes (fifo(7)): no writer ever waits or meets an end. Its
+            reads do not block.
+
+        Raises:
+            OSError: it cannot be made, or somebody put something else in its place.
+        """
+        self.remove(path)
+        with self._parent(path) as (folder, name):
+            os.mkfifo(name, 0o600, dir_fd=folder)
+            fd = os.open(name, os.O_RDWR | SAFE, dir_fd=folder)
+            made = os.fstat(fd)
+            if not stat.S_ISFIFO(made.st_mode) or made.st_uid != os.geteuid():
+                os.close(fd)
+                raise OSError(errno.EINVAL, "it is not the FIFO that was made", path)
+            # mkfifo(3) subtracts the umask.
+            os.fchmod(fd, mode)
+        return fd
+
     def make_folder(self, path: str, mode: int = 0o755, *, parents: bool = True) -> None:
         """Make a directory with exactly this mode; one that exists stays as it is.
 

@@ -46,6 +46,12 @@ MIN_BUDGET = 256
 OPENPAI_MESSAGE = "/tmp/pai-termination-log"
 KUBERNETES_MESSAGE = "/dev/termination-log"
 
+_SKIPPED = re.compile(
+    rb"^\[[^]\n]*\] \[openpai-runtime\] skipped  .*\n(?:\[[^]\n]*\] \[openpai-runtime\]  {9}.*\n)?",
+    re.MULTILINE,
+)
+"""What `pairun.report.console` prints of a task that is skipped: a line, and why."""
+
 DIAGNOSIS_S = 1.0
 """How long the search for the cause may take."""
 
@@ -95,6 +101,11 @@ def read_log(door: Door, folder: str) -> bytes:
         if rotated:
             return read_end(door, os.path.join(folder, rotated[-1]), MANY_BYTES) + current
     return current
+
+
+def _without_skipped(log: bytes) -> bytes:
+    """The platform's log without the lines of skipped tasks: the message shows a few lines only."""
+    return _SKIPPED.sub(b"", log)
 
 
 def read_end(door: Door, path: str, size: int) -> bytes:
@@ -191,7 +202,9 @@ def work_out(
     evidence = Evidence(
         question.user_code,
         read_log(door, os.path.join(question.log_folder, "user-all")),
-        read_end(door, os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES),
+        _without_skipped(
+            read_end(door, os.path.join(question.log_folder, "runtime.log"), MAX_LOG_BYTES)
+        ),
         double_ecc=any(uncorrectable_errors(gpu, "volatile") for gpu in gpus or ()),
     )
     # A spec that cannot be read replaces no code.

@@ -1,12 +1,14 @@
 """The logs of the container, in OpenPAI's layout, and the lines that PID 1 itself has to say.
 
 What the user's command prints goes to the container's own streams and to three rotated logs; what
-tasks print, and our own lines, to ``runtime.log``. Nothing here may cost the job: what cannot be
+tasks print, what is written to ``$RUNTIME_LOG_PIPE``, and our own lines, to ``runtime.log`` and to
+the container's standard error. Nothing here may cost the job: what cannot be
 kept is counted, and the count is said at the end.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import errno
 import os
@@ -17,7 +19,15 @@ from collections.abc import Callable, Iterable
 
 from pairun.handover.door import Door
 from pairun.handover.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
-from pairun.runtime.pump import PIPE_BYTES, ContainerStream, Pump, Raw, Shared, Sink
+from pairun.runtime.pump import (
+    PIPE_BYTES,
+    ContainerStream,
+    Pump,
+    Raw,
+    Shared,
+    Sink,
+    StampedLines,
+)
 from pairun.secrets.vault import Vault
 
 STALL_S = 10.0
@@ -26,8 +36,12 @@ STALL_S = 10.0
 LONGEST_S = 60.0
 """And for one who takes little."""
 
+LOG_PIPE = "RUNTIME_LOG_PIPE"
+"""The variable that names the pipe whose lines go to ``runtime.log``; OpenPAI's name."""
+
 BRIEFLY_S = 0.2
 _STEP_S = 0.005
+_USER_LOGS = ("user-stdout", "user-stderr", "user-all")
 _FOR_GOOD = frozenset(
     {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 )
@@ -37,8 +51,12 @@ Streams = tuple[int, int]
 
 def dated(text: str, now: float) -> str:
     """A line of ``runtime.log``: the date as date(1) prints it, who, what."""
+    return f"{_stamp(now)}{text}\n"
+
+
+def _stamp(now: float) -> str:
     date = time.strftime("%a %b %e %H:%M:%S %Z %Y", time.localtime(now))
-    return f"[{date}] [openpai-runtime] {text}\n"
+    return f"[{date}] [openpai-runtime] "
 
 
 class Logs:
@@ -63,13 +81,14 @@ class Logs:
         self._pumps: list[Pump] = []
         self._tasks: list[Pump] = []
         self._user: list[Pump] = []
+        self._user_files: dict[str, RotatedLog | None] = {}
         self._runtime: Shared | None = None
         self._early: list[bytes] | None = []
         self._limit = LOG_BYTES
         self._size = size
 
     def open(self) -> None:
-        """Open ``runtime.log``; what was said before goes there now."""
+        """Open ``runtime.log``, and make the logs of the command; what was said before goes there now."""
         if self._size:
             self._limit = parse_size(self._size) or LOG_BYTES
         file = LogFile(self._door, os.path.join(self._folder, "runtime.log"), self._complain)
@@ -81,6 +100,29 @@ class Logs:
         self._early = None
         if self._size and parse_size(self._size) is None:
             self.say(f"{VARIABLE}={self._size!r} is not a size like 256Mi; {LOG_BYTES} bytes hold")
+        # Before any task: a log manager offers the logs of a command that never began, too.
+        self._user_files = {name: self._rotated(name) for name in _USER_LOGS}
+
+    def open_pipe(self, path: str) -> str:
+        """Make the pipe whose lines go to ``runtime.log``, and read it from now on.
+
+        It is opened this one time, for both directions: nobody who writes to it waits or fails.
+
+        Args:
+            path: where; its folder must exist.
+
+        Returns:
+            The value of `LOG_PIPE`: the path, or a file that takes everything and keeps nothing.
+        """
+        try:
+            reader = self._door.make_pipe(path, 0o622)
+        except OSError as e:
+            self._complain(f"{LOG_PIPE} keeps nothing: {path}: {e.strerror}")
+            return os.devnull
+        if self._start([2], [self._stamped()], None, reader):
+            return path
+        os.close(reader)
+        return os.devnull
 
     # --- our own lines ---
 
@@ -117,21 +159,24 @@ class Logs:
     def task_streams(self) -> Streams | None:
         """Standard output and error of tasks, or None for our own; they stay open."""
         if not self._tasks:
-            shared = self._runtime
-            sinks: list[list[Sink]] = [[shared.lines()] if shared else [] for _ in (1, 2)]
-            self._tasks = self._start(sinks, None)
+            self._tasks = self._start([2, 2], [self._stamped() for _ in (1, 2)], None)
         return self._writers(self._tasks)
+
+    def _stamped(self) -> list[Sink]:
+        """Lines of ``runtime.log`` that begin as our own do."""
+        if self._runtime is None:
+            return []
+        return [StampedLines(self._runtime, lambda: _stamp(time.time()).encode())]
 
     def user_streams(self) -> Streams | None:
         """Standard output and error of the user's command, or None for our own."""
-        own = [self._rotated(name) for name in ("user-stdout", "user-stderr")]
-        both = self._rotated("user-all")
+        *own, both = (self._user_files.get(name) for name in _USER_LOGS)
         shared = None if both is None else Shared(both)
         sinks: list[list[Sink]] = [
             [*([Raw(file)] if file else []), *([shared.lines()] if shared else [])] for file in own
         ]
         self._files += [file for file in (*own, both) if file]
-        self._user = self._start(sinks, PIPE_BYTES)
+        self._user = self._start([1, 2], sinks, PIPE_BYTES)
         return self._writers(self._user)
 
     def command_started(self) -> None:
@@ -171,17 +216,13 @@ class Logs:
         for file in self._files:
             if file.lost:
                 self.say(f"not kept: {file.lost} bytes of {file.path}")
-        for lost, name in ((sum(p.lost for p in ps), name) for name, ps in self._by_stream()):
-            if lost:
-                self.say(f"not written: {lost} bytes of {name}")
+        lost: collections.Counter[str] = collections.Counter()
+        for pump in self._pumps:
+            lost[pump.stream_name] += pump.lost
+        for name, count in lost.items():
+            if count:
+                self.say(f"not written: {count} bytes of {name}")
         self._speaker.close(BRIEFLY_S)
-
-    def _by_stream(self) -> list[tuple[str, list[Pump]]]:
-        names = ("standard output", "standard error")
-        return [
-            (name, [*self._tasks[n : n + 1], *self._user[n : n + 1]])
-            for n, name in enumerate(names)
-        ]
 
     # --- files ---
 
@@ -191,13 +232,19 @@ class Logs:
             return pumps[0].writer, pumps[1].writer
         return None if self._nowhere is None else (self._nowhere, self._nowhere)
 
-    def _start(self, sinks: list[list[Sink]], pipe_bytes: int | None) -> list[Pump]:
-        """Start a pump for standard output and one for standard error; none where we cannot."""
+    def _start(
+        self,
+        fds: list[int],
+        sinks: list[list[Sink]],
+        pipe_bytes: int | None,
+        reader: int | None = None,
+    ) -> list[Pump]:
+        """Start a pump for each of these streams of the container; none where we cannot."""
         started: list[Pump] = []
         try:
-            for fd, its in zip((1, 2), sinks, strict=True):
+            for fd, its in zip(fds, sinks, strict=True):
                 stream = ContainerStream(fd, self._complain)
-                pump = Pump(stream, its, self._vault, self._complain, pipe_bytes)
+                pump = Pump(stream, its, self._vault, self._complain, pipe_bytes, reader)
                 started.append(pump)
                 pump.start()
         except (OSError, RuntimeError, MemoryError) as e:

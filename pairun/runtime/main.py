@@ -20,7 +20,7 @@ from pairun.handover.journal import Journal
 from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.reader import Inputs, read_inputs
 from pairun.runtime.ending import Ending
-from pairun.runtime.logs import Logs
+from pairun.runtime.logs import LOG_PIPE, Logs
 from pairun.runtime.own import FailedHandler, Letter, State, own_command
 from pairun.runtime.peerserver import serve_peers
 from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
@@ -94,6 +94,7 @@ class RuntimePhase:
         """Tasks, command, handlers; returns the exit code."""
         adopt_orphans()
         self._logs.open()
+        self.env[LOG_PIPE] = self._logs.open_pipe(os.path.join(self._pai_dir, "run", "runtime_log"))
         serve_peers(self._door, self.env, self.say)
         state = self._run_tasks()
         if self._supervisor.pending_stop():

@@ -117,11 +117,15 @@ class Lines:
         self._held = bytearray()
         self._until = self._latest = 0.0
 
+    def write(self, *pieces: Data) -> None:
+        """Write pieces of the stream to the file."""
+        self._shared.write(self, *pieces)
+
     def take(self, data: Data) -> None:
         """As `Sink` says."""
         whole = _last_newline(data) + 1
         if whole:
-            self._shared.write(self, self._held, data[:whole])
+            self.write(self._held, data[:whole])
             self._held.clear()
             data = data[whole:]
         if not data:
@@ -131,7 +135,7 @@ class Lines:
             self._latest = now + LONGEST_S
         self._until = min(now + QUIET_S, self._latest)
         if len(self._held) + len(data) > MAX_HELD or now >= self._until:
-            self._shared.write(self, self._held, data)
+            self.write(self._held, data)
             self._held.clear()
         else:
             self._held += data
@@ -143,8 +147,27 @@ class Lines:
     def flush(self) -> None:
         """Write the line that is held, whole or not."""
         if self._held:
-            self._shared.write(self, self._held)
+            self.write(self._held)
             self._held.clear()
+
+
+class StampedLines(Lines):
+    """Lines that each begin with a stamp; one that had to be written in parts becomes several.
+
+    Args:
+        shared: the file.
+        stamp: makes the stamp of a line.
+    """
+
+    def __init__(self, shared: Shared, stamp: Callable[[], bytes]) -> None:
+        super().__init__(shared)
+        self._stamp = stamp
+
+    def write(self, *pieces: Data) -> None:
+        """As `Lines` does, with stamps."""
+        lines = b"".join(pieces).removesuffix(b"\n").split(b"\n")
+        stamp = self._stamp()
+        super().write(b"".join(stamp + line + b"\n" for line in lines))
 
 
 class ContainerStream:
@@ -211,6 +234,7 @@ class Pump:
         vault: what nothing may hold.
         say: takes a line for people.
         pipe_bytes: how much the pipe should hold, or None for the kernel's default.
+        reader: what to read in place of a new pipe: a FIFO whose other end we hold, too.
 
     Attributes:
         writer: the other end, for the process; closed with `close_writer`.
@@ -227,6 +251,7 @@ class Pump:
         vault: Vault,
         say: Callable[[str], None],
         pipe_bytes: int | None = None,
+        reader: int | None = None,
     ) -> None:
         self.ended = threading.Event()
         self._stream = stream
@@ -234,12 +259,12 @@ class Pump:
         self._vault = vault
         self._filter = vault.stream() if vault else None
         self._say = say
-        self._reader, self.writer = os.pipe()
+        self._reader, self.writer = os.pipe() if reader is None else (reader, -1)
         os.set_blocking(self._reader, False)
         if pipe_bytes is not None:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, pipe_bytes)
-        self._writer_open = True
+        self._writer_open = reader is None
         self._buffer = bytearray(CHUNK)
         self._lock = threading.Lock()
         """Held from the reading of a piece to the moment when the files have it."""
@@ -282,6 +307,11 @@ class Pump:
             return not self._over and not self._is_hung_up()
         finally:
             self._lock.release()
+
+    @property
+    def stream_name(self) -> str:
+        """What people call the container's stream."""
+        return self._stream.name
 
     @property
     def lost(self) -> int:

@@ -52,6 +52,35 @@ def test_every_class_is_known_by_a_rule_or_by_an_exit_code(table: Table) -> None
     assert {r.klass for r in table.rules.values()} >= CLASSES.keys() - {NONE, UNKNOWN}
 
 
+_STAMP = "[Fri Nov 20 13:19:35 UTC 2026] [openpai-runtime] "
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{_STAMP}[INFO] USER COMMAND START",
+        f"{_STAMP}starting the command: bash: nosuch: command not found",
+        f"{_STAMP}         No space left on device [permanent; fault: user]",
+        "[pairun] the kernel killed 1 process of this container for its memory",
+        "[pairun] ModuleNotFoundError: No module named 'apex'",
+        "error[PR704]: there is no bash in PATH: No such file or directory",
+        "         No space left on device [not retried; fault: user]",
+    ],
+)
+def test_lines_of_pairuns_own_are_no_evidence(line: str, table: Table) -> None:
+    """What pairun says of a failure is not taken for its cause, nor shown as evidence."""
+    diagnosis = said(f"[pairun] begins\n{line}\nthe last line\n", table, exit_code=1)
+    assert diagnosis.klass == UNKNOWN
+    assert [e.text for e in diagnosis.evidence] == ["the last line"]
+    assert diagnosis.evidence[0].line == 3
+
+
+def test_what_a_task_prints_is_evidence(table: Table) -> None:
+    """The output of a plugin's script in ``runtime.log`` is not pairun's own."""
+    line = f"{_STAMP}  cmd | ModuleNotFoundError: No module named 'apex'"
+    assert said(line, table, exit_code=1).klass == "module_not_found"
+
+
 def test_a_diagnosis_shows_what_it_rests_on(table: Table) -> None:
     """File, number and text of the line, what it names, and where in the job's code it was."""
     found = said("a\nb\n" + TRACE + _OOM, table)

@@ -127,3 +127,59 @@ def test_without_an_exit_spec_a_plugins_failure_is_255(pod: Pod) -> None:
     """The container's code stays 255, and the script's own code is reported beside it."""
     assert pod.run(cmd(before="exit 7")) == 255
     assert pod.reported["originUserExitCode"] == 7
+
+
+def stamped(text: str) -> re.Pattern[str]:
+    """A line of ``runtime.log`` with this text, as OpenPAI's runtime writes its date and name."""
+    date = r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [A-Z+\d-]+ \d{4}\]"
+    return re.compile(rf"^{date} \[openpai-runtime\] .*{text}$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("plugin", "code"), [(cmd(before="exit 1"), 255), (cmd(), 0)])
+def test_the_log_folders_are_made_first(pod: Pod, plugin: dict[str, Any], code: int) -> None:
+    """The log manager finds the user's logs also where a plugin failed before the command."""
+    assert pod.run(plugin) == code
+    for name in ("user-all", "user-stdout", "user-stderr"):
+        assert (pod.logs / name / "current").is_file()
+
+
+def test_lines_of_plugins_are_stamped_and_go_to_standard_error(pod: Pod) -> None:
+    """Both streams of a script stand in the log with date and name, and on standard error."""
+    scripts = cmd(before="echo to-out; echo to-err >&2", after="echo later")
+    assert pod.run(scripts, command="echo of-the-command") == 0
+    log = (pod.logs / "runtime.log").read_text()
+    assert all(line.startswith("[") for line in log.splitlines())
+    for text in ("to-out", "to-err", "later"):
+        assert stamped(text).search(log)
+        assert text in pod.app.stderr
+        assert text not in pod.app.stdout
+    assert pod.app.stdout == "of-the-command\n"
+
+
+def test_the_runtimes_log_pipe(pod: Pod) -> None:
+    """What scripts and the command write to $RUNTIME_LOG_PIPE is in the log, and no one waits."""
+    write = "echo from-{} > $RUNTIME_LOG_PIPE"
+    scripts = cmd(before=write.format("before"), after=write.format("after"))
+    assert pod.run(scripts, command=f"test -p $RUNTIME_LOG_PIPE; {write.format('command')}") == 0
+    log = (pod.logs / "runtime.log").read_text()
+    for name in ("before", "command", "after"):
+        assert stamped(f"from-{name}").search(log)
+        assert f"from-{name}" in pod.app.stderr
+
+
+def test_skipped_tasks_take_no_room_in_the_message(pod: Pod, tmp_path: Path) -> None:
+    """The few lines of the platform's log in the message are those that tell something."""
+    late = {"plugin": "late", "parameters": {}}
+    root = tmp_path / "root" / "plugin_specs"
+    root.mkdir(parents=True)
+    (root / "late.yaml").write_text(
+        "summary: Skipped at run time\n"
+        "runtime: [{name: Not today, when: env.NEVER | default('') == 'x', cmd: {argv: ['true']}}]\n"
+    )
+    failing = cmd(before="echo a-reason; exit 1")
+    assert pod.run(late, failing, PAIRUN_PATH=str(root.parent)) == 255
+    assert "skipped" in (pod.logs / "runtime.log").read_text()
+    platform = pod.reported["errorLogs"]["platform"]
+    assert "a-reason" in platform
+    assert "skipped" not in platform
+    assert "its condition is false" not in platform

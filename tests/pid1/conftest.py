@@ -54,6 +54,7 @@ class Volume:
         self.root = root
         self.files = root / "runtime.d"
         self.files.mkdir(parents=True)
+        (root / "run").mkdir()
         self.plan: dict[str, Any] = {
             "schema": 1,
             "pairun": "0",

@@ -546,7 +546,7 @@ def test_a_second_run_in_the_same_pod(volume: Any, folder: pathlib.Path, launch:
 
 
 def test_output_of_tasks(volume: Any, start: Any) -> None:
-    """What tasks and exit handlers print is in runtime.log and on the container's streams."""
+    """What tasks and exit handlers print is in runtime.log, with a stamp, and on standard error."""
     folder = volume.root / "logs" / "pod-1"
     folder.mkdir(parents=True)
     answer = {
@@ -564,10 +564,42 @@ def test_output_of_tasks(volume: Any, start: Any) -> None:
     log = (folder / "runtime.log").read_text().splitlines()
     for line in ("tasks ran", "of a task", "its error", "of a handler"):
         assert running.lines.count(line) == 1
-        assert log.count(line) == 1
+        stamped = [each for each in log if each.endswith(f" [openpai-runtime] {line}")]
+        assert len(stamped) == 1
+        assert re.match(DATE, stamped[0])
     assert running.lines.index("of a task") < running.lines.index("user")
     assert running.lines.index("user") < running.lines.index("of a handler")
-    assert "user" not in log
+    assert not any(line.endswith("user") for line in log)
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "fifo"])
+def test_the_pipe_takes_the_place_of_what_stands_there(
+    volume: Any, start: Any, tmp_path: pathlib.Path, kind: str
+) -> None:
+    """A leftover at the pipe's path is replaced, and what a link leads to stays as it is."""
+    target, place = tmp_path / "target", volume.root / "run" / "runtime_log"
+    target.write_text("mine")
+    if kind == "link":
+        place.symlink_to(target)
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        (place / "inner").mkdir(parents=True)
+    volume.command("echo through the pipe > $RUNTIME_LOG_PIPE")
+    running = start()
+    assert running.end() == 0
+    assert "through the pipe" in running.lines
+    assert target.read_text() == "mine"
+
+
+def test_without_a_pipe_its_lines_are_dropped(volume: Any, start: Any) -> None:
+    """Where the pipe cannot be made, pairun says so, and whoever writes to it does not fail."""
+    (volume.root / "run").rmdir()
+    volume.command("echo lost > $RUNTIME_LOG_PIPE; echo went on")
+    running = start()
+    assert running.end() == 0
+    assert "went on" in running.lines
+    assert running.got("[pairun] RUNTIME_LOG_PIPE keeps nothing:")
 
 
 @pytest.mark.parametrize(
