@@ -208,15 +208,16 @@ def loaded_by(*argv: str) -> set[str]:
     [
         (["--version"], set()),
         (["init", "--help"], {"yaml", "jinja2"}),
+        (["--dry-run", str(EXAMPLE)], {"yaml", "jinja2"}),
         (["runtime", "--help"], set()),
         (["schema", "policy"], {"yaml"}),
         (["status", "--help"], {"yaml"}),
         (["logs", "--help"], {"yaml"}),
         (["delete", "--help"], {"yaml"}),
-        (["submit", "--help"], {"yaml", "jinja2", "jsonschema", "referencing"}),
+        (["submit", "--help"], {"yaml", "jinja2"}),
         (
             ["manifest", str(EXAMPLE), "--engine", "jobset", "--image", "registry.example/pairun"],
-            {"yaml", "jinja2", "jsonschema", "referencing"},
+            {"yaml", "jinja2"},
         ),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",

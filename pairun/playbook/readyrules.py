@@ -14,7 +14,7 @@ import pairun
 from pairun.errors import Problems
 from pairun.playbook.content import Content
 from pairun.playbook.document.reading import load_bytes
-from pairun.playbook.rules import FOLDER, compiled
+from pairun.playbook.rootfiles import RULES_FOLDER
 
 VARIABLE = "PAIRUN_RULES"
 """Names the file with the rules that are ready; for tests, and for images that keep it elsewhere."""
@@ -42,6 +42,9 @@ def ready_rules(content: Content, env: Mapping[str, str], problems: Problems) ->
 
 def made_rules(content: Content, problems: Problems) -> bytes:
     """The same, made now."""
+    # Its expressions are compiled when it is imported, and an image has the result.
+    from pairun.playbook.rules import compiled
+
     return _head(content) + compiled(content, problems).removeprefix(b"{")
 
 
@@ -49,6 +52,6 @@ def _head(content: Content) -> bytes:
     """What the rules begin with: by what they were made, and of what."""
     sha = hashlib.sha256(pairun.__version__.encode())
     for root in content.roots:
-        for name, path in root.files(FOLDER).items():
+        for name, path in root.files(RULES_FOLDER).items():
             sha.update(f"\0{name}\0".encode() + load_bytes(path))
     return f'{{"made_of":"{sha.hexdigest()}",'.encode()

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pairun.contract.sources import ENTRY
 from pairun.errors import Problem, nearest
 
-FOLDERS = ("modules", "playbooks", "plugin_specs", "plugins", "diagnosis")
+RULES_FOLDER = "diagnosis"
 PLUGIN_FOLDERS = "plugins"
+FOLDERS = ("modules", "playbooks", "plugin_specs", PLUGIN_FOLDERS, RULES_FOLDER)
 DESCRIPTION = "desc.yaml"
 """The file that makes a folder a plugin in OpenPAI's form."""
 PLAYBOOK_FILES = ("init", "runtime", "policy")
@@ -39,7 +40,7 @@ def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
         elif name.endswith(_YAML) and os.path.splitext(name)[0] in PLAYBOOK_FILES:
             yield _nobody_reads(path, "it belongs in the folder playbooks")
     yield from _playbooks(os.path.join(root, "playbooks"), near_only=False)
-    for folder, ending in (("modules", ".py"), ("plugin_specs", ".yaml"), ("diagnosis", ".yaml")):
+    for folder, ending in (("modules", ".py"), ("plugin_specs", ".yaml"), (RULES_FOLDER, ".yaml")):
         for path in _sources_in(os.path.join(root, folder)):
             if not path.endswith(ending):
                 yield _nobody_reads(path, f"in {folder} names end with {ending}")

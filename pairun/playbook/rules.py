@@ -25,8 +25,8 @@ from pairun.errors import PairunError, Problems
 from pairun.playbook.content import Content, Root
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.reading import Node
+from pairun.playbook.rootfiles import RULES_FOLDER
 
-FOLDER = "diagnosis"
 MIN_SAMPLES = 2
 MAX_WORDS = 400
 DEAR_S = 0.02
@@ -155,7 +155,7 @@ def read_rules(content: Content, problems: Problems, *, trusted: bool = True) ->
     codes: dict[str, int] = {}
     for root in content.roots:
         checked = not trusted or root.layer != "built-in"
-        for path in root.files(FOLDER).values():
+        for path in root.files(RULES_FOLDER).values():
             document = _document(content, path, root, problems, checked=checked)
             if document is not None:
                 _add(document, samples, codes, problems, checked=checked)

@@ -10,6 +10,7 @@ from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.plainschema import is_schema
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task
 from pairun.playbook.inputs import PluginUse
@@ -208,7 +209,7 @@ def check_spec(node: Node, content: Content, problems: Problems) -> None:
         violations(node, schema, Ids("PR201", "PR204", "PR205"), foreign=FOREIGN, what="keyword")
     )
     parameters = node.get("parameters")
-    if parameters is None:
+    if parameters is None or is_schema(parameters.plain()):
         return
     from jsonschema import Draft202012Validator, SchemaError
 

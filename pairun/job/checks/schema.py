@@ -8,12 +8,16 @@ from typing import Any
 
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.formats.protocol import SCHEMA, Schema
+from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import Timestamp, js_text
 
 
 def check_schema(node: Node, problems: Problems) -> None:
     """Report everything in a document that the schema does not allow, each at its place."""
+    value = node.plain()
+    if fits(value, SCHEMA):
+        return
     import jsonschema
 
     base = jsonschema.Draft202012Validator
@@ -23,7 +27,7 @@ def check_schema(node: Node, problems: Problems) -> None:
     )
     extend: Callable[..., type[jsonschema.Draft202012Validator]] = jsonschema.validators.extend
     validator = extend(base, type_checker=types)(SCHEMA)
-    for error in validator.iter_errors(node.plain()):
+    for error in validator.iter_errors(value):
         path = tuple(error.absolute_path)
         at = node.at(path)
         assert at is not None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pairun.base.durations import DURATION_PATTERN
 from pairun.errors import Place, Problem, did_you_mean, nearest
 from pairun.module import Secret
+from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.reading import Node
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def violations(
         what: what a mapping's entries are called in messages (``key``, ``keyword``).
         whole: what the tree itself is called.
     """
+    value = _validatable(node)
+    if fits(value, schema):
+        return
     from jsonschema import Draft202012Validator
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -48,7 +52,7 @@ def violations(
     # An empty registry: a schema that points elsewhere is not fetched.
     validator = Draft202012Validator(schema, registry=Registry())
     try:
-        for error in validator.iter_errors(_validatable(node)):
+        for error in validator.iter_errors(value):
             for each in _innermost(error):
                 yield from _problems(node, each, ids, foreign or {}, what, whole)
     except Unresolvable as e:
