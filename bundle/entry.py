@@ -15,8 +15,9 @@ def main() -> int:
         # PID 1 lives as long as the job: without what only arguments need.
         from pairun.base.paths import pai_dir
         from pairun.runtime.main import main as phase
+        from pairun.secrets.vault import Vault
 
-        return phase(pai_dir())
+        return phase(pai_dir(), Vault())
     if argv == ["--version"]:
         print(version())
         return 0

@@ -36,7 +36,7 @@ class Source:
 
     @property
     def concealed(self) -> frozenset[str]:
-        """Parts of the text that nobody may be shown."""
+        """Parts of the text that a vault must mask wherever they are shown."""
         return self._concealed
 
     def conceal(self, texts: Iterable[str]) -> None:
@@ -49,14 +49,6 @@ class Source:
             for number, line in enumerate(self.text.split("\n"), 1):
                 if any(p in line for p in parts):
                     self.hide(number, number)
-
-    def mask(self, text: str) -> str:
-        """A text without what is concealed."""
-        if not self._concealed:
-            return text
-        from pairun.secrets.vault import Vault
-
-        return Vault(self._concealed).text(text)
 
     def line(self, number: int) -> str:
         """The text of line ``number`` (from 1), or empty where there is none or it is secret."""
@@ -196,17 +188,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     return f"known here: {', '.join(sorted(words))}" if 0 < len(words) <= 12 else None
 
 
-def masked(p: Problem) -> Problem:
-    """A problem without what the texts that it points into keep concealed."""
-    for place in (p.place, *(at for _, at in p.also)):
-        if place is not None and place.source.concealed:
-            hint = None if p.hint is None else place.source.mask(p.hint)
-            p = p._replace(message=place.source.mask(p.message), hint=hint)
-    return p
+def concealed_in(problems: Iterable[Problem]) -> Iterator[str]:
+    """What the texts that some problems point into conceal: a vault hides it before they are shown."""
+    for p in problems:
+        for place in (p.place, *(at for _, at in p.also)):
+            if place is not None:
+                yield from place.source.concealed
 
 
 def render(p: Problem, *, color: bool = False) -> str:
-    """The text a person reads, at most five short lines per place.
+    """The text a person reads, at most five short lines per place; a vault must still mask it.
 
     Args:
         p: the problem.
@@ -216,7 +207,6 @@ def render(p: Problem, *, color: bool = False) -> str:
         ("\033[31m", "\033[33m", "\033[34m", "\033[1m", "\033[0m") if color else ("",) * 5
     )
     tint = red if p.severity == "error" else yellow
-    p = masked(p)
     out = [f"{tint}{p.severity}[{p.id}]{off}: {bold}{p.message}{off}"]
     if p.place:
         out += _excerpt(p.place, "", blue, tint, off)

@@ -54,6 +54,6 @@ def run(args: argparse.Namespace) -> int:
     except NotInTime as e:
         from pairun.report.problems import print_problems
 
-        print_problems(e.problems)
+        print_problems(e.problems, args.vault)
         return LATE
     return 0

@@ -14,7 +14,6 @@ from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.report.problems import print_problems
-from pairun.secrets.vault import Vault
 
 _WIDTH = 94
 
@@ -32,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the job files; 0 when all could be read, else 1."""
-    code, vault = 0, Vault()
+    code = 0
     for path in args.files:
         job, problems = load_job(path)
+        args.vault.add(secrets_of(job) if job else ())
         if job is not None:
             if len(args.files) > 1:
                 print(f"---\n# {path}")
@@ -43,9 +43,8 @@ def run(args: argparse.Namespace) -> int:
             _say_unchanged(path, job)
         else:
             code = 1
-        vault.add(secrets_of(job) if job else ())
         # That it is converted, who asks for it knows.
-        print_problems((p for p in problems if p.id != "PR738"), vault=vault)
+        print_problems((p for p in problems if p.id != "PR738"), args.vault)
     return code
 
 

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     cluster = connect(access_of(args))
     removed = remove(cluster, args.name)
     print(f"deleted {_listed(removed.what)}", flush=True)
-    print_problems(removed.kept)
+    print_problems(removed.kept, args.vault)
     if not args.wait or not removed.pods:
         return 0
     pods = "1 Pod" if removed.pods == 1 else f"{removed.pods} Pods"

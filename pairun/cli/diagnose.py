@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Say of each log why the job died."""
     problems = Problems()
     table = read_rules(open_content(args.root, os.environ), problems).table()
-    print_problems(problems)
+    print_problems(problems, args.vault)
     style = Style(sys.stdout)
     failed: list[Problem] = []
     for n, path in enumerate(args.logs):

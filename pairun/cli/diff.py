@@ -11,7 +11,6 @@ from pairun.report.diff_data import comparison_data, refused_data
 from pairun.report.diff_text import print_comparison
 from pairun.review.diff.jobdiff import compare
 from pairun.review.diff.sides import BUILT_IN
-from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare; 0 done, 1 errors with the new roots, 2 with ``--exit-code`` when jobs differ."""
     try:
-        comparison = compare(args.old, args.new, args.jobs, args.user, args.role, Vault())
+        comparison = compare(args.old, args.new, args.jobs, args.user, args.role, args.vault)
     except PairunError as e:
         if not args.json:
             raise
-        print_json(refused_data(e.problems))
+        print_json(refused_data(e.problems, args.vault))
         return refusal_code(e)
     if args.json:
         print_json(comparison_data(comparison))

@@ -14,6 +14,7 @@ from pairun.playbook.content import open_content
 from pairun.report.listing import document, document_data
 from pairun.report.problems import problem_data
 from pairun.report.terminal import Style
+from pairun.secrets.vault import Vault
 
 SCHEMA = 1
 
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         content = open_content(args.root, os.environ)
         if args.json:
-            _print_json(document_data(args.name, content, COMMANDS), ())
+            _print_json(document_data(args.name, content, COMMANDS), (), args.vault)
             return 0
         style = Style(sys.stdout)
         for line in document(args.name, content, COMMANDS):
@@ -43,11 +44,11 @@ def run(args: argparse.Namespace) -> int:
     except PairunError as e:
         if not args.json:
             raise
-        _print_json({}, e.problems)
+        _print_json({}, e.problems, args.vault)
         return refusal_code(e)
     return 0
 
 
-def _print_json(data: dict[str, Any], problems: Iterable[Problem]) -> None:
-    whole = {"schema": SCHEMA, **data, "problems": [problem_data(p) for p in problems]}
+def _print_json(data: dict[str, Any], problems: Iterable[Problem], vault: Vault) -> None:
+    whole = {"schema": SCHEMA, **data, "problems": [problem_data(p, vault) for p in problems]}
     print_json(whole)

@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         _check_usage(args)
         content = open_content(args.root, os.environ)
-        reviews = _reviews(args, Layers(content), Vault())
+        reviews = _reviews(args, Layers(content), args.vault)
     except PairunError as e:
         if not args.json:
             raise
-        print_json(refused_data(e.problems))
+        print_json(refused_data(e.problems, args.vault))
         return refusal_code(e)
     if args.json:
         print_json(reviews_data(reviews))
@@ -89,4 +89,4 @@ def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content:
         else:
             print_review(review, content, sys.stdout)
     for review in reviews:
-        print_problems(review.problems, vault=review.vault)
+        print_problems(review.problems, review.vault)

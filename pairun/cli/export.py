@@ -32,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
     content = open_content(args.root, os.environ)
     if args.format == RULES:
         compiled = made_rules(content, problems)
-        print_problems(problems)
+        print_problems(problems, args.vault)
         print(compiled.decode())
         return 0
     rules = read_rules(content, problems)
-    print_problems(problems)
+    print_problems(problems, args.vault)
     table = WRITERS[args.format](rules)
     print(yaml.safe_dump(table, sort_keys=False, allow_unicode=True, width=1000), end="")
     return 0

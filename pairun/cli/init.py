@@ -35,13 +35,13 @@ def run(args: argparse.Namespace) -> int:
         if code is not None:
             return code
     try:
-        plans = PodPlans(args.root, {**os.environ, **saved}, placed=bool(saved))
+        plans = PodPlans(args.root, {**os.environ, **saved}, args.vault, placed=bool(saved))
         if args.dry_run:
             review_phase(plans)
             return 0
         return run_phase(plans)
     except PairunError as e:
-        print_problems(e.problems)
+        print_problems(e.problems, args.vault)
         return next((EXIT_CODES[p.id] for p in e.problems if p.id in EXIT_CODES), 1)
 
 

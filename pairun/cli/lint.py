@@ -7,7 +7,6 @@ import argparse
 from pairun.cli.options import add_roots, print_json
 from pairun.report.problems import print_problems, problem_data
 from pairun.review.lint import lint
-from pairun.secrets.vault import Vault
 
 SCHEMA = 1
 
@@ -21,13 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; 0 when there is no error, else 1."""
-    vault = Vault()
-    problems = lint(args.files, args.root, vault)
+    problems = lint(args.files, args.root, args.vault)
     if args.json:
-        listed = [problem_data(p, vault) for p in problems]
+        listed = [problem_data(p, args.vault) for p in problems]
         print_json({"schema": SCHEMA, "problems": listed})
     elif problems:
-        print_problems(problems, vault=vault)
+        print_problems(problems, args.vault)
     else:
         print(f"{len(args.files)} file{'s' * (len(args.files) > 1)}: no problems")
     return 1 if any(p.severity == "error" for p in problems) else 0

@@ -10,6 +10,7 @@ import sys
 
 import pairun
 from pairun.errors import PairunError
+from pairun.secrets.vault import Vault
 
 COMMANDS = {
     "run": "run every instance of a job on this machine",
@@ -51,6 +52,7 @@ def main(argv: list[str] | None = None) -> int:
         The exit code; docs/exit-codes.md lists them.
     """
     argv = sys.argv[1:] if argv is None else argv
+    vault = Vault()
     # `pairun --dry-run JOB` is what people type most, and is no sub-command.
     command = argv[0] if argv and argv[0] in COMMANDS else ""
     if command != "runtime":
@@ -65,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
         open_streams(lenient=command in IN_A_CONTAINER)
     try:
         try:
-            return _run(command, argv[1:] if command else argv)
+            return _run(command, argv[1:] if command else argv, vault)
         finally:
             # While there still is somebody to say that it cannot be written.
             sys.stdout.flush()
@@ -73,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
         from pairun.cli.options import refusal_code
         from pairun.report.problems import print_problems
 
-        print_problems(e.problems)
+        print_problems(e.problems, vault)
         return refusal_code(e)
     except KeyboardInterrupt:
         return 130
@@ -95,8 +97,9 @@ def main(argv: list[str] | None = None) -> int:
             return 1
         if os.environ.get("PAIRUN_DEBUG"):
             raise
-        print(f"error: pairun itself failed: {type(e).__name__}: {e}", file=sys.stderr)
-        print("  help: this is an error of pairun; PAIRUN_DEBUG=1 shows its trace", file=sys.stderr)
+        from pairun.report.problems import print_unforeseen
+
+        print_unforeseen(e, vault)
         return 1
 
 
@@ -111,11 +114,12 @@ def _stdout_fails() -> bool:
     return False
 
 
-def _run(command: str, argv: list[str]) -> int:
+def _run(command: str, argv: list[str], vault: Vault) -> int:
+    """Run a command; it finds the process's one vault in its arguments."""
     if command:
-        args = parser_of(command).parse_args(argv)
+        args = parser_of(command).parse_args(argv, argparse.Namespace(vault=vault))
         return int(importlib.import_module(f"pairun.cli.{command}").run(args))
-    return _top(argv)
+    return _top(argv, vault)
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
@@ -149,13 +153,13 @@ def _top_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _top(argv: list[str]) -> int:
+def _top(argv: list[str], vault: Vault) -> int:
     if argv == ["--version"]:
         # Asked often, by scripts: without what only a review needs.
         print(version())
         return 0
     parser = _top_parser()
-    args = parser.parse_args(argv)
+    args = parser.parse_args(argv, argparse.Namespace(vault=vault))
     if args.version:
         print(version())
         return 0

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the objects; 0 when all could be made, else 1."""
-    made = make(request_of(args), dict(os.environ))
-    print_problems(made.problems, vault=made.vault)
+    made = make(request_of(args), dict(os.environ), args.vault)
+    print_problems(made.problems, args.vault)
     if made.problems.errors:
         return 1
     text = "---\n".join(as_yaml(each) for each in made.objects)

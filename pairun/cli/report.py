@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(data, indent=2))
     else:
         _print(instances, blame=args.blame)
-        print_problems(problems)
+        print_problems(problems, args.vault)
     return 1 if problems else 0
 
 

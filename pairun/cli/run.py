@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the job; returns the exit code of the first instance that failed, or 0."""
-    vault = Vault()
-    job = _job(args, vault)
+    vault = args.vault
+    job = _job(args)
     options = Options(
         workdir=args.workdir or os.path.join(RUNS, job.name),
         namespaces=not args.no_namespace,
@@ -66,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
     return outcome.exit_code
 
 
-def _job(args: argparse.Namespace, vault: Vault) -> Job:
+def _job(args: argparse.Namespace) -> Job:
     job, problems = load_job(args.job, user=_user())
     if job is None:
         raise PairunError(*problems.errors)
-    vault.add(secrets_of(job))
-    print_problems((p for p in problems if p.severity == "warning"), vault=vault)
+    args.vault.add(secrets_of(job))
+    print_problems((p for p in problems if p.severity == "warning"), args.vault)
     # A plugin that needs a secret cannot run without it, so a tag in its parameters is an error.
     return attrs.evolve(resized(job, args.role, args.instances), secrets_unknown=False)
 

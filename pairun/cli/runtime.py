@@ -6,6 +6,7 @@ import argparse
 
 from pairun.base.paths import pai_dir
 from pairun.runtime.main import main
+from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,10 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the runtime phase and return the container's exit code."""
-    return _review(pai_dir()) if args.dry_run else main(pai_dir())
+    return _review(pai_dir(), args.vault) if args.dry_run else main(pai_dir(), args.vault)
 
 
-def _review(root: str) -> int:
+def _review(root: str, vault: Vault) -> int:
     import os
     import sys
 
@@ -27,6 +28,6 @@ def _review(root: str) -> int:
     from pairun.report.review_text import print_phase
     from pairun.review.phasereview import probe_plan
 
-    plan, vault = read_plan(root)
+    plan = read_plan(root, vault)
     print_phase("runtime", probe_plan(plan, dict(os.environ), root), vault, sys.stdout)
     return 0

@@ -37,17 +37,17 @@ def run(args: argparse.Namespace) -> int:
     cluster = connect(access_of(args))
     args.namespace = cluster.namespace
     args.kubernetes_version = args.kubernetes_version or cluster.version()
-    made = make(request_of(args), dict(os.environ))
-    print_problems(made.problems, vault=made.vault)
+    made = make(request_of(args), dict(os.environ), args.vault)
+    print_problems(made.problems, args.vault)
     if made.problems.errors or made.options is None:
         return 1
     name = made.options.name
     try:
         objects, warnings = submit(cluster, name, made.objects)
     except PairunError as e:
-        print_problems(e.problems, vault=made.vault)
+        print_problems(e.problems, args.vault)
         return 1
-    print_problems(warnings, vault=made.vault)
+    print_problems(warnings, args.vault)
     kinds = sorted({o.kind for o in objects})
     say(f"made {len(objects)} objects ({', '.join(kinds)}) in namespace {cluster.namespace}")
     print(name, flush=True)

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     with open(args.state_in, encoding="utf-8") as f:
         question = Question(**json.load(f))
-    answer = work_out(question, os.environ, _first_failure)
+    answer = work_out(question, os.environ, args.vault, _first_failure)
     with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
         json.dump(answer._asdict(), f)
     return 0

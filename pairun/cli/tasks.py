@@ -17,5 +17,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one part of the runtime phase; what became of it is written to ``--state-out``."""
-    run_part(args.pai_dir, args.part, args.state_in, args.state_out)
+    run_part(args.pai_dir, args.part, args.state_in, args.state_out, args.vault)
     return 0

@@ -19,20 +19,19 @@ from pairun.plan import EVENTS, RUN_ON, FailurePolicy, Group, Late, Plan, Step, 
 from pairun.secrets.vault import Vault
 
 
-def read_plan(root: str) -> tuple[Plan, Vault]:
-    """The runtime plan that init left, and what no sink may show of it.
+def read_plan(root: str, vault: Vault) -> Plan:
+    """The runtime plan that init left.
 
     Args:
         root: the shared volume.
+        vault: takes every secret that is read.
 
     Raises:
         PairunError: there is none, or it cannot be used.
     """
     door = Door(root)
-    secrets, document = read_secrets(door), read_document(door)
-    plan = load_plan(document, secrets, runtime_file(root, PLAN_FILE))
-    # The values are whole texts that hold secrets; what must not show is the secrets in them.
-    return plan, Vault(secrets.get("redact", ()))
+    secrets, document = read_secrets(door, vault), read_document(door)
+    return load_plan(document, secrets, runtime_file(root, PLAN_FILE))
 
 
 def load_plan(document: object, secrets: object, file: str) -> Plan:

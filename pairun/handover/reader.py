@@ -59,20 +59,20 @@ class Inputs(NamedTuple):
     argv: tuple[str, ...]
     shells: tuple[str, ...]
     forwarding: Forwarding
-    vault: Vault
 
 
-def read_inputs(root: str) -> Inputs:
+def read_inputs(root: str, vault: Vault) -> Inputs:
     """Read what init left on the volume.
 
     Args:
         root: the shared volume.
+        vault: takes every secret that is read.
 
     Raises:
         PairunError: a file is missing, torn or of another version.
     """
     door = Door(root)
-    secrets = read_secrets(door, optional=True)
+    secrets = read_secrets(door, vault, optional=True)
     plan_file = runtime_file(root, PLAN_FILE)
     plan = read_document(door)
     script = runtime_file(root, SCRIPT_FILE)
@@ -98,8 +98,6 @@ def read_inputs(root: str) -> Inputs:
             argv=argv,
             shells=_shells(args.get("shell") or "auto", plan_file),
             forwarding=read_forwarding(args.get("signals"), args.get("signals_to")),
-            # The values are whole texts that hold secrets; what must not show is the secrets in them.
-            vault=Vault(secrets.get("redact", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise _unusable(plan_file, f"{type(e).__name__} {e}") from e
@@ -120,11 +118,12 @@ def read_environment(door: Door) -> dict[str, str]:
     return {name: value.replace("'\\''", "'") for name, value in exports}
 
 
-def read_secrets(door: Door, *, optional: bool = False) -> dict[str, Any]:
+def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> dict[str, Any]:
     """The content of the secrets file.
 
     Args:
         door: to the shared volume.
+        vault: takes every secret that is read.
         optional: a missing file counts as one without secrets.
 
     Raises:
@@ -139,6 +138,8 @@ def read_secrets(door: Door, *, optional: bool = False) -> dict[str, Any]:
         raise _unusable(path, "'redact' must be a list and 'values' a mapping")
     if not all(isinstance(text, str) for text in (*redact, *values.values())):
         raise _unusable(path, "a secret must be text")
+    # The values are whole texts that hold secrets: only the secrets in them are masked.
+    vault.add(redact)
     return content
 
 

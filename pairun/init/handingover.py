@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 
 from pairun.base.paths import DIAGNOSIS_FILE
-from pairun.errors import PairunError, Problems
+from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.phase import PhaseOutcome
 from pairun.handover.volume import Volume
 from pairun.init.envfile import read_variables
@@ -14,7 +15,7 @@ from pairun.module import Failure
 from pairun.openpai.podconfig import EXIT_SPEC
 from pairun.playbook.document.reading import decode
 from pairun.playbook.readyrules import ready_rules
-from pairun.report.problems import print_problems
+from pairun.report.problems import print_problems, print_unforeseen
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE
 
 
@@ -48,13 +49,24 @@ def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
         ours = plans.layers.content.concealed()
         volume.hand_over(plan, plans.secrets, variables, redact_used=ours)
     except PairunError as e:
-        print_problems(e.problems, vault=plans.vault)
+        print_problems(e.problems, plans.vault)
         return _failure("the handover failed")
     except Failure as e:
+        print_problems([Problem("PR701", e.message, hint=e.hint)], plans.vault)
         return _failure(f"the handover: {e.message}")
+    except OSError as e:
+        print_problems([_unusable(e, volume)], plans.vault)
+        return _failure(f"the handover: {e}")
     except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
+        print_unforeseen(e, plans.vault)
         return _failure(f"the handover: {type(e).__name__}: {e}")
     return None
+
+
+def _unusable(error: OSError, volume: Volume) -> Problem:
+    """The problem that the operating system has with a path."""
+    path = volume.pai_dir if error.filename is None else os.fsdecode(error.filename)
+    return Problem("PR701", f"{path} cannot be used: {error.strerror or error}")
 
 
 def _failure(message: str) -> PhaseOutcome:
@@ -65,7 +77,7 @@ def _add_rules(plans: PodPlans, volume: Volume) -> None:
     """Leave the rules by which PID 1 finds out why a command died."""
     problems = Problems()
     volume.add(DIAGNOSIS_FILE, ready_rules(plans.layers.content, plans.env, problems))
-    print_problems(problems, vault=plans.vault)
+    print_problems(problems, plans.vault)
 
 
 def _variables(volume: Volume) -> dict[str, str]:

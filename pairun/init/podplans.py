@@ -36,6 +36,7 @@ class PodPlans:
     Args:
         roots: further content roots.
         env: the container's environment.
+        vault: takes every secret that is read.
         placed: the Framework is a saved one and has every address.
 
     Attributes:
@@ -44,20 +45,23 @@ class PodPlans:
         layers: the content roots, read.
         pod: the Pod's inputs.
         secrets: those of the job.
-        vault: masks whatever was read so far.
+        vault: the same, with the secrets of whatever was read so far.
         meeting: how this instance meets the others; None where their addresses are known.
 
     Raises:
         PairunError: the inputs cannot be used.
     """
 
-    def __init__(self, roots: list[str], env: dict[str, str], *, placed: bool = False) -> None:
+    def __init__(
+        self, roots: list[str], env: dict[str, str], vault: Vault, *, placed: bool = False
+    ) -> None:
         self.env = env
+        self.vault = vault
         self.pai_dir = pai_dir()
         self.layers = Layers(open_content(roots, with_config_dir(env)))
         self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
         self.secrets = [*secrets_of(self.pod.job), *self.pod.job_keys]
-        self.vault = Vault(self.secrets)
+        self.vault.add(self.secrets)
         self._fill_vault()
         self._cluster: Cluster | None = self.pod.cluster
         self.meeting: Meeting | None = None
@@ -67,7 +71,7 @@ class PodPlans:
         self._written: dict[str, str | Secret] | None = None
         self._warned = False
         warnings = [p for p in self.pod.problems if p.id in _OF_THE_POD]
-        print_problems(warnings, vault=self.vault)
+        print_problems(warnings, self.vault)
 
     def make(self) -> RolePlan:
         """Plan both phases with what is known now; every check is made.
@@ -98,7 +102,7 @@ class PodPlans:
             raise PairunError(*problems)
         # The plans for the handover have the same warnings.
         if not self._warned:
-            print_problems(problems, vault=self.vault)
+            print_problems(problems, self.vault)
             self._warned = True
         self._fill_vault()
         return plan

@@ -60,8 +60,8 @@ class CompileInputs:
     parameters: Any
     cluster: Any
     env: Mapping[Phase, Any]
+    vault: Vault
     secrets: Any = attrs.Factory(dict)
-    vault: Vault = attrs.Factory(Vault)
     rewrite: tuple[str, str] | None = None
 
 

@@ -31,9 +31,9 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def refused_data(problems: Sequence[Problem]) -> dict[str, Any]:
+def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
     """The document of a comparison that could not begin."""
-    return {"schema": SCHEMA, "jobs": {}, "problems": [problem_data(p) for p in problems]}
+    return {"schema": SCHEMA, "jobs": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 
 def _roots_data(content: Content) -> list[dict[str, str]]:

@@ -38,7 +38,7 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
         text.job(diff)
     stream.flush()
     for diff in comparison.jobs:
-        print_problems(diff.problems.both, vault=comparison.vault)
+        print_problems(diff.problems.both, comparison.vault)
 
 
 class _DiffText:

@@ -6,40 +6,50 @@ import sys
 from collections.abc import Iterable
 from typing import IO, Any
 
-from pairun.errors import Problem, masked, render
+from pairun.errors import Problem, concealed_in, render
 from pairun.report.terminal import Style, visible
 from pairun.secrets.vault import Vault
 
 
 def print_problems(
-    problems: Iterable[Problem],
-    stream: IO[str] | None = None,
-    vault: Vault | None = None,
+    problems: Iterable[Problem], vault: Vault, stream: IO[str] | None = None
 ) -> None:
     """Print problems for people, on standard error.
 
     Args:
         problems: errors and warnings.
-        stream: where to instead.
-        vault: what must not be shown.
+        vault: masks them; takes what the texts that they point into conceal.
+        stream: where to print instead.
     """
-    mask = vault.text if vault else str
     out = sys.stderr if stream is None else stream
     color = Style(out).on
     listed = list(problems)
+    vault.add(concealed_in(listed))
     for each in listed:
         hint = visible(each.hint) if each.hint else None
         p = each._replace(message=visible(each.message), hint=hint)
-        print(mask(render(p, color=color)), file=out)
+        print(vault.text(render(p, color=color)), file=out)
     errors = sum(p.severity == "error" for p in listed)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}", file=out)
 
 
-def problem_data(p: Problem, vault: Vault | None = None) -> dict[str, Any]:
-    """A problem as plain data for JSON."""
-    mask = vault.text if vault else str
-    p = masked(p)
+def print_unforeseen(error: Exception, vault: Vault) -> None:
+    """Print an error that nobody foresaw, on standard error.
+
+    Args:
+        error: what was raised.
+        vault: masks it: an exception may quote whatever pairun has read.
+    """
+    message = f"error: pairun itself failed: {type(error).__name__}: {error}"
+    print(vault.text(message), file=sys.stderr)
+    print("  help: this is an error of pairun; PAIRUN_DEBUG=1 shows its trace", file=sys.stderr)
+
+
+def problem_data(p: Problem, vault: Vault) -> dict[str, Any]:
+    """A problem as plain data for JSON; the arguments are those of `print_problems`."""
+    vault.add(concealed_in([p]))
+    mask = vault.text
     return {
         "id": p.id,
         "severity": p.severity,

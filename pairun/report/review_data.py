@@ -13,7 +13,6 @@ from pairun.report.problems import problem_data
 from pairun.report.shown import shown_data
 from pairun.review.jobreview import JobReview
 from pairun.review.taskreview import Reviewed
-from pairun.secrets.shapes import logins
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1
@@ -27,17 +26,17 @@ def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
     return {"schema": SCHEMA, "jobs": documents}
 
 
-def refused_data(problems: Sequence[Problem]) -> dict[str, Any]:
+def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
     """The document of a review that could not begin."""
-    return {"schema": SCHEMA, "roles": {}, "problems": [problem_data(p) for p in problems]}
+    return {"schema": SCHEMA, "roles": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 
 def _review_data(review: JobReview) -> dict[str, Any]:
     roles: dict[str, dict[str, Any]] = {}
     for plan in review.plans:
         assert review.job is not None
-        command = user_command(review.job, plan.role)
-        role = roles[plan.role.name] = {"user_command": Vault(logins(command)).text(command)}
+        command = review.vault.text(user_command(review.job, plan.role))
+        role = roles[plan.role.name] = {"user_command": command}
         for phase, tasks in review.tasks[plan.role.name].items():
             role[phase] = [as_data(t, review.vault) for t in tasks]
     problems = [problem_data(p, review.vault) for p in review.problems]

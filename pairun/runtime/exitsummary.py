@@ -185,6 +185,7 @@ class Answer(NamedTuple):
 def work_out(
     question: Question,
     env: Mapping[str, str],
+    vault: Vault,
     first: Callable[[Diagnosis], str | None] = lambda _: None,
 ) -> Answer:
     """The whole summary; slow where a log is long or a GPU's driver does not answer.
@@ -192,10 +193,12 @@ def work_out(
     Args:
         question: what failed.
         env: the environment of the container.
+        vault: takes the secrets of the question.
         first: asks the other instances who of the job failed first; None where nobody knows, or
             where it was this one.
     """
-    door, vault = Door(question.volume), Vault(question.secrets)
+    door = Door(question.volume)
+    vault.add(question.secrets)
     spec, table = _read_spec(door, question.spec_file), _read_table(door, question.diagnosis_file)
     report = gpu_report(env) if table is not None or _asks_for_gpu(spec) else None
     gpus = report.all("gpu") if report is not None else None

@@ -34,11 +34,12 @@ OURS = 255
 """Exit code when what failed is neither the command nor a task that has a code of its own."""
 
 
-def main(pai_dir: str) -> int:
+def main(pai_dir: str, vault: Vault) -> int:
     """Run the runtime phase.
 
     Args:
         pai_dir: the shared volume.
+        vault: takes every secret that is read, and masks all output.
 
     Returns:
         The container's exit code: the user's command's own where it ran.
@@ -46,10 +47,10 @@ def main(pai_dir: str) -> int:
     block_signals()
     _open_streams()
     try:
-        phase = RuntimePhase(pai_dir, read_inputs(pai_dir), os.environ)
+        phase = RuntimePhase(pai_dir, read_inputs(pai_dir, vault), vault, os.environ)
     except PairunError as e:
         for problem in e.problems:
-            _write(render(problem) + "\n")
+            _write(vault.text(render(problem)) + "\n")
         return UNUSABLE
     try:
         return phase.run()
@@ -66,14 +67,17 @@ class RuntimePhase:
     Args:
         pai_dir: the shared volume.
         inputs: what init left.
+        vault: masks all output.
         environ: the container's environment.
     """
 
-    def __init__(self, pai_dir: str, inputs: Inputs, environ: os._Environ[str]) -> None:
+    def __init__(
+        self, pai_dir: str, inputs: Inputs, vault: Vault, environ: os._Environ[str]
+    ) -> None:
         self._pai_dir = pai_dir
         self._door = Door(pai_dir)
         self._inputs = inputs
-        self._vault: Vault = inputs.vault
+        self._vault = vault
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
         if path := self.env.get("PATH"):
             # Last: what the image has counts.

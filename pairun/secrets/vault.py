@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pairun.secrets.forms import encoded, forms_of
-from pairun.secrets.masking import MaskedStream, mask
-from pairun.secrets.scanner import Scanner, make_scanner
+if TYPE_CHECKING:
+    from pairun.secrets.masking import MaskedStream
+    from pairun.secrets.scanner import Scanner
+
+# What finds secrets is imported with the first one: every start of pairun makes a vault.
 
 
 class Vault:
@@ -40,8 +42,14 @@ class Vault:
 
     def add(self, texts: Iterable[str]) -> None:
         """Hide more values from now on."""
+        new = set(texts) - self._texts
+        if not new:
+            return
+        from pairun.secrets.forms import forms_of
+        from pairun.secrets.scanner import make_scanner
+
         forms = set[bytes]()
-        for text in set(texts) - self._texts:
+        for text in new:
             if of_text := forms_of(text):
                 self._texts.add(text)
                 forms |= of_text
@@ -53,6 +61,8 @@ class Vault:
         """Mask complete bytes."""
         if self.scanner is None:
             return data
+        from pairun.secrets.masking import mask
+
         out, _ = mask(self.scanner, data, final=True)
         return data if out is None else out
 
@@ -60,6 +70,8 @@ class Vault:
         """Mask a complete text, as its reader gets it: cleaned, cut and wrapped."""
         if self.scanner is None:
             return text
+        from pairun.secrets.forms import encoded
+
         data = encoded(text)
         out = self.data(data)
         if out is data:
@@ -72,6 +84,8 @@ class Vault:
 
     def stream(self) -> MaskedStream:
         """A filter for bytes that arrive in pieces."""
+        from pairun.secrets.masking import MaskedStream
+
         return MaskedStream(self)
 
     def record(self, record: Mapping[str, Any]) -> dict[str, Any]:

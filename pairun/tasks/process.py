@@ -25,6 +25,7 @@ from pairun.handover.journal import Journal
 from pairun.handover.planreading import read_plan
 from pairun.plan import USER_COMMAND, Late, Peers, Plan, Task
 from pairun.report.console import Console
+from pairun.secrets.vault import Vault
 
 ANSWER_S = 0.05
 """Reserved of the handlers' time for the answer to PID 1."""
@@ -33,7 +34,9 @@ ANSWER_S = 0.05
 Part = Literal["tasks", "handlers"]
 
 
-def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) -> None:
+def run_part(
+    pai_dir: str, part: Part, question_fd: int | None, answer_fd: int, vault: Vault
+) -> None:
     """Run the tasks or the exit handlers of the plan on a shared volume.
 
     Args:
@@ -41,9 +44,10 @@ def run_part(pai_dir: str, part: Part, question_fd: int | None, answer_fd: int) 
         part: what to run.
         question_fd: holds what PID 1 asks of the exit handlers; of no use for the tasks.
         answer_fd: a file that takes what became of the part, and can be written more than once.
+        vault: takes every secret that is read.
     """
     block_stop_signals()
-    plan, vault = read_plan(pai_dir)
+    plan = read_plan(pai_dir, vault)
     console = Console(sys.stdout, vault)
     env = dict(os.environ)
     door = Door(pai_dir)

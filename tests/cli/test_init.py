@@ -135,9 +135,12 @@ class Init:
             "    os.kill(os.getpid(), signal.SIGTERM)\n"
             "    return original(*args, **more)\n"
             f"init.{owner}.{name} = stop\n"
-            "from pairun.cli.main import main\n"
-            "sys.exit(main(['init']))\n"
         )
+        return self.in_process(code)
+
+    def in_process(self, prelude: str) -> tuple[int, str]:
+        """Run the phase in a process that runs something first."""
+        code = f"{prelude}import sys\nfrom pairun.cli.main import main\nsys.exit(main(['init']))\n"
         done = subprocess.run(
             [sys.executable, "-c", code],
             stdout=subprocess.PIPE,
@@ -568,6 +571,43 @@ def test_stopped_at_any_moment(init: Init, delay: int) -> None:
         os.kill(int(pid), signal.SIGTERM)
     said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 143 or (process.returncode == 0 and delay >= 4), said
+
+
+RAISED = [
+    ("OSError(28, 'No space left on device', '/v/{s}/x')", "error[PR701]: /v/******/x cannot be used: No space left on device"),
+    ("Permanent('cannot copy git: {s}', hint='free {s}')", "error[PR701]: cannot copy git: ******"),
+    ("ZeroDivisionError('of {s}')", "error: pairun itself failed: ZeroDivisionError: of ******"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("raised", "expected"), RAISED)
+def test_the_handover_fails_for_another_reason(init: Init, raised: str, expected: str) -> None:
+    """Whatever fails is printed, masked, before the handlers run for a failure."""
+    init.placed("  - append:\n    id: last\n    name: L\n    cmd: {script: echo up}\n" + HANDLER)
+    code, text = init.in_process(
+        "from pairun.module import Permanent\n"
+        "from pairun.handover.volume import Volume\n"
+        "def fail(*args, **more):\n"
+        f"    raise {raised.format(s=SENTINEL)}\n"
+        "Volume.hand_over = fail\n"
+    )
+    assert code == 1, text
+    assert expected in text
+    assert "undo | undone" in text
+    assert SENTINEL not in text
+
+
+def test_an_error_before_the_first_task_is_masked(init: Init) -> None:
+    """What the command line prints of an error hides the secrets that were read before it."""
+    init.placed()
+    code, text = init.in_process(
+        "from pairun.init.podplans import PodPlans\n"
+        "def fail(*args, **more):\n"
+        f"    raise ValueError({SENTINEL!r})\n"
+        "PodPlans.make = fail\n"
+    )
+    assert (code, SENTINEL in text) == (1, False), text
+    assert "error: pairun itself failed: ValueError: ******" in text
 
 
 def test_stopped_before_the_first_task(init: Init) -> None:

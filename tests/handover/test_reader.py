@@ -17,6 +17,7 @@ from pairun.handover import reader
 from pairun.handover.door import Door
 from pairun.handover.planreading import read_plan
 from pairun.handover.reader import read_environment, read_file, read_inputs, read_secrets
+from pairun.secrets.vault import Vault
 
 PLAN = {
     "schema": 1, "pairun": "0", "phase": "runtime", "grace_s": 10.0, "modules": {},
@@ -36,10 +37,10 @@ def root(tmp_path: Path) -> Path:
 
 def test_pid_1_needs_no_secrets_file(root: Path) -> None:
     """The executor does: what a plan refers to must be there."""
-    assert read_inputs(str(root)).argv == ("train",)
-    assert read_secrets(Door(str(root)), optional=True) == {}
+    assert read_inputs(str(root), Vault()).argv == ("train",)
+    assert read_secrets(Door(str(root)), Vault(), optional=True) == {}
     with pytest.raises(PairunError, match=r"secrets\.json is missing"):
-        read_plan(str(root))
+        read_plan(str(root), Vault())
 
 
 @pytest.mark.parametrize("name", ["plan.json", "secrets.json", "runtime_env.sh"])
@@ -49,7 +50,7 @@ def test_a_file_that_is_too_large(root: Path, name: str) -> None:
     with open(path, "wb") as file:
         os.truncate(file.fileno(), 1 << 40)
     with pytest.raises(PairunError) as e:
-        read_inputs(str(root))
+        read_inputs(str(root), Vault())
     assert [p.id for p in e.value.problems] == ["PR702"]
     assert "larger than" in e.value.problems[0].message
 
@@ -61,7 +62,7 @@ def test_a_plan_that_is_none(root: Path, text: str) -> None:
     """Torn, foreign and endlessly nested texts are PR702."""
     (root / "runtime.d/plan.json").write_text(text)
     with pytest.raises(PairunError) as e:
-        read_inputs(str(root))
+        read_inputs(str(root), Vault())
     assert [p.id for p in e.value.problems] == ["PR702"]
 
 
@@ -70,7 +71,7 @@ def test_a_missing_file(root: Path) -> None:
     assert read_file(Door(str(root)), "exit-spec.json") is None
     (root / "runtime.d/plan.json").unlink()
     with pytest.raises(PairunError, match="the init phase has not run"):
-        read_inputs(str(root))
+        read_inputs(str(root), Vault())
 
 
 @given(
@@ -138,7 +139,7 @@ def test_every_value_replaced_by_every_other(volume: Path) -> None:
             holder[key] = value
             (volume / "runtime.d/plan.json").write_text(json.dumps(document))
             try:
-                inputs = read_inputs(str(volume))
+                inputs = read_inputs(str(volume), Vault())
             except PairunError as e:
                 assert {p.id for p in e.problems} <= {"PR702", "PR704"}
                 continue

@@ -18,6 +18,7 @@ from pairun.handover.reader import read_environment, read_inputs
 from pairun.handover.volume import Volume
 from pairun.module import Secret
 from pairun.plan import Plan, Task
+from pairun.secrets.vault import Vault
 
 UID = "12345"
 
@@ -80,13 +81,14 @@ def test_the_handover_is_read_back(root: Path) -> None:
     volume(root).hand_over(plan(), ["s3cret-token"], {"A": "it's", "B": Secret("s3cret-token 2")})
     text = (root / "runtime.d/plan.json").read_text()
     assert "s3cret-token" not in text
-    inputs = read_inputs(str(root))
+    inputs = read_inputs(str(root), Vault())
     assert inputs.argv == ("train", "--fast")
     assert inputs.command_environment == {
         "TOKEN": "s3cret-token", "SHOWN": "yes", "B": "s3cret-token 2",
     }  # fmt: skip
     assert inputs.environment == {"A": "it's"}
-    decoded, vault = read_plan(str(root))
+    vault = Vault()
+    decoded = read_plan(str(root), vault)
     assert decoded.steps[-1].environment["TOKEN"] == Secret("s3cret-token")  # type: ignore[union-attr]
     assert vault.text("a s3cret-token b") == "a ****** b"
 

@@ -27,7 +27,7 @@ import os, sys
 import pairun.runtime.main as m
 exec(os.environ.pop("TEST_PATCH", ""))
 m.own_command = lambda *args: [sys.executable, {str(HERE / "fake_tasks.py")!r}, *args]
-sys.exit(m.main(sys.argv[1]))
+sys.exit(m.main(sys.argv[1], m.Vault()))
 """
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 if os.getuid() != 0:

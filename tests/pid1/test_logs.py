@@ -28,7 +28,7 @@ DRIVER = """
 import os, sys
 import pairun.runtime.main as m, pairun.runtime.logs as logs, pairun.runtime.pump as pump
 exec(os.environ.pop("TEST_PATCH", ""))
-sys.exit(m.main(sys.argv[1]))
+sys.exit(m.main(sys.argv[1], m.Vault()))
 """
 PYTHON = sys.executable
 DATE = r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [A-Z+\d-]+ \d{4}\]"

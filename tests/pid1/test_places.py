@@ -37,7 +37,7 @@ def bare(volume: Any, in_namespace: Any) -> Any:
     for path in volume.files.iterdir():
         path.chmod(0o644)
     driver = volume.root / "driver.py"
-    driver.write_text("import sys; from pairun.runtime.main import main; sys.exit(main('/mnt'))")
+    driver.write_text("import sys, pairun.runtime.main as m; sys.exit(m.main('/mnt', m.Vault()))")
 
     def begin(place: str, *, nobody: bool, **env: str) -> Any:
         # The volume lies below /tmp and would be hidden with it; and a test's directories are closed.

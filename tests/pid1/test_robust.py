@@ -54,7 +54,7 @@ def test_error_during_the_command(volume: Any, start: Any, print_signals: str) -
 def test_nobody_reads_our_lines(volume: Any, tmp_path: Any) -> None:
     """That standard error is closed does not change what happens."""
     volume.command(f"echo ran > {tmp_path}/ran; exit 5")
-    driver = "import sys; from pairun.runtime.main import main; sys.exit(main(sys.argv[1]))"
+    driver = "import sys, pairun.runtime.main as m; sys.exit(m.main(sys.argv[1], m.Vault()))"
     command = 'exec "$0" -c "$1" "$2" 2>&-'
     done = subprocess.run(
         ["sh", "-c", command, sys.executable, driver, str(volume.root)], check=False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairun.errors import Place, Problem, Source, render
+from pairun.errors import Source
 from pairun.module import Secret
 from pairun.secrets.shapes import is_secret_key, logins, plain_secrets, secret_lines, with_secrets
 
@@ -72,15 +72,6 @@ def test_data_with_its_secrets_apart() -> None:
         "username": "a", "password": Secret("b"), "n": None,
         "files": [{"url": Secret("http://a:bbbb@h")}],
     }  # fmt: skip
-
-
-def test_a_concealed_text_is_in_no_problem() -> None:
-    """A problem in a text shows neither its line nor the words that the text keeps to itself."""
-    source = Source("f", "job", "a: 1\nb: hidden-word\nc: 3")
-    source.conceal(["hidden-word"])
-    shown = render(Problem("PR605", "not 'hidden-word'", Place(source, 2, 4), "try hidden-word"))
-    assert "hidden-word" not in shown
-    assert "not '******'" in shown
 
 
 @pytest.mark.parametrize(

@@ -69,22 +69,21 @@ class Made:
         options: what was chosen for its objects, or None likewise.
         objects: in the order in which they are to be created.
         problems: everything found; with an error among them the objects are not complete.
-        vault: masks the job's secrets.
     """
 
     job: Job | None
     options: Options | None
     objects: Sequence[Object]
     problems: Problems
-    vault: Vault
 
 
-def make(request: Request, environment: dict[str, str]) -> Made:
+def make(request: Request, environment: dict[str, str], vault: Vault) -> Made:
     """Review a job as ``--dry-run`` does, and make its objects.
 
     Args:
         request: what is asked for.
         environment: names further content roots.
+        vault: takes every secret that is read.
 
     Raises:
         PairunError: an option has a value that Kubernetes does not take.
@@ -100,7 +99,7 @@ def make(request: Request, environment: dict[str, str]) -> Made:
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
         )
     layers = Layers(open_content(request.roots, environment))
-    review = review_job(request.job, layers, request.user, [], vault=Vault())
+    review = review_job(request.job, layers, request.user, [], vault=vault)
     problems.extend(review.problems)
     options = _options(request, review, version)
     objects: list[Object] = []
@@ -113,9 +112,7 @@ def make(request: Request, environment: dict[str, str]) -> Made:
             objects = make_objects(review.job, options, problems)
         except PairunError:
             objects = []  # Every problem of it is among the problems.
-    return Made(
-        job=review.job, options=options, objects=objects, problems=problems, vault=review.vault
-    )
+    return Made(job=review.job, options=options, objects=objects, problems=problems)
 
 
 def _options(request: Request, review: JobReview, version: Version | None) -> Options | None:
