@@ -14,29 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from pairun.cli.main import main
+from tests.desk import ALL_OPEN, JOB
 
 PROJECT = Path(__file__).parents[2]
-JOB = """\
-protocolVersion: 2
-name: mnist
-type: job
-prerequisites:
-  - {name: image, type: dockerimage, uri: "ubuntu:22.04"}
-taskRoles:
-  worker:
-    instances: 2
-    dockerImage: image
-    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}
-    commands: [train]
-"""
-ALL_OPEN = """\
-job_may:
-  patch: {"*": ["*", on_exit, environment, exit_codes, locked, vars]}
-  disable: "*"
-  insert: {init: "*", runtime: "*"}
-  vars: "*"
-  plugins: {allow: "*"}
-"""
 
 
 class Said(NamedTuple):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pathlib
+import random
+import resource
 import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from pairun.handover.journal import SCHEMA
 from pairun.plan import EVENTS, Late, Task
 from tests.stopwatch import Stopwatch
 
@@ -219,3 +224,100 @@ def test_as_pid_1(there: Any, task: Any, undo: Task) -> None:
         os.kill(int(f.read()), signal.SIGTERM)
     assert there.end() == 143
     there.line("undo | undone")
+
+
+# --- the journal of a phase ---
+
+FIELDS = {
+    "phase_begin": {"phase", "pairun", "tasks"},
+    "attempt_begin": {"task", "name", "module", "attempt", "of", "handler"},
+    "attempt_end": {"task", "attempt", "of", "outcome", "seconds"},
+    "wait": {"task", "seconds", "because"},
+    "task_end": {"task", "name", "outcome", "attempts", "of", "seconds", "message", "handler"},
+    "handlers_begin": {"event", "count"},
+    "phase_end": {"phase", "outcome", "exit_code", "seconds", "message"},
+}
+FAILURE = {
+    "attempt_end": {"kind", "fault", "message", "hint", "output", "trace"},
+    "task_end": {"kind", "fault", "hint"},
+}
+
+
+def test_schema(here: Any) -> None:
+    """Every record has exactly the fields that the journal's description names."""
+    undo = here.task("undo", events=("failure",))
+    here.run(
+        here.task("ok", on_exit=(undo,)),
+        here.task("retried", "print('tail'); raise Transient('x')", retries=1, delay_s=0.0),
+    )
+    assert {r["type"] for r in here.journal} == set(FIELDS) - {"phase_begin"}
+    for record in here.journal:
+        expected = FIELDS[record["type"]] | {"schema", "time", "type"}
+        if record.get("outcome") == "failed":
+            expected |= FAILURE[record["type"]]
+        assert set(record) == expected
+        assert record["schema"] == SCHEMA
+    failed = [r for r in here.journal if r["type"] == "attempt_end" and r["outcome"] == "failed"]
+    assert [r["output"] for r in failed] == [["tail"], ["tail"]]
+
+
+def test_one_begin_and_one_end_per_attempt(here: Any, group: Any) -> None:
+    """Whatever becomes of an attempt, it has one record of each kind."""
+    here.run(
+        here.task("a", "raise Transient('x')", retries=2, delay_s=0.0, failure_policy="ignore"),
+        here.task("b", "import os; os.kill(os.getpid(), 9)", failure_policy="ignore"),
+        here.task("c", "import time; time.sleep(60)", timeout_s=0.1, failure_policy="ignore"),
+        group(here.task("d", "import time; time.sleep(60)"), here.task("e", "1/0")),
+    )
+    begins, ends = (
+        [(r["task"], r["attempt"]) for r in here.journal if r["type"] == kind]
+        for kind in ("attempt_begin", "attempt_end")
+    )
+    assert sorted(begins) == sorted(ends)
+    assert len(set(begins)) == len(begins) == 7
+
+
+def test_a_full_disk_costs_the_journal_only(here: Any, tmp_path: pathlib.Path) -> None:
+    """When the journal cannot grow, the phase goes on, and it is said once."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    here.run(here.task("a"))
+    size = (tmp_path / "journal.jsonl").stat().st_size
+    with open(tmp_path / "console", "w", encoding="utf-8"):
+        pass
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 200, old[1]))
+        outcome = here.run(here.task("b"), here.task("c"), here.task("d"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert outcome.event == "success"
+    assert here.console.count("the journal ends here") == 1
+    assert [r["task"] for r in here.journal if r["type"] == "task_end"] == ["a"]
+
+
+def test_killed_and_run_again(there: Any, here: Any) -> None:
+    """After KILL at any moment, a second run ends like one that was never disturbed."""
+    chance = random.Random(7)
+    names = [f"f{i}" for i in range(12)]
+    for turn in range(8):
+        there.folder = here.folder / str(turn)
+        there.folder.mkdir()
+        steps = [here.task(n, module="state", args={"path": str(there.folder / n)}) for n in names]
+        there.start(*steps)
+        # after some number of lines, and whatever happens meanwhile
+        there.line(f" {names[chance.randrange(len(names))]}:")
+        there.process.kill()
+        there.end()
+        there.close()
+        assert there.start(*steps).end() == 0
+        assert all((there.folder / n).exists() for n in names)
+        # on a busy machine the first run may have ended before it was killed
+        assert {r["outcome"] for r in there.of("phase_end")} == {"success"}
+        ends = there.of("task_end")[-len(names) :]
+        assert [r["task"] for r in ends] == names
+        assert {r["outcome"] for r in ends} <= {"ok", "changed"}
+        assert "ok" in {r["outcome"] for r in ends}
+        there.close()
+        for line in (there.folder / "journal.jsonl").read_bytes().splitlines()[-5:]:
+            json.loads(line)

@@ -18,6 +18,10 @@ from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from tests.desk import Desk
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.desk import Desk
 
 DATA = "{{ 7*7 }}"
 
@@ -312,3 +316,36 @@ def test_an_argument_that_counted_attempts_sets_the_retries(desk: Desk) -> None:
     assert [p.id for p in planned("0").problems.errors] == ["PR605"]
     late = planned("'{{ cluster.own.index }}'")
     assert [p.id for p in late.problems.errors] == ["PR305"]
+
+
+RUNTIME = """\
+phase: runtime
+tasks:
+  - name: C
+    user_command: {script: a}
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "caret"),
+    [
+        ({"playbooks/runtime.yaml": "phase: runtime\ntasks: []\n"}, "tasks"),
+        ({"playbooks/runtime.yaml": f"{RUNTIME}    when: false\n"}, "false"),
+        ({"playbooks/runtime.yaml": f"{RUNTIME}    when: 1 > 2\n"}, "1 > 2"),
+    ],
+)
+def test_the_users_command_must_be_there(desk: Desk, files: dict[str, str], caret: str) -> None:
+    """A runtime phase that would run nothing is an error before it is submitted."""
+    (problem,) = desk.problems(desk.job_text, desk.root(files))
+    assert problem.id == "PR205"
+    assert problem.message.startswith("'user_command' is missing")
+    assert desk.at(problem.place).startswith(caret)
+
+
+def test_the_users_command_cannot_be_taken_out(desk: Desk) -> None:
+    """Where a cluster's own playbook did not lock it, the place that disables it is shown."""
+    low = desk.root({"playbooks/runtime.yaml": RUNTIME}, "low")
+    patch = "phase: runtime\npatches: [{disable: user_command}]\n"
+    high = desk.root({"playbooks/runtime.yaml": patch}, "high")
+    (problem,) = desk.problems(desk.job_text, low, high)
+    assert (problem.id, desk.at(problem.place)[:12]) == ("PR205", "user_command")

@@ -14,6 +14,16 @@ from pairun.playbook.content import Root, built_in_root, open_content
 
 if TYPE_CHECKING:
     from tests.desk import Desk
+from typing import TYPE_CHECKING
+
+from pairun.contract.loading import load_module
+from pairun.errors import render
+from pairun.host.worlds import ReviewContext
+from pairun.plan import Task
+from pairun.review.verdict import judge
+
+if TYPE_CHECKING:
+    from tests.desk import Desk
 
 MODULE = '''\
 from pairun.module import CheckModule, Context, arg, define
@@ -183,3 +193,113 @@ def test_the_built_in_root_is_shown_by_its_place_in_the_project(desk: Desk) -> N
     assert built_in.place.source.file == "playbooks/init.yaml"
     assert cluster.place.source.file == str(root / "playbooks/init.yaml")
     assert os.path.isdir(Path(built_in_root().path) / "modules")
+
+
+STATE = '''\
+from __future__ import annotations
+from typing import TYPE_CHECKING, Any
+from pairun.module import Context, StateModule, Verdict, arg, define, no_change
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+@define
+class Bad(StateModule):
+    """Go wrong."""
+
+    example = "bad: {number: 1}"
+
+    number: int = arg("A number.", default=1)
+
+    def probe(self, ctx: Context) -> int:
+        return 1 // (self.number - 1)
+
+    def plan(self, state: int) -> Verdict:
+        return no_change("fine")
+
+    def apply(self, ctx: Context) -> None:
+        pass
+'''
+
+
+def bad_root(desk: Desk, module: str, task: str = "bad: {number: 1}") -> Path:
+    """A content root with this module, and an init playbook that uses it."""
+    playbook = f"phase: init\ntasks: [{{name: B, {task}}}]\n"
+    return desk.root({"modules/bad.py": module, "playbooks/init.yaml": playbook})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("def probe", "def prob", "lacks the method 'probe'"),
+        ("def plan", "def plann", "lacks the method 'plan'"),
+        ("def apply", "def aply", "lacks the method 'apply'"),
+        ("number: int", "number: Decimal", "'number' a type that is not known: NameError"),
+        ("number: int", "number: set[int]", "'number' a type that YAML has not: set[int]"),
+        ("number: int", "number: list", "'number' a type that YAML has not: list"),
+        ("number: int", "number: dict[int, str]", "'number' a type that YAML has not"),
+        ("number: int =", "number =", "'number' no type"),
+        ("default=1", "factory=lambda: 1 // 0", "arguments that cannot be read: ZeroDivisionError"),
+    ],
+)
+def test_a_module_that_lacks_what_it_must_have(desk: Desk, old: str, new: str, says: str) -> None:
+    """A missing method or an argument of an unusable type is named, with the file."""
+    found = desk.problems(desk.job_text, bad_root(desk, STATE.replace(old, new, 1)))
+    assert [p.id for p in found] == ["PR603"], [render(p) for p in found]
+    assert says in found[0].message
+    assert "modules/bad.py" in found[0].message
+
+
+def test_a_check_module_checks(tmp_path: Path) -> None:
+    """A check module without its one method is no module."""
+    path = tmp_path / "bad.py"
+    path.write_text(
+        "from pairun.module import CheckModule, define\n\n\n@define\nclass Bad(CheckModule):\n    pass\n"
+    )
+    with pytest.raises(PairunError, match="lacks the method 'check'"):
+        load_module("bad", str(path))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("", "", "ZeroDivisionError"),
+        ("return no_change", "return print", "plan returned NoneType, no verdict"),
+        ("return 1 // (self.number - 1)", "raise SystemExit(3)", "SystemExit: 3"),
+    ],
+)
+def test_a_module_that_fails_while_it_looks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, says: str
+) -> None:
+    """A review says that the module failed; what the module prints is no part of a document."""
+    path = tmp_path / "bad.py"
+    path.write_text(
+        STATE.replace(old, new).replace("        return", "        print(1)\n        return")
+    )
+    number = 1 if not old else 5
+    task = Task(id="a", name="A", module="bad", args={"number": number}, where="")
+    verdict = judge(task, load_module("bad", str(path)), ReviewContext(env={}, pai_dir="/x"))
+    assert verdict.kind == "unknown"
+    assert verdict.because.startswith("the module's probe failed: ")
+    assert says in verdict.because
+    assert capsys.readouterr().out == ""
+
+
+def test_a_module_that_fails_on_its_arguments(desk: Desk) -> None:
+    """An exception in a module's own check of its arguments is the module's."""
+    text = STATE + "\n    def require(self):\n        return [1 // 0]\n"
+    (problem,) = desk.problems(desk.job_text, bad_root(desk, text))
+    assert problem.id == "PR603"
+    assert problem.message == (
+        "bad: the module fails on its arguments: ZeroDivisionError: "
+        "integer division or modulo by zero"
+    )
+
+
+def test_what_a_module_prints_at_import_is_no_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard output may be a JSON document: a module's words go to standard error."""
+    path = tmp_path / "bad.py"
+    path.write_text(STATE + "\nprint('hello')\n")
+    load_module("bad", str(path))
+    assert capsys.readouterr() == ("", "hello\n")

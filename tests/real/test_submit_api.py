@@ -21,21 +21,10 @@ import pytest
 
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import POD_ACCOUNT, Access, connect
+from tests.desk import JOB as JOB_TEXT
 
 # No node has what it asks for: where a scheduler runs, the Pods stay where they are all the same.
-JOB = """\
-protocolVersion: 2
-name: mnist
-type: job
-prerequisites:
-  - {name: image, type: dockerimage, uri: "ubuntu:22.04"}
-taskRoles:
-  worker:
-    instances: 2
-    dockerImage: image
-    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 9}
-    commands: [train]
-"""
+JOB = JOB_TEXT.replace("gpu: 0", "gpu: 9")
 MERGE = "application/merge-patch+json"
 PLACED = [{"type": "PodScheduled", "status": "True"}]
 UNPLACED = [{

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -26,6 +26,11 @@ from pairun.playbook.document.reading import (
 )
 from pairun.playbook.document.scalars import CORE as DIALECT
 from pairun.playbook.document.scalars import resolve_core
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.desk import Desk
 
 # YAML 1.2.2, section 10.3.2.
 CORE: list[tuple[str, Any]] = [
@@ -308,3 +313,10 @@ def test_no_text_breaks_the_reader(text: str) -> None:
             read_text(Source("p.yaml", "job", text), dialect)
         except PairunError as e:
             assert all(p.place is not None and p.place.line >= 1 for p in e.problems)
+
+
+def test_a_key_that_yaml_took_for_a_mapping(desk: Desk) -> None:
+    """An expression without quotes comes with the quotes."""
+    with pytest.raises(PairunError) as e:
+        desk.node("name: {{job.name}}\n")
+    assert e.value.problems[0].hint == "quote it: '{{ job.name }}'"
