@@ -21,6 +21,7 @@ COMMANDS = {
     "status": "how far a job in a cluster is",
     "logs": "what the instances of a job in a cluster print",
     "delete": "end a job in a cluster, and remove all that belongs to it",
+    "doctor": "whether a cluster is ready for jobs: what is missing, and what to do about it",
     "barrier": "wait in the user's code until all instances of the job have come",
     "lint": "check job files, playbooks and plugin specs",
     "convert": "a job of OpenPAI on YARN, or a Framework, as a job file of protocol v2",

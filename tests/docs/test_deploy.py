@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -53,6 +54,17 @@ def test_every_file_that_is_named_is_there(folder: pathlib.Path) -> None:
         assert generator["name"] == "runtime-exit-spec-configuration"
         for name in generator["files"]:
             assert (folder / name).is_file()
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_another_account_gets_the_same_rights() -> None:
+    """The folder replaces the account's name, and nothing else."""
+
+    def made(folder: str) -> str:
+        argv = ["kubectl", "kustomize", str(DEPLOY / folder)]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    assert made("other-account") == made("openpai").replace("runtime-account", "blob-access-pod-sa")
 
 
 def test_the_cluster_layer_is_valid(tmp_path: pathlib.Path) -> None:

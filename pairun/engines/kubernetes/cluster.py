@@ -53,6 +53,15 @@ class Cluster:
         version = self.get("/version")
         return f"{version.get('major')}.{version.get('minor')}".rstrip("+")
 
+    def date(self) -> str | None:
+        """The ``Date`` of a response: the server's clock (RFC 9110, 6.6.1)."""
+        with self._response("GET", "/version", None, None, None, apierrors.SILENCE_S, "get") as r:
+            date = r.headers.get("Date")
+            # Only a connection whose response was read whole can be used again.
+            for _ in r.stream(65536):
+                pass
+        return None if date is None else str(date)
+
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Read one object."""
         return self._json("GET", path, query=query)

@@ -72,6 +72,13 @@ def connect(access: Access) -> Cluster:
     return Cluster(client.ApiClient(configuration=settings), access.namespace or namespace)
 
 
+def uses_pod_account(access: Access) -> bool:
+    """Whether `connect` takes this Pod's service account."""
+    config = importlib.import_module("kubernetes.config.kube_config")
+    paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
+    return access == Access(namespace=access.namespace) and _is_pod(paths)
+
+
 def _is_pod(paths: str) -> bool:
     """Whether to use the Pod's service account, by kubectl's rule."""
     has_file = any(os.path.exists(os.path.expanduser(p)) for p in paths.split(os.pathsep) if p)

@@ -1,0 +1,88 @@
+"""``pairun doctor``: whether a cluster is ready for jobs; changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from pairun.cli.access import access_of, add_access
+from pairun.cli.options import duration_s, print_json
+from pairun.engines.doctor.examining import Examination, examine
+from pairun.engines.doctor.finding import Finding
+from pairun.engines.kubernetes.kubeconfig import connect, uses_pod_account
+from pairun.engines.manifest.choices import SERVICE_ACCOUNT
+from pairun.report.terminal import Style, visible
+
+SCHEMA = 1
+COLORS = {"ok": "green", "warning": "yellow", "failure": "red"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_access(parser)
+    parser.add_argument("--account", metavar="NAME", default=SERVICE_ACCOUNT,
+                        help=f"the service account of init containers (default: {SERVICE_ACCOUNT})")  # fmt: skip
+    parser.add_argument("--image", action="append", default=[], metavar="IMAGE",
+                        help="an image that nodes must be able to pull (default: PAIRUN_IMAGE)")  # fmt: skip
+    parser.add_argument("--timeout", metavar="DURATION", default="1m",
+                        help="limit of the whole (default: 1m)")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine the cluster; 0 where nothing is a failure, 1 where something is."""
+    limit_s = duration_s("--timeout", args.timeout)
+    access = access_of(args)
+    cluster = connect(access)
+    default = os.environ.get("PAIRUN_IMAGE")
+    what = Examination(
+        account=args.account,
+        in_pod=uses_pod_account(access),
+        images=args.image or ([default] if default else []),
+        env=os.environ,
+        now=time.time,
+    )
+    findings = []
+    style = Style(sys.stdout)
+    for finding in _within(limit_s, examine(cluster, what)):
+        findings.append(finding)
+        if not args.json:
+            print(_line(finding, style), flush=True)
+    if args.json:
+        listed = [f._asdict() for f in findings]
+        print_json({"schema": SCHEMA, "server": cluster.server,
+                    "namespace": cluster.namespace, "findings": listed})  # fmt: skip
+    return 1 if any(f.level == "failure" for f in findings) else 0
+
+
+def _line(finding: Finding, style: Style) -> str:
+    level = style(finding.level.ljust(7), COLORS[finding.level])
+    do = f" · {finding.do}" if finding.do else ""
+    return f"{level}  {visible(f'{finding.subject}: {finding.message}{do}')}".replace("\n", " ")
+
+
+class _TimeIsUp(Exception):
+    pass
+
+
+def _within(limit_s: float, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings until the time is up, whatever a server does."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise _TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(limit_s, 0.001))
+    try:
+        yield from findings
+    except _TimeIsUp:
+        do = "a server answers slowly: check the network, or raise --timeout"
+        yield Finding("time", "failure", f"not finished after {limit_s:g} s", do)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
