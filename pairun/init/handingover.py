@@ -18,6 +18,9 @@ from pairun.playbook.readyrules import ready_rules
 from pairun.report.problems import print_problems, print_unforeseen
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE
 
+JOB_FILE = "job_config.yaml"
+"""The job file that the Framework holds, in ``runtime.d``; OpenPAI's name."""
+
 
 def prepare(plans: PodPlans) -> Volume:
     """Make the volume ready, with what is known before any task runs."""
@@ -27,6 +30,8 @@ def prepare(plans: PodPlans) -> Volume:
         # As the cluster wrote it, and as PID 1 reads it.
         volume.add(EXIT_SPEC, spec.text)
         volume.add(EXIT_SPEC_FILE, json.dumps(spec.data).encode())
+    if plans.pod.job_text is not None:
+        volume.add(JOB_FILE, plans.pod.job_text.encode("utf-8", "surrogateescape"))
     volume.add_program()
     return volume
 

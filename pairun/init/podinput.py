@@ -28,6 +28,7 @@ from pairun.openpai.podconfig import PodConfig, read_secrets
 from pairun.openpai.startlayers import start_layer
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.initplugins import InitPlugins
+from pairun.secrets.vault import Vault
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +45,7 @@ class PodInput:
         engine: what this way to start changes in the playbooks, or None.
         init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
         exit_spec: the cluster's description of exit codes, or None.
+        job_text: the job file that the Framework holds, with masked secrets, or None.
         problems: warnings that were found on the way.
     """
 
@@ -56,6 +58,7 @@ class PodInput:
     engine: Node | None
     init_plugins: InitPlugins | None
     exit_spec: ExitSpec | None
+    job_text: str | None
     problems: Problems
 
     @property
@@ -142,6 +145,8 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
         role=role,
         index=_own_index(env["FC_TASK_INDEX"], placed=placed),
         command=env.get("USER_CMD"),
+        # A text in JSON holds its secrets in plain sight, and anybody here may read the file.
+        job_text=Vault(job.node.place.source.concealed).text(job.text),
         cluster=_cluster_in(framework, env, job) if placed else None,
         engine=start_layer("saved_framework.yaml", saved) if placed else None,
     )
@@ -190,6 +195,7 @@ def _input(
     engine: Node | None,
     index: int = 0,
     command: str | None = None,
+    job_text: str | None = None,
 ) -> PodInput:
     extension = _mounted(config, "user-extension-secrets", "userExtensionSecrets.yaml")
     return PodInput(
@@ -202,6 +208,7 @@ def _input(
         engine=engine,
         init_plugins=None,
         exit_spec=None,
+        job_text=job_text,
         problems=config.problems,
     )
 

@@ -214,6 +214,35 @@ def test_the_handover_can_be_read(init: Init) -> None:
     assert "export PAI_CURRENT_CONTAINER_IP='10.0.0.2'" in env or "10.0.0.2" in env
 
 
+def test_the_job_file_is_left(init: Init) -> None:
+    """``job_config.yaml`` is the Framework's text of the job, as OpenPAI's runtime leaves it."""
+    assert init.run()[0] == 0
+    framework = json.loads((init.folder / "framework.json").read_text())
+    text = framework["metadata"]["annotations"]["config"]
+    assert (init.volume / "runtime.d/job_config.yaml").read_text() == text
+    assert SENTINEL not in text
+
+
+def test_secrets_in_plain_sight_do_not_reach_the_job_file(init: Init) -> None:
+    """The REST server masks no secrets in JSON; the file for the user's container does."""
+    framework = json.loads((init.folder / "framework.json").read_text())
+    framework["metadata"]["annotations"]["config"] = json.dumps(JOB)
+    (init.folder / "framework.json").write_text(json.dumps(framework))
+    assert init.run()[0] == 0
+    left = (init.volume / "runtime.d/job_config.yaml").read_text()
+    assert SENTINEL not in left
+    assert json.loads(left)["name"] == "small"
+
+
+def test_the_log_ends_with_the_environment(init: Init) -> None:
+    """The last lines of init.log are ``runtime_env.sh``."""
+    code, said = init.run()
+    assert code == 0
+    environment = (init.volume / "runtime.d/runtime_env.sh").read_text()
+    assert said.endswith(f"\nruntime_env.sh has:\n{environment}")
+    assert (init.volume / "logs" / UID / "init.log").read_text().endswith(environment)
+
+
 def test_without_the_apps_uid(init: Init) -> None:
     """Where nobody knows who the command runs as, it must be readable by all."""
     del init.env["PAIRUN_APP_UID"]
