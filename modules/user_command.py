@@ -60,6 +60,12 @@ class UserCommand(StateModule):
         factory=dict,
     )
 
+    on_stop: Literal["interrupted", "own"] | None = arg(
+        "The exit code of a command that ends with 0 after a SIGTERM from outside the container: "
+        "interrupted makes it 143, own leaves 0. The default is PAIRUN_ON_STOP, else own.",
+        default=None,
+    )
+
     def require(self) -> Iterator[str]:
         """A script or a program, and signals that there are."""
         if (self.script is None) == (self.argv is None):

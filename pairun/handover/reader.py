@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pairun.base.forwarding import Forwarding, read_forwarding
+from pairun.base.onstop import OnStop, read_on_stop
 from pairun.base.paths import runtime_file
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
@@ -47,6 +48,7 @@ class Inputs(NamedTuple):
         argv: the user's command where it is a program; else empty.
         shells: what may read the script, the preferred one first.
         forwarding: which signals the command hears, and as what.
+        on_stop: the exit code of a command that a stop ended with 0; None for the container's setting.
         vault: what no line of ours may hold.
     """
 
@@ -59,6 +61,7 @@ class Inputs(NamedTuple):
     argv: tuple[str, ...]
     shells: tuple[str, ...]
     forwarding: Forwarding
+    on_stop: OnStop | None
 
 
 def read_inputs(root: str, vault: Vault) -> Inputs:
@@ -98,6 +101,7 @@ def read_inputs(root: str, vault: Vault) -> Inputs:
             argv=argv,
             shells=_shells(args.get("shell") or "auto", plan_file),
             forwarding=read_forwarding(args.get("signals"), args.get("signals_to")),
+            on_stop=_on_stop(args.get("on_stop"), plan_file),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise _unusable(plan_file, f"{type(e).__name__} {e}") from e
@@ -223,6 +227,13 @@ def _shells(asked: object, plan_file: str) -> tuple[str, ...]:
     if asked != "auto":
         raise _unusable(plan_file, "the shell of the user's command depends on a task's result")
     return ("bash", "sh")
+
+
+def _on_stop(value: object, plan_file: str) -> OnStop | None:
+    try:
+        return read_on_stop(value)
+    except ValueError as e:
+        raise _unusable(plan_file, f"the command's on_stop: {e}") from e
 
 
 def _argv(asked: object, plan_file: str) -> tuple[str, ...]:

@@ -62,7 +62,14 @@ class Ending:
         self.user_code = self._own_code = self._unmatched = NO_MATCH
         self._of_command = False
 
-    def begin(self, code: int, *, of_command: bool, script_code: int | None = None) -> None:
+    def begin(
+        self,
+        code: int,
+        *,
+        of_command: bool,
+        script_code: int | None = None,
+        is_final: bool = False,
+    ) -> None:
         """Write what is known at once: whatever follows, this much is said.
 
         Args:
@@ -70,11 +77,12 @@ class Ending:
             of_command: it is the user's command, whose code only an exit spec may replace.
             script_code: the exit code of the plugin's script that failed: the exit spec and the
                 termination message take it for the user's, as OpenPAI's runtime does.
+            is_final: an exit spec that does not know the code leaves it as it is.
         """
         self._of_command = of_command
         self.user_code = code if script_code is None else script_code
         self._own_code = code
-        replaced = of_command and self._door.is_file(self._spec_file)
+        replaced = of_command and not is_final and self._door.is_file(self._spec_file)
         self._unmatched = NO_MATCH if replaced else code
         self._write_short(self._unmatched, self.user_code)
 

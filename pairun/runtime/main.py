@@ -11,6 +11,8 @@ import pairun
 from pairun.base.durations import parse_seconds
 from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
 from pairun.base.grace import VARIABLE, Grace
+from pairun.base.onstop import INTERRUPTED, INTERRUPTED_CODE, OnStop, read_on_stop
+from pairun.base.onstop import VARIABLE as ON_STOP
 from pairun.base.paths import PROGRAMS, journal_file, log_dir
 from pairun.base.processes import adopt_orphans
 from pairun.base.signals import STOP_SIGNALS
@@ -90,6 +92,7 @@ class RuntimePhase:
             self._door, self.env, self._vault.texts, self._supervisor, self._grace, self.say
         )
         self._complained = False
+        self._interrupted = False
         self._began = time.monotonic()
         self._child: int | None = None
         self._code: int | None = None
@@ -112,7 +115,12 @@ class RuntimePhase:
         if code != 0:
             of_command = self._child is not None
             script_code = None if of_command or event == "signal" else state.script_code
-            self._ending.begin(code, of_command=of_command, script_code=script_code)
+            self._ending.begin(
+                code,
+                of_command=of_command,
+                script_code=script_code,
+                is_final=self._interrupted,
+            )
         if state.registered:
             failed = self._run_handlers(state, event, code, message)
             if failed is not None and code == 0:
@@ -252,7 +260,8 @@ class RuntimePhase:
         self._record("command_begin")
         forwarding = self._inputs.forwarding
         code = self._supervisor.wait(self._child, self._grace.for_command_s, forwarding=forwarding)
-        self._code = code
+        self._interrupted = code == 0 and self._is_interrupted()
+        self._code = INTERRUPTED_CODE if self._interrupted else code
         event = "success" if code == 0 else "failure"
         if self._grace.signal is not None:
             event = "signal"
@@ -264,7 +273,27 @@ class RuntimePhase:
         self._supervisor.settle(self._child, forwarding=forwarding)
         self._logs.complete(self._left_for_logs)
         self._logs.note("[INFO] USER COMMAND END")
+        if self._interrupted:
+            code = INTERRUPTED_CODE
+            message = f"{message} because it was told to stop: the exit code is {code}"
+            self.say(message)
         return event, code, "" if event == "success" else message
+
+    def _is_interrupted(self) -> bool:
+        """Whether a success counts as interrupted: the platform stopped the command.
+
+        A controller that sees only exit codes would count an eviction as a success.
+        """
+        if not self._supervisor.terminated_from_outside:
+            return False
+        return (self._inputs.on_stop or self._on_stop_of_container()) == INTERRUPTED
+
+    def _on_stop_of_container(self) -> OnStop | None:
+        try:
+            return read_on_stop(self.env.get(ON_STOP))
+        except ValueError as e:
+            self.say(f"{ON_STOP}={e}; the command's own exit code counts")
+            return None
 
     def _argv(self, env: dict[str, str]) -> list[str]:
         if self._inputs.argv:

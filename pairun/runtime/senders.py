@@ -22,6 +22,11 @@ class Sender(NamedTuple):
     words: str
     fields: dict[str, Any]
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is in another PID namespace: the platform, not the job."""
+        return bool(self.fields["sender"] == "outside")
+
 
 def sender_of(info: signal.struct_siginfo) -> Sender:
     """The sender of a signal that was taken.

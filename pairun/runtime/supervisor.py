@@ -63,6 +63,11 @@ class Supervisor:
         grace: the clock that the first stop signal starts.
         say: takes one line for people.
         record: takes a record for the journal: its type and its fields.
+
+    Attributes:
+        grace: the same clock.
+        child: the child that runs, or None.
+        terminated_from_outside: whether a SIGTERM came from outside the PID namespace.
     """
 
     def __init__(
@@ -73,6 +78,7 @@ class Supervisor:
     ) -> None:
         self.grace = grace
         self.child: int | None = None
+        self.terminated_from_outside = False
         self._say = say
         self._record = record
         self._ended: dict[int, int] = {}
@@ -252,7 +258,10 @@ class Supervisor:
         number = info.si_signo
         if number not in GRACE_SIGNALS:
             return lambda: None
-        words, fields = sender_of(info)
+        sender = sender_of(info)
+        words, fields = sender
+        if number == signal.SIGTERM and sender.is_outside:
+            self.terminated_from_outside = True
         first = self.grace.signal is None
         self.grace.begin(number)
 

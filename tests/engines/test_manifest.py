@@ -213,6 +213,9 @@ def test_both_containers_of_a_pod(engine: Engine) -> None:
     assert pod["restartPolicy"] == "Never"
     assert pod["terminationGracePeriodSeconds"] == 12
     assert environment(pod, "app")["PAIRUN_GRACE"] == "9.5"
+    # FrameworkController counts no eviction as a success; nothing counts a plain Pod.
+    interrupted = "interrupted" if engine in ("job", "jobset") else None
+    assert environment(pod, "app").get("PAIRUN_ON_STOP") == interrupted
     assert environment(pod, "init")["PAIRUN_APP_UID"] == "1000"
     assert app["securityContext"]["runAsUser"] == 1000
     assert "IPC_LOCK" in app["securityContext"]["capabilities"]["add"]

@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from pairun.kube.ports import DEFAULT_RANGE
+from pairun.kube.statuses import task_statuses
 from tests.node.api import Api, Object
 from tests.node.framework_controller import GROUP, FrameworkController
 from tests.podman import ROOT, Podman
@@ -186,7 +187,7 @@ class Node:
         """The Pods of a Framework that is over, by role and number, as its status has them."""
         return {
             f"{role['name']}-{task['index']}": self._ended(_pod_of(task["attemptStatus"]), {})
-            for role in framework["status"]["attemptStatus"]["taskRoleStatuses"]
+            for role in task_statuses(framework)
             for task in role["taskStatuses"]
         }
 

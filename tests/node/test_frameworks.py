@@ -13,6 +13,7 @@ import yaml
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
+from pairun.kube.statuses import task_statuses
 from pairun.openpai.framework import make_framework
 from pairun.playbook.document.reading import read_text
 from tests.node.api import Object
@@ -140,7 +141,7 @@ def pods_of(status: Object) -> dict[tuple[str, int], Object]:
     """What the status has of every task's Pod: the controller deletes the Pods at their end."""
     return {
         (role["name"], task["index"]): task["attemptStatus"]
-        for role in status["attemptStatus"]["taskRoleStatuses"]
+        for role in task_statuses({"status": status})
         for task in role["taskStatuses"]
     }
 

@@ -7,6 +7,8 @@ import re
 from typing import Any
 
 from pairun.base.grace import VARIABLE as GRACE
+from pairun.base.onstop import INTERRUPTED
+from pairun.base.onstop import VARIABLE as ON_STOP
 from pairun.engines.manifest.choices import KUBELET_S, Object, Options
 from pairun.engines.manifest.configmap import FILE, FOLDER, config_map_name
 from pairun.engines.manifest.jobsecrets import rendezvous_secret_name
@@ -115,6 +117,9 @@ def _set_environment(role: Role, options: Options, init: Object, app: Object) ->
     address = _field("PAIRUN_HOST_IP", "status.podIP")
     init["env"].append(address)
     app["env"] += [address, {"name": GRACE, "value": grace}]
+    if options.engine in ("job", "jobset"):
+        # Their controllers take an evicted command that ends with 0 for a success.
+        app["env"].append({"name": ON_STOP, "value": INTERRUPTED})
 
 
 def _is_too_long(variable: Object) -> bool:
