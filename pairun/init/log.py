@@ -16,11 +16,12 @@ import sys
 import time
 from collections.abc import Mapping
 
-from pairun.base.paths import DEFAULT_PAI_DIR, log_dir
+from pairun.base.paths import DEFAULT_PAI_DIR, log_dir, runtime_file
 from pairun.base.signals import STOP_SIGNALS, Signals, block_stop_signals
 from pairun.handover.door import Door
 from pairun.handover.logfile import LogFile
 from pairun.handover.podlogs import INIT_LOG
+from pairun.handover.reader import ENVIRONMENT_FILE
 
 STALL_S = 10.0
 """At the end, how long we wait for a reader of our output who takes nothing."""
@@ -95,6 +96,12 @@ class _Log:
         self._file.write(self._early + data)
         self._early = b""
 
+    def add_environment(self) -> None:
+        """Append the variables of the job, as OpenPAI's runtime does; no secret is among them."""
+        with contextlib.suppress(OSError):
+            data = self._door.read(runtime_file(self._pai_dir, ENVIRONMENT_FILE))
+            self.write(f"\n{ENVIRONMENT_FILE} has:\n".encode() + data)
+
     def end(self) -> None:
         """Write what is left, also where the phase did not come to make the folder."""
         # A folder that is no volume may be anybody's: nothing is made there.
@@ -138,6 +145,8 @@ class _Tee:
                 self._turn(signals, None)
             self._drain()
             code = self._exit_code()
+            if code == 0:
+                self._log.add_environment()
             self._log.end()
             self._show_rest()
         finally:

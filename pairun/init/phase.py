@@ -7,14 +7,13 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pairun.base.paths import journal_file, runtime_file
+from pairun.base.paths import journal_file
 from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError
 from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Emit, Journal
-from pairun.handover.reader import ENVIRONMENT_FILE
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
 from pairun.init.podplans import PodPlans
@@ -74,17 +73,7 @@ def run_phase(plans: PodPlans) -> int:
             plans.meeting.end(stay=outcome.event == "success")
         executor.end(outcome)
     journal.close()
-    if outcome.event == "success":
-        _show_environment(plans, console)
     return outcome.exit_code
-
-
-def _show_environment(plans: PodPlans, console: Console) -> None:
-    """End ``init.log`` with the variables of the job, as OpenPAI's runtime does."""
-    with contextlib.suppress(OSError):
-        path = runtime_file(plans.pai_dir, ENVIRONMENT_FILE)
-        text = Door(plans.pai_dir).read(path).decode("utf-8", "backslashreplace")
-        console.say(f"\n{ENVIRONMENT_FILE} has:\n{text.rstrip()}")
 
 
 def _executor(plans: PodPlans, plan: Plan, emit: Emit) -> Executor:

@@ -234,15 +234,6 @@ def test_secrets_in_plain_sight_do_not_reach_the_job_file(init: Init) -> None:
     assert json.loads(left)["name"] == "small"
 
 
-def test_the_log_ends_with_the_environment(init: Init) -> None:
-    """The last lines of init.log are ``runtime_env.sh``."""
-    code, said = init.run()
-    assert code == 0
-    environment = (init.volume / "runtime.d/runtime_env.sh").read_text()
-    assert said.endswith(f"\nruntime_env.sh has:\n{environment}")
-    assert (init.volume / "logs" / UID / "init.log").read_text().endswith(environment)
-
-
 def test_without_the_apps_uid(init: Init) -> None:
     """Where nobody knows who the command runs as, it must be readable by all."""
     del init.env["PAIRUN_APP_UID"]

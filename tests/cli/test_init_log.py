@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,11 @@ class Init:
         self.config = folder / "config"
         self.config.mkdir()
         self.started: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def kept(self) -> bytes:
+        """The log without the variables at the end of each run that succeeded."""
+        return re.sub(rb"\nruntime_env.sh has:\n(?:export .*\n)*", b"", self.log.read_bytes())
 
     def script(self, text: str) -> None:
         """Let a task of the init playbook run a script."""
@@ -99,7 +105,7 @@ def test_a_later_run_appends(init: Init) -> None:
     (init.logs / "runtime.log").write_text("old")
     journal = (init.logs / "journal.jsonl").read_bytes()
     _, second, _ = init.run()
-    assert init.log.read_bytes() == first + second
+    assert init.kept == first + second
     assert (init.logs / "prelog_1" / "user-all" / "current").read_text() == "old"
     assert (init.logs / "prelog_1" / "runtime.log").read_text() == "old"
     assert not (init.logs / "user-all").exists()
@@ -111,12 +117,26 @@ def test_a_later_run_appends(init: Init) -> None:
     assert not (init.logs / "prelog_3").exists()
 
 
+def test_the_log_ends_with_the_environment(init: Init) -> None:
+    """The last lines of init.log, and of no stream, are ``runtime_env.sh``; it has no secret."""
+    secrets = init.config / "secrets.yaml"
+    secrets.write_text("token: s3cr3t-s3cr3t\n")
+    init.script('echo "TOKEN=s3cr3t-s3cr3t\nMINE=1" > $PAI_RUNTIME_DIR/env')
+    code, out, err = init.run(PAI_RUNTIME_DIR=str(init.volume / "runtime.d"))
+    assert code == 0
+    environment = (init.volume / "runtime.d/runtime_env.sh").read_text()
+    assert "MINE='1'" in environment
+    assert init.log.read_text().endswith(f"\nruntime_env.sh has:\n{environment}")
+    assert "s3cr3t" not in init.log.read_text()
+    assert b"MINE" not in out + err
+
+
 def test_much_output(init: Init) -> None:
     """Nothing is lost at the end, and nothing comes twice."""
     init.script(f"i=0; while [ $i -lt {MANY} ]; do echo line $i; i=$((i+1)); done")
     code, out, err = init.run()
     assert (code, err) == (0, b"")
-    assert init.log.read_bytes() == out
+    assert init.kept == out
     assert [x.split()[-1] for x in out.decode().splitlines() if "| line" in x] == [
         str(n) for n in range(MANY)
     ]
@@ -154,7 +174,7 @@ def test_nobody_reads(init: Init) -> None:
         process = init.start(stdout=writer, stderr=subprocess.DEVNULL)
         os.close(writer)
         assert process.wait(WAIT_S) == 0
-        text = init.log.read_text()
+        text = init.kept.decode()
         assert "second" in text
         assert text.endswith("\n")
         assert "init phase: success" in text.splitlines()[-1]
