@@ -14,13 +14,14 @@ from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
 from pairun.module import Phase, Secret
 from pairun.plan import Plan
-from pairun.playbook.compiling import CompileInputs, compile_phase
+from pairun.playbook.compiling import compile_phase
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.playbook.effective import Effective, Layers
 from pairun.playbook.expressions.views import Unknown
 from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.inputs import PluginUse
+from pairun.playbook.values import CompileInputs
 from pairun.secrets.vault import Vault
 
 _FACTS = frozenset({"environment", "summary", "own", "roles"})

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pairun.contract.mistakes import argument_problems
 from pairun.errors import PairunError, Problems
+from pairun.module import Module
 from pairun.playbook.content import Content
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import TaskDraft, draft_task
 from pairun.playbook.expressions.template import is_template
+from pairun.playbook.values import used_at
 
 
 def check_tasks(tasks: Node | None, phase: str, content: Content) -> Problems:
-    """What only shows in a whole task: its module, its arguments, and waits that nothing bounds."""
+    """Check the tasks of a file as they are written, those of groups included."""
     problems = Problems()
     for node in tasks.elements() if tasks else ():
         if (inner := node.get("tasks")) is not None:
             problems.extend(check_tasks(inner, phase, content))
-            continue
-        task = draft_task(node, content.modules, "file", problems)
-        if task is None:
-            continue
-        check_task(task, phase, content, problems)
+        elif task := draft_task(node, content.modules, "file", problems):
+            check_task(task, phase, content, problems)
     return problems
 
 
 def check_task(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
-    """The same of one task, as a playbook says it or after every layer."""
-    _check_arguments(task, phase, content, problems)
+    """Check a task, as a playbook writes it or after every layer."""
+    _check_module(task, phase, content, problems)
     handlers = task.node.get("on_exit")
-    for each in handlers.elements() if handlers else ():
-        if handler := draft_task(each, content.modules, "file", problems):
-            _check_arguments(handler, phase, content, problems)
+    for node in handlers.elements() if handlers else ():
+        if handler := draft_task(node, content.modules, "file", problems):
+            _check_module(handler, phase, content, problems)
     if task.node.get("retries") and not (task.node.get("timeout") or task.node.get("deadline")):
         problems.warning(
             "PR910",
@@ -40,12 +42,19 @@ def check_task(task: TaskDraft, phase: str, content: Content, problems: Problems
         )
 
 
-def _check_arguments(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
+def _check_module(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
     try:
         cls = content.module(task.module)
     except PairunError as e:
         problems.extend(e.problems)
         return
+    check_phase(task, cls, phase, problems)
+    pending = frozenset(k for k, n in task.args.items() if _has_expressions(n))
+    check_arguments(task, cls, task.args.plain(), pending, problems)
+
+
+def check_phase(task: TaskDraft, cls: type[Module], phase: str, problems: Problems) -> None:
+    """Report a module that does not run in the phase."""
     if phase not in cls.phases:
         problems.error(
             "PR212",
@@ -53,12 +62,29 @@ def _check_arguments(task: TaskDraft, phase: str, content: Content, problems: Pr
             task.args.key or task.args.place,
             f"it runs in {' and '.join(cls.phases)}",
         )
-    values = task.args.plain()
-    pending = frozenset(k for k, n in task.args.items() if _has_expressions(n))
+
+
+def check_arguments(
+    task: TaskDraft,
+    cls: type[Module],
+    values: Mapping[str, Any],
+    pending: frozenset[str],
+    problems: Problems,
+) -> None:
+    """Report arguments that the module does not accept.
+
+    Args:
+        task: the task.
+        cls: its module.
+        values: its arguments.
+        pending: the arguments whose values are not known yet.
+        problems: takes what is wrong.
+    """
     for p in argument_problems(cls, values, pending):
-        at = task.args.at(p.path) or task.args
-        place = at.key or at.place if p.id in ("PR604", "PR606") else at.place
-        problems.error(p.id, f"{task.module}: {p.message}", place, p.hint)
+        node = task.args.at(p.path) or task.args
+        place = node.key or node.place if p.id in ("PR604", "PR606") else node.place
+        message = f"{task.module}: {p.message}"
+        problems.error(p.id, message, place, p.hint, used_at(task, place, node))
 
 
 def _has_expressions(node: Node) -> bool:
