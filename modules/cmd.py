@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 from collections.abc import Iterator
 from typing import Literal
@@ -49,6 +50,9 @@ class Cmd(StateModule):
     )
     script: str | Secret | None = arg(
         "Text for the shell; it appears in no process list.", default=None
+    )
+    script_name: str = arg(
+        "The script's `$0`, where the shell is bash 5 or later.", default="script"
     )
     errexit: bool = arg("The script ends at its first command that fails.", default=True)
     creates: str | None = arg("Nothing is run when this path exists.", default=None)
@@ -125,9 +129,9 @@ class Cmd(StateModule):
         shell's messages are the user's.
         """
         # Nothing that the script starts shall inherit its text.
-        first = ["exec < /dev/null"]
+        first = [f"BASH_ARGV0={shlex.quote(self.script_name)}", "exec < /dev/null"]
         if self.errexit:
-            first.insert(0, "set -o errexit")
+            first.append("set -o errexit")
         if self.export:
             cat = ctx.which("cat")
             if cat is None:

@@ -213,7 +213,8 @@ def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limi
 
 
 def _failure_of(report: Report) -> dict[str, Any]:
-    return {"kind": report.kind, "fault": report.fault, "hint": report.hint}
+    failed = {"kind": report.kind, "fault": report.fault, "hint": report.hint}
+    return failed if report.exit_code is None else {**failed, "exit_code": report.exit_code}
 
 
 def _log(task: Task, shared: Shared, line: str) -> None:

@@ -43,7 +43,9 @@ def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -
             message=f"{report.message} (no further attempt: {request and request + ', and '}"
             f"the next would begin after the task's deadline of {limits.whole})",
         )
-    failed = f"attempt {attempts} of {task.retries + 1} failed ({report.kind}): {report.message}"
+    # Of a script's own exit code nobody knows the kind.
+    kind = f" ({report.kind})" if report.exit_code is None else ""
+    failed = f"attempt {attempts} of {task.retries + 1} failed{kind}: {report.message}"
     return Retry(delay_s, f"{failed}{request and f' ({request})'}")
 
 

@@ -6,13 +6,14 @@ It is a record for reports and never a source of truth. Schema 1; every record h
 - ``phase_begin``: phase, pairun, tasks
 - ``attempt_begin``: task, name, module, attempt, of, handler
 - ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
-  hint, output (the last lines it printed), trace (of an error that no one foresaw)
+  hint, output (the last lines it printed), trace (of an error that no one foresaw), exit_code (of a
+  program that failed)
 - ``progress``: task, attempt, bytes, total (or null), file (or ""): what a task that moves much
   data has done so far; one every few seconds at most and one at the end of the attempt, none from
   a task that does not tell
 - ``wait``: task, seconds, because
 - ``task_end``: task, name, outcome, attempts, of, seconds, message, handler, and for a failure
-  kind, fault, hint, trace (of an error that no one foresaw before the first attempt)
+  kind, fault, hint, exit_code, trace (of an error that no one foresaw before the first attempt)
 - ``handlers_begin``: event, count
 - ``command_begin``, ``command_end``: of the user's command, in runtime; its exit_code, seconds
 - ``diagnosis``: why the command failed: class, fault, retry, confidence, headline, advice, evidence,

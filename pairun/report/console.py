@@ -7,6 +7,7 @@ import os
 from typing import IO, Any
 
 from pairun.module import format_duration, format_size
+from pairun.report.shown import known_kind
 from pairun.report.terminal import Style
 from pairun.secrets.vault import Vault
 
@@ -80,7 +81,8 @@ class Console:
             + self._style(f"({seconds}{attempts})", "dim")
         )
         if outcome in ("failed", "ignored"):
-            self.say(f"         {event['message']} [{_tried(event)}; fault: {event['fault']}]")
+            tried = "; ".join(filter(None, (_tried(event), f"fault: {event['fault']}")))
+            self.say(f"         {event['message']} [{tried}]")
             if event.get("hint"):
                 self.say(f"         help: {event['hint']}")
         elif event["message"] and outcome == "skipped":
@@ -101,9 +103,10 @@ class Console:
 
 def _tried(event: dict[str, Any]) -> str:
     """The kind of a failure, and whether the task was retried."""
-    kind, attempts = str(event["kind"]), event["attempts"]
+    kind, attempts = known_kind(event), event["attempts"]
     if attempts > 1:
-        return f"{kind} after {attempts} attempts"
-    if kind not in _MAY_HEAL or attempts == 0:
+        return f"{kind} after {attempts} attempts".lstrip()
+    if event["kind"] not in _MAY_HEAL or attempts == 0:
         return kind
-    return f"{kind}: {'no retries' if event['of'] == 1 else 'not retried'}"
+    tried = "no retries" if event["of"] == 1 else "not retried"
+    return f"{kind}: {tried}" if kind else tried

@@ -10,6 +10,17 @@ from pairun.plan import Late
 from pairun.secrets.vault import Vault
 
 
+def known_kind(failure: Mapping[str, Any]) -> str:
+    """The kind of a failure, or nothing where nobody knows: a script's exit code tells none.
+
+    Args:
+        failure: the fields of a failure, as the journal has them.
+    """
+    kind = str(failure.get("kind") or "")
+    is_guess = kind == "transient" and failure.get("exit_code") is not None
+    return "" if is_guess else kind
+
+
 def shown_data(value: Any, vault: Vault) -> Any:
     """Values as a reader may see them: secrets masked, late ones as what they wait for."""
     if isinstance(value, Secret):

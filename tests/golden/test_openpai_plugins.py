@@ -183,3 +183,11 @@ def test_skipped_tasks_take_no_room_in_the_message(pod: Pod, tmp_path: Path) -> 
     assert "a-reason" in platform
     assert "skipped" not in platform
     assert "its condition is false" not in platform
+
+
+def test_a_script_knows_its_name_and_its_failure_has_no_kind(pod: Pod) -> None:
+    """``$0`` is the script's name, and a plain ``exit 1`` is not called transient."""
+    assert pod.run(cmd(before='echo "I am $0"; exit 1')) == 255
+    log = (pod.logs / "runtime.log").read_text()
+    assert "I am cmd_pre.sh" in log
+    assert "the script ended with exit code 1 [no retries; fault: user]" in log

@@ -148,3 +148,18 @@ def test_a_failure_says_whether_it_was_tried_again(
          "message": "no", "kind": kind, "fault": "user", "attempts": attempts, "of": of}
     )  # fmt: skip
     assert f"no [{says}; fault: user]" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("attempts", "of", "says"),
+    [(1, 1, "no retries; fault"), (1, 4, "not retried; fault"), (4, 4, "after 4 attempts; fault")],
+)
+def test_the_kind_of_a_scripts_failure_is_not_guessed(attempts: int, of: int, says: str) -> None:
+    """Whether a script that ended with 1 fails again is not known, and the console does not say it."""
+    stream = io.StringIO()
+    Console(stream, Vault())(
+        {"type": "task_end", "task": "t", "name": "T", "outcome": "failed", "seconds": 1,
+         "message": "no", "kind": "transient", "fault": "user", "attempts": attempts, "of": of,
+         "exit_code": 1}
+    )  # fmt: skip
+    assert f"no [{says}: user]" in stream.getvalue()

@@ -14,7 +14,7 @@ from pairun.report.journal.pastinstances import InstancePast, alike
 SCHEMA = 1
 """Rises when a field changes its meaning or goes; a new field does not count."""
 
-_FAILURE = ("kind", "fault", "message", "hint")
+_FAILURE = ("kind", "fault", "message", "hint", "exit_code")
 
 
 def report_data(

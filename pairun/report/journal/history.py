@@ -295,7 +295,7 @@ class _Builder:
             attempt = AttemptPast(number=data["attempt"])
             task.attempts.append(attempt)
         attempt.outcome, attempt.seconds, attempt.measured = data["outcome"], data["seconds"], True
-        names = ("kind", "fault", "message", "hint", "output", "trace")
+        names = ("kind", "fault", "message", "hint", "output", "trace", "exit_code")
         attempt.details = {k: data[k] for k in names if k in data}
 
     def _wait(self, data: Record) -> None:
@@ -308,7 +308,7 @@ class _Builder:
     def _task_end(self, data: Record) -> None:
         task = self._task(data)
         task.outcome, task.seconds, task.measured = data["outcome"], data["seconds"], True
-        names = ("kind", "fault", "message", "hint", "trace")
+        names = ("kind", "fault", "message", "hint", "trace", "exit_code")
         task.details = {k: data[k] for k in names if k in data}
         task.span = (task.span[0], self._position)
         del self._tasks[data["task"]]

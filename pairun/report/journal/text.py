@@ -12,6 +12,7 @@ from pairun.module import format_duration
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
 from pairun.report.journal.records import describe
+from pairun.report.shown import known_kind
 from pairun.report.terminal import Style, fit
 
 MOST_TASKS = 200
@@ -164,10 +165,8 @@ class JournalText:
         if not task.measured:
             number = f"attempt {last.number}" if last else "its first attempt"
             self.wrapped(f"no end of it is recorded; last was {number}", indent)
-        kind = ", ".join(
-            f"{word}{details[k]}" for k, word in (("kind", ""), ("fault", "fault: "))
-            if details.get(k)
-        )  # fmt: skip
+        fault = f"fault: {details['fault']}" if details.get("fault") else ""
+        kind = ", ".join(filter(None, (known_kind(details), fault)))
         if details.get("message") or kind:
             shown = f" [{kind}]" if kind else ""
             self.wrapped(f"{details.get('message') or 'it failed'}{shown}", indent)
