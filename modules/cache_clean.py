@@ -1,0 +1,101 @@
+"""Empty folders of caches on the node."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from pairun.module import (
+    Context,
+    Permanent,
+    Result,
+    StateModule,
+    Verdict,
+    arg,
+    define,
+    format_size,
+    no_change,
+    will_change,
+)
+
+
+class _State(NamedTuple):
+    """What stands there before.
+
+    Attributes:
+        exists: whether the root does.
+        full: the folders that match and have something in them, with their modes.
+    """
+
+    exists: bool
+    full: dict[str, int]
+
+
+@define
+class CacheClean(StateModule):
+    """Empty the folders of a directory of the node whose names match a pattern.
+
+    Links are neither matched nor followed, and what is mounted inside stays. The folders themselves
+    stay, too, empty and owned by init's user.
+    """
+
+    phases = ("init",)
+    privileges = "root; a directory of the node, mounted into the init container"
+    example = "cache_clean: {root: /host-mnt, folders: ['blobfusecache-*']}"
+
+    root: str = arg("The directory; nothing outside it is touched.")
+    folders: list[str] = arg("Patterns of names of folders in it: *, ? and [...], no slash.")
+
+    def require(self) -> Iterator[str]:
+        """An absolute path, and patterns that name something."""
+        if not os.path.isabs(self.root) or os.path.normpath(self.root) in ("/", "//"):
+            yield f"'root' must be an absolute path below /, not {self.root!r}"
+        for pattern in self.folders:
+            if "/" in pattern or "\0" in pattern or pattern in (".", ".."):
+                yield f"'folders' has names without a slash, not {pattern!r}"
+            elif not re.sub(r"[*?]|\[[^]]*\]", "", pattern):
+                yield f"'folders' must name more than {pattern!r}, which matches any name"
+
+    def probe(self, ctx: Context) -> _State:
+        """The folders that match and are not empty."""
+        names = ctx.list_dir(self.root)
+        full: dict[str, int] = {}
+        for name in names or ():
+            path = os.path.join(self.root, name)
+            if not any(fnmatchcase(name, p) for p in self.folders):
+                continue
+            there = ctx.stat(path)
+            if there is not None and there.kind == "directory" and ctx.list_dir(path):
+                full[name] = there.mode
+        return _State(names is not None, full)
+
+    def plan(self, state: _State) -> Verdict:
+        """Empty what is not empty."""
+        if not state.exists:
+            return no_change(f"{self.root} does not exist")
+        if not state.full:
+            return no_change("every folder that matches is empty")
+        return will_change(f"empty {', '.join(state.full)}")
+
+    def apply(self, ctx: Context) -> Result:
+        """Remove each folder and all below it, and make it again."""
+        if self._is_link(ctx):
+            raise Permanent(
+                f"{self.root} is a symbolic link", fault="platform", hint="name its target"
+            )
+        before = ctx.free_bytes(self.root)
+        full = self.probe(ctx).full
+        for name, mode in full.items():
+            path = os.path.join(self.root, name)
+            # As a whole, by its name in the root: whoever may write into it cannot lead us out.
+            ctx.remove(path)
+            ctx.make_dir(path, mode)
+        freed = format_size(max(0, ctx.free_bytes(self.root) - before))
+        return Result(message=f"emptied {', '.join(full) or 'nothing'}; {freed} are free again")
+
+    def _is_link(self, ctx: Context) -> bool:
+        there = ctx.stat(self.root)
+        return there is not None and there.kind == "link"
