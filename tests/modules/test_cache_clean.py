@@ -31,6 +31,7 @@ def mnt(harness: Harness) -> Path:
 def test_a_cache_is_emptied(harness: Harness, mnt: Path) -> None:
     """The folder stays with its mode, other folders and files stay as they are."""
     outcome = harness.run("cache_clean", ARGS)
+    assert outcome.verdict is not None
     assert outcome.verdict.because == "empty blobfusecache-a"
     assert (mnt / "blobfusecache-a").stat().st_mode & 0o777 == 0o750
     assert not os.listdir(mnt / "blobfusecache-a")
@@ -67,13 +68,16 @@ def test_a_root_that_is_a_link(harness: Harness, mnt: Path) -> None:
 def test_nothing_to_do(harness: Harness, mnt: Path, folders: list[str], because: str) -> None:
     """A second run, other names, or no names."""
     outcome = harness.run("cache_clean", {**ARGS, "folders": folders})
+    assert outcome.verdict is not None
     assert because in outcome.verdict.because
     assert (mnt / "blobfusecache-a/deep/er/file").exists()
 
 
 def test_a_node_without_the_directory(harness: Harness) -> None:
     """Not every node has a cache."""
-    assert "does not exist" in harness.run("cache_clean", ARGS).verdict.because
+    verdict = harness.run("cache_clean", ARGS).verdict
+    assert verdict is not None
+    assert "does not exist" in verdict.because
 
 
 @pytest.mark.parametrize(
