@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Hashable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -121,25 +121,28 @@ class FakeWorld(World):
 
     # --- files ---
 
-    def _node(self, path: str, doing: str) -> _Node | None:
-        node = self._nodes.get(os.path.abspath(path))
-        if node is not None and node.data is None and doing == "read":
+    def _node(self, path: str) -> _Node | None:
+        return self._nodes.get(os.path.abspath(path))
+
+    def _data(self, path: str) -> bytes | None:
+        node = self._node(path)
+        if node is not None and node.data is None:
             raise Permanent(f"cannot read {path}: it is not a regular file", fault="user")
-        return node
+        return node.data if node else None
 
     def _write(self, path: str, data: bytes | None, mode: int) -> None:
         self._nodes[path] = _Node(data, mode, next(self._versions))
 
     def _stat(self, path: str) -> FileStat | None:
-        node = self._node(path, "stat")
+        node = self._node(path)
         if node is None:
             return None
-        kind = cast("Any", "directory" if node.data is None else "file")
-        return FileStat(kind, node.mode, len(node.data or b""), 0, 0)
+        if node.data is None:
+            return FileStat("directory", node.mode, 0, 0, 0)
+        return FileStat("file", node.mode, len(node.data), 0, 0)
 
     def _read_file(self, path: str, max_bytes: int) -> bytes | None:
-        node = self._node(path, "read")
-        data = node.data if node else None
+        data = self._data(path)
         if data is not None and len(data) > max_bytes:
             raise Permanent(
                 f"cannot read {path}: it is larger than {max_bytes} bytes", fault="user"
@@ -147,36 +150,36 @@ class FakeWorld(World):
         return data
 
     def _digest(self, path: str) -> str | None:
-        node = self._node(path, "read")
-        return hashlib.sha256(node.data).hexdigest() if node and node.data is not None else None
+        data = self._data(path)
+        return None if data is None else hashlib.sha256(data).hexdigest()
 
     def _list_dir(self, path: str) -> list[str] | None:
-        path = os.path.abspath(path)
-        node = self._nodes.get(path)
+        path, node = os.path.abspath(path), self._node(path)
         if node is None or node.data is not None:
             return None
-        inside = [p for p in self._nodes if os.path.dirname(p) == path and p != "/"]
-        return sorted(os.path.basename(p) for p in inside)
+        return sorted(
+            os.path.basename(p) for p in self._nodes if os.path.dirname(p) == path and p != "/"
+        )
 
     def _write_file(self, path: str, data: bytes, mode: int) -> None:
         path = os.path.abspath(path)
-        parent = self._nodes.get(os.path.dirname(path))
+        parent = self._node(os.path.dirname(path))
         if parent is None or parent.data is not None:
             raise Permanent(f"cannot write {path}: no such file or directory", fault="user")
         self._write(path, data, mode)
 
     def _set_mode(self, path: str, mode: int) -> None:
-        node = self._nodes.get(os.path.abspath(path))
+        node = self._node(path)
         if node is None:
             raise Permanent(f"cannot set the mode of {path}: no such file", fault="user")
         self._write(os.path.abspath(path), node.data, mode)
 
     def _make_dir(self, path: str, mode: int) -> None:
-        path = os.path.abspath(path)
-        if path not in self._nodes:
+        path, node = os.path.abspath(path), self._node(path)
+        if node is None:
             self._make_dir(os.path.dirname(path), 0o755)
             self._write(path, None, mode)
-        elif self._nodes[path].data is not None:
+        elif node.data is not None:
             raise Permanent(f"cannot make the directory {path}: file exists", fault="user")
 
     def _rename(self, source: str, target: str) -> None:
@@ -203,8 +206,8 @@ class FakeWorld(World):
         fitting = [c for c in self._commands if line == c or line.startswith(f"{c} ")]
         if not fitting:
             raise _not_scripted(call, f'add commands={{"{line}": …}}')
-        given = answer(self._commands[max(fitting, key=len)], args, kwargs)
-        return Completed(0, given.encode(), b"") if isinstance(given, str) else given
+        output = answer(self._commands[max(fitting, key=len)], args, kwargs)
+        return Completed(0, output.encode(), b"") if isinstance(output, str) else output
 
     def _which(self, program: str) -> str | None:
         programs = {os.path.basename(line.split()[0]) for line in self._commands}
@@ -216,17 +219,19 @@ class FakeWorld(World):
         url: str | Secret = call.arguments["url"]
         if reveal(url) not in self._fetches:
             raise _not_scripted(call, f'add fetches={{"{url}": …}}')
-        given = answer(self._fetches[reveal(url)], args, kwargs)
-        got = Fetched(200, {}, given) if isinstance(given, bytes) else given
+        scripted = answer(self._fetches[reveal(url)], args, kwargs)
+        response: Fetched = Fetched(200, {}, scripted) if isinstance(scripted, bytes) else scripted
         if call.method != "fetch_file":
-            return got
-        if got.status != 200:
-            raise AssertionError(f"fetch_file raises for status {got.status}: script a Failure")
-        sha256 = hashlib.sha256(got.body).hexdigest()
+            return response
+        if response.status != 200:
+            raise AssertionError(
+                f"fetch_file raises for status {response.status}: script a Failure"
+            )
+        sha256 = hashlib.sha256(response.body).hexdigest()
         if call.arguments["sha256"] not in (None, sha256):
             raise Permanent(f"{url} has another SHA-256: {sha256}")
-        self._write_file(call.arguments["path"], got.body, call.arguments["mode"])
-        return FetchedFile(len(got.body), sha256, 0)
+        self._write_file(call.arguments["path"], response.body, call.arguments["mode"])
+        return FetchedFile(len(response.body), sha256, 0)
 
     # --- time and words ---
 

@@ -21,38 +21,26 @@ class Call(NamedTuple):
     arguments: Mapping[str, Any]
 
 
-class InTurn:
-    """Answers that are given one after another."""
-
-    def __init__(self, answers: tuple[Any, ...]) -> None:
-        self._answers = list(answers)
-
-    def next(self) -> Any:
-        """The next answer.
-
-        Raises:
-            AssertionError: all are used up.
-        """
-        if not self._answers:
-            raise AssertionError("the module asked once more than the test has answers")
-        return self._answers.pop(0)
-
-
-def in_turn(*answers: Any) -> InTurn:
+def in_turn(*answers: Any) -> Callable[..., Any]:
     """Answers that are given one after another; a call after the last one fails the test."""
-    return InTurn(answers)
+    remaining = iter(answers)
+
+    def following(*args: Any, **kwargs: Any) -> Any:
+        for scripted in remaining:
+            return answer(scripted, args, kwargs)
+        raise AssertionError("the module asked once more than the test has answers")
+
+    return following
 
 
 def answer(scripted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """What a scripted answer gives for a call.
 
     Args:
-        scripted: a value; an exception, which is raised; a function, which is called; `in_turn`.
+        scripted: a value; an exception, which is raised; a function, which is called.
         args: what the module passed by position.
         kwargs: what the module passed by name.
     """
-    if isinstance(scripted, InTurn):
-        scripted = scripted.next()
     if isinstance(scripted, BaseException):
         raise scripted
     return scripted(*args, **kwargs) if callable(scripted) else scripted
@@ -62,8 +50,8 @@ class Script:
     """The scripted answers of a world, and the record of its calls.
 
     Args:
-        answers: method of the context to its answer, as `answer` takes it. A function that returns
-            `NotImplemented` leaves the call to the world.
+        answers: method of the context to its answer. A function that returns `NotImplemented`
+            leaves the call to the world.
 
     Attributes:
         calls: every call, in order.
@@ -112,10 +100,7 @@ class Script:
                 raise AssertionError(f"the module called {name} in probe, where it may only read")
             call = Call(name, arguments)
             self.calls.append(call)
-            if name in self._answers:
-                given = answer(self._answers[name], args, kwargs)
-                if given is not NotImplemented:
-                    return given
-            return rest(context, call, args, kwargs)
+            response = answer(self._answers.get(name, NotImplemented), args, kwargs)
+            return rest(context, call, args, kwargs) if response is NotImplemented else response
 
         return method
