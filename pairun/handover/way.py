@@ -51,19 +51,18 @@ class Way:
             return e.errno not in (errno.ENOENT, errno.ENOTDIR)
         return True
 
-    def check_way(self, path: str) -> None:
-        """Refuse a path that leads through a symbolic link; what is missing is no error.
+    @contextlib.contextmanager
+    def holding(self, path: str) -> Iterator[tuple[int, str]]:
+        """The open directory that holds a path's last name, and that name; no link is followed.
 
-        For whoever cannot open the path here; the last name may be anything.
+        For whoever needs more than the door's own methods: a path can be led elsewhere after it was
+        checked, an open directory cannot. The last name may be anything, so open it with O_NOFOLLOW.
 
         Raises:
-            OSError: a directory on the way is a link.
+            OSError: a directory on the way is missing, or is a link.
         """
-        with (
-            contextlib.suppress(FileNotFoundError, NotADirectoryError),
-            self._parent(path),
-        ):
-            pass
+        with self._parent(path) as place:
+            yield place
 
     def _parts(self, path: str) -> list[str]:
         """The names from the root to a path.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 from pairun.handover.door import Door
 from pairun.host import commands, conversation, files, ports
+from pairun.host.failures import in_words
+from pairun.host.place import place_of
 from pairun.host.volumefiles import VolumeFiles
 from pairun.module import (
     Completed,
@@ -85,11 +88,6 @@ class HostContext(Context):
     def _files(self, path: str) -> _Files:
         """What reads and changes the files at a path."""
         return self._volume if path in self._door else files
-
-    def _check_way(self, path: str) -> None:
-        """Refuse a path on the shared volume that leads through a symbolic link."""
-        if path in self._door:
-            self._volume.check_way(path)
 
     def stat(self, path: str) -> FileStat | None:
         return self._files(path).stat(path)
@@ -276,23 +274,25 @@ class HostContext(Context):
     ) -> FetchedFile:
         from pairun.host import download as hostdownload
 
-        self._check_way(path)
-        fetched = hostdownload.fetch_file(
-            hostdownload.FileRequest(
-                url=reveal(url),
-                path=path,
-                headers=headers or {},
-                mode=mode,
-                sha256=sha256.lower() if sha256 else None,
-                max_bytes=max_bytes,
-                stall_s=stall_s,
-            ),
-            env=self.env,
-            remaining=self.remaining_s,
-            progress=self.progress,
-            now=self.now,
-        )
-        files.remember(path, fetched.sha256, self._digests)
+        with contextlib.ExitStack() as stack:
+            with in_words(f"write {path}"):
+                place = stack.enter_context(place_of(path, self._door))
+            fetched = hostdownload.fetch_file(
+                hostdownload.FileRequest(
+                    url=reveal(url),
+                    place=place,
+                    headers=headers or {},
+                    mode=mode,
+                    sha256=sha256.lower() if sha256 else None,
+                    max_bytes=max_bytes,
+                    stall_s=stall_s,
+                ),
+                env=self.env,
+                remaining=self.remaining_s,
+                progress=self.progress,
+                now=self.now,
+            )
+            files.remember(place.name, fetched.sha256, self._digests, folder=place.folder)
         return fetched
 
     def unpack(
@@ -306,9 +306,20 @@ class HostContext(Context):
     ) -> Unpacked:
         from pairun.host import archives, tree
 
-        self._check_way(directory)
         limits = tree.Limits(max_bytes, max_members)
-        return archives.unpack(archive, directory, limits, extra or {})
+        with contextlib.ExitStack() as stack:
+            with in_words(f"unpack into {directory}"):
+                # A path may end with a slash, its place may not.
+                place = stack.enter_context(place_of(os.path.abspath(directory), self._door))
+            with in_words(f"read {archive}"):
+                file = stack.enter_context(self._open(archive))
+            return archives.unpack(file, archive, place, limits, extra or {})
+
+    def _open(self, path: str) -> BinaryIO:
+        """A regular file, open to read; on the shared volume through the door."""
+        if path in self._door:
+            return self._door.open(path)
+        return files.open_file(path)
 
     def set_mode(self, path: str, mode: int) -> None:
         self._files(path).set_mode(path, mode)
@@ -317,12 +328,12 @@ class HostContext(Context):
         self._files(path).make_directory(path, mode)
 
     def rename(self, source: str, target: str) -> None:
-        if source in self._door and target in self._door:
-            self._volume.rename(source, target)
-            return
-        self._check_way(source)
-        self._check_way(target)
-        files.rename(source, target)
+        with (
+            in_words(f"move {source} to {target}"),
+            place_of(source, self._door) as old,
+            place_of(target, self._door) as new,
+        ):
+            old.rename(new)
 
     def remove(self, path: str) -> None:
         self._files(path).remove(path)
@@ -348,12 +359,12 @@ class HostContext(Context):
             subdir=subdir,
             read_only=read_only,
         )
-        mounts.mount(request, self.pai_dir, self._bounded(timeout_s))
+        mounts.mount(request, self._door, self._bounded(timeout_s))
 
     def unmount(self, target: str, *, timeout_s: float = 5.0) -> None:
         from pairun.host import mounts
 
-        mounts.unmount(target, self._bounded(timeout_s))
+        mounts.unmount(target, self._door, self._bounded(timeout_s))
 
     def sleep(self, seconds: float) -> None:
         left = self.remaining_s()

@@ -16,6 +16,7 @@ import attrs
 
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.host.part import Note, Part
+from pairun.host.place import Place
 from pairun.module import (
     Failure,
     Fault,
@@ -43,7 +44,7 @@ class FileRequest:
     """What is asked for; see `pairun.module.Context.fetch_file`."""
 
     url: str
-    path: str
+    place: Place
     headers: Mapping[str, str | Secret]
     mode: int
     sha256: str | None
@@ -86,7 +87,7 @@ def fetch_file(
         Failure: see `pairun.module.Context.fetch_file`.
     """
     world = _World(env=env, remaining=remaining, progress=progress, now=now)
-    with Part.opened(request.path, request.url) as part:
+    with Part.opened(request.place, request.url) as part:
         for _ in range(_TRIES):
             try:
                 return _Download(request, world, part).run()
@@ -230,7 +231,7 @@ class _Download:
             free = disk.f_bavail * disk.f_frsize
             if total - part.size > free:
                 raise Transient(
-                    f"no room for {self._request.path}: it needs {format_size(total - part.size)}"
+                    f"no room for {self._request.place.path}: it needs {format_size(total - part.size)}"
                     f" more, and its file system has {format_size(free)} left",
                     hint="free space on that file system, or download to another",
                 )
@@ -239,7 +240,7 @@ class _Download:
 
     def _take(self, exchange: Exchange, expected: int | None) -> None:
         part, request = self._part, self._request
-        self._world.progress(part.size, expected, request.path)
+        self._world.progress(part.size, expected, request.place.path)
         while True:
             limit = self._limit_s()
             try:
@@ -261,7 +262,7 @@ class _Download:
             if expected is not None and part.size > expected:
                 part.forget()
                 raise Transient(f"{exchange.where} sent more than it said", fault="platform")
-            self._world.progress(part.size, expected, request.path)
+            self._world.progress(part.size, expected, request.place.path)
 
     def _limit_s(self) -> float:
         """Seconds that we wait for the next byte."""
@@ -297,7 +298,7 @@ class _Download:
         part = self._part
         fetched = FetchedFile(part.size, part.digest(), resumed_at)
         part.into_place(self._request.mode)
-        self._world.progress(fetched.size, fetched.size, self._request.path)
+        self._world.progress(fetched.size, fetched.size, self._request.place.path)
         return fetched
 
 

@@ -57,6 +57,21 @@ def read(path: str, max_bytes: int) -> bytes | None:
     return data
 
 
+def open_file(path: str) -> BinaryIO:
+    """Open a regular file to read; a link is followed.
+
+    Raises:
+        Permanent: it is not a regular file.
+        OSError: it cannot be opened.
+    """
+    # O_NONBLOCK: opening a named pipe would wait for a writer for ever.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat_bits.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Permanent(f"cannot read {path}: it is not a regular file", fault="user")
+    return open(fd, "rb")
+
+
 Identity = tuple[int, ...]
 """What changes when a file is touched: device, inode, size, times."""
 
@@ -91,10 +106,10 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
             return known[identity]
 
 
-def remember(path: str, sha256: str, known: dict[Identity, str]) -> None:
-    """Note the digest of a file that was just written."""
+def remember(name: str, sha256: str, known: dict[Identity, str], *, folder: int) -> None:
+    """Note the digest of a file that was just written into an open directory."""
     with contextlib.suppress(OSError):
-        known[identity_of(os.lstat(path))] = sha256
+        known[identity_of(os.stat(name, dir_fd=folder, follow_symlinks=False))] = sha256
 
 
 def names(path: str) -> list[str] | None:
@@ -188,13 +203,6 @@ def beside(path: str, suffix: str) -> str:
     if len(os.fsencode(name)) + len(suffix) + 1 > _MAX_NAME:
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
     return os.path.join(directory, f".{name}{suffix}")
-
-
-def rename(source: str, target: str) -> None:
-    """Move a path within one file system, atomically."""
-    with in_words(f"move {source} to {target}"):
-        os.rename(source, target)
-    _sync_directory(os.path.dirname(target) or ".")
 
 
 def remove(path: str) -> None:

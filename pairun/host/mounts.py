@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
+from collections.abc import Iterator
 
 import attrs
 
 from pairun.base import system
 from pairun.base.mounts import TABLE, unescaped
+from pairun.handover.door import Door
+from pairun.handover.opening import open_folder
 from pairun.host.boundedcall import in_child
 from pairun.module import Mount, Permanent, Secret, TimedOut, reveal
 
@@ -30,6 +32,7 @@ MNT_DETACH = 0x2
 _SUBDIR_MODE = 0o777
 """Of sub-directories that are made: jobs of one user run as different users of their images."""
 
+_BELOW = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _DATA_BYTES = 4095
 """What mount(2) takes as a file system's options: a page, with a NUL at its end."""
 
@@ -100,12 +103,12 @@ class MountRequest:
     read_only: bool
 
 
-def mount(request: MountRequest, staging_in: str, limit_s: float) -> None:
+def mount(request: MountRequest, door: Door, limit_s: float) -> None:
     """Mount completely or not at all.
 
     Args:
         request: what to mount.
-        staging_in: where a temporary directory may be made.
+        door: to the shared volume, which takes a temporary directory.
         limit_s: limit of the whole in seconds.
 
     Raises:
@@ -117,76 +120,117 @@ def mount(request: MountRequest, staging_in: str, limit_s: float) -> None:
     if request.data is not None and len(os.fsencode(reveal(request.data))) > _DATA_BYTES:
         raise Permanent(f"the options for {request.target} are longer than the kernel takes")
     before = _count(request.target)
-    staging = tempfile.mkdtemp(prefix=".mount-", dir=staging_in) if request.subdir else None
+    staging = None
+    if request.kind is not None and request.subdir:
+        staging = os.path.join(door.root, f".mount-{os.urandom(8).hex()}")
+        door.make_folder(staging, 0o700)
     try:
-        in_child(lambda: _mount(request, staging), f"{request.source} at {request.target}", limit_s)
+        what = f"{request.source} at {request.target}"
+        in_child(lambda: _mount(request, staging, door), what, limit_s)
     except BaseException:
         for _ in range(_count(request.target) - before):
             with contextlib.suppress(OSError):
-                system.unmount(request.target, MNT_DETACH | system.UMOUNT_NOFOLLOW)
+                _unmount(request.target, door, MNT_DETACH)
         raise
     finally:
         if staging is not None:
-            _drop(staging)
+            with contextlib.suppress(OSError):
+                _unmount(staging, door, MNT_DETACH)
+            with contextlib.suppress(OSError):
+                door.remove(staging)
 
 
 def _count(target: str) -> int:
     return sum(m.target == target for m in mounts())
 
 
-def _mount(request: MountRequest, staging: str | None) -> None:
+def _mount(request: MountRequest, staging: str | None, door: Door) -> None:
     """Mount; runs in the child. The parent unmounts what a failure leaves."""
     os.umask(0)
-    inner = request.source
+    source = request.source
     if request.kind is not None:
         flags = MS_NOSUID | MS_NODEV | (MS_RDONLY if request.read_only else 0)
         at = staging or request.target
         data = None if request.data is None else reveal(request.data)
-        system.mount(request.source, at, request.kind, flags, data)
+        with _directory(at, door) as target:
+            system.mount(source, target, request.kind, flags, data)
         # A mounted server may not answer: statfs(2) tests it.
-        os.statvfs(at)
-        inner = at
-    if request.subdir:
-        inner = _made(inner, request.subdir)
+        with _directory(at, door) as target:
+            os.statvfs(target)
+        source = at
     if request.kind is None or staging is not None:
-        system.mount(inner, request.target, None, system.MS_BIND | MS_REC, None)
+        with (
+            _directory(source, door) as root,
+            _made(root, request.subdir) as inner,
+            _directory(request.target, door) as target,
+        ):
+            system.mount(inner, target, None, system.MS_BIND | MS_REC, None)
         if request.read_only:
             flags = MS_REMOUNT | system.MS_BIND | MS_RDONLY
             if request.kind is not None:
                 flags |= MS_NOSUID | MS_NODEV
-            system.mount(None, request.target, None, flags, None)
+            with _directory(request.target, door) as target:
+                system.mount(None, target, None, flags, None)
 
 
-def _made(root: str, subdir: str) -> str:
-    """A directory below another, made if it is missing; no link is followed."""
+@contextlib.contextmanager
+def _directory(path: str, door: Door) -> Iterator[str]:
+    """A directory as mount(2) gets it: of the shared volume an open one, so that no link counts.
+
+    The path is opened anew for each call: a mount stands above what was opened before it.
+    """
+    if path not in door:
+        yield path
+        return
+    with door.holding(path) as (folder, name):
+        fd = open_folder(folder, name, path)
+    opened = f"/proc/self/fd/{fd}"
+    try:
+        yield opened
+    except OSError as e:
+        if e.filename == opened:
+            e.filename = path
+        raise
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def _made(root: str, subdir: str) -> Iterator[str]:
+    """A directory below another, made if it is missing, as mount(2) gets it; no link is followed."""
+    if not subdir:
+        yield root
+        return
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    path = root
-    for name in subdir.split("/"):
-        path = os.path.join(path, name)
-        try:
+    try:
+        for name in subdir.split("/"):
             try:
-                # O_NOFOLLOW: a storage that many may write must not lead elsewhere.
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            except FileNotFoundError:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, _SUBDIR_MODE, dir_fd=at)
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-        except OSError as e:
-            raise OSError(e.errno, e.strerror, subdir) from e
+                try:
+                    # O_NOFOLLOW: a storage that many may write must not lead elsewhere.
+                    inner = os.open(name, _BELOW, dir_fd=at)
+                except FileNotFoundError:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, _SUBDIR_MODE, dir_fd=at)
+                    inner = os.open(name, _BELOW, dir_fd=at)
+            except OSError as e:
+                raise OSError(e.errno, e.strerror, subdir) from e
+            os.close(at)
+            at = inner
+        yield f"/proc/self/fd/{at}"
+    finally:
         os.close(at)
-        at = inner
-    os.close(at)
-    return path
 
 
-def _drop(staging: str) -> None:
-    with contextlib.suppress(OSError):
-        system.unmount(staging, MNT_DETACH | system.UMOUNT_NOFOLLOW)
-    with contextlib.suppress(OSError):
-        os.rmdir(staging)
+def _unmount(target: str, door: Door, flags: int) -> None:
+    """Unmount what stands at a path; a link there is not followed."""
+    if target not in door:
+        system.unmount(target, flags | system.UMOUNT_NOFOLLOW)
+        return
+    with door.holding(target) as (folder, name):
+        system.unmount(f"/proc/self/fd/{folder}/{name}", flags | system.UMOUNT_NOFOLLOW)
 
 
-def unmount(target: str, limit_s: float) -> None:
+def unmount(target: str, door: Door, limit_s: float) -> None:
     """Unmount; a file system in use is detached, and unmounted when its files are closed.
 
     Raises:
@@ -197,7 +241,7 @@ def unmount(target: str, limit_s: float) -> None:
         try:
             # In a child with either flag: what is still to be written goes to the server.
             in_child(
-                lambda: system.unmount(target, flags | system.UMOUNT_NOFOLLOW),  # noqa: B023
+                lambda: _unmount(target, door, flags),  # noqa: B023
                 f"unmounting {target}",
                 limit_s,
             )

@@ -21,7 +21,9 @@ from typing import Any
 import attrs
 
 from pairun.base.retryafter import http_date_s
-from pairun.host import failures, files
+from pairun.handover.opening import open_regular
+from pairun.host import failures
+from pairun.host.place import Place
 from pairun.module import Conflict, Fetched
 
 _TRIES = 3
@@ -87,30 +89,28 @@ class Part:
         note: what they are a part of.
     """
 
-    def __init__(self, fd: int, path: str, target: str, url: str) -> None:
+    def __init__(self, fd: int, target: Place, url: str) -> None:
         self.fd = fd
         self.size = 0
         self.note = Note(url=_digest_of(url))
-        self._path = path
-        self._note_path = f"{path}.json"
         self._target = target
+        self._part = _part_of(target)
+        self._note_name = f"{self._part.name}.json"
         self._hash = hashlib.sha256()
         self._placed = False
 
     @classmethod
     @contextlib.contextmanager
-    def opened(cls, target: str, url: str) -> Iterator[Part]:
+    def opened(cls, target: Place, url: str) -> Iterator[Part]:
         """Open the part of a file, or make it.
 
         Raises:
             Conflict: somebody else is writing it.
             Failure: the directory is missing, read-only, …
         """
-        # Room for the ending of the note.
-        path = files.beside(target, ".pairun-part.json").removesuffix(".json")
         with _writing(target):
-            fd = _open_part(path)
-        part = cls(fd, path, target, url)
+            fd = _open_part(_part_of(target))
+        part = cls(fd, target, url)
         try:
             yield part
         finally:
@@ -119,10 +119,9 @@ class Part:
     def close(self) -> None:
         """Let go of it; where nothing has come, nothing is left."""
         if not self.size and not self._placed:
-            with contextlib.suppress(OSError):
-                os.unlink(self._note_path)
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
+            for name in (self._note_name, self._part.name):
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=self._part.folder)
         os.close(self.fd)
 
     def resume(self) -> int:
@@ -141,12 +140,12 @@ class Part:
     def _written_note(self) -> Note | None:
         """The note of an earlier try; one that somebody else put there does not count."""
         try:
-            found = os.lstat(self._note_path)
+            fd = open_regular(self._note_name, os.O_RDONLY, folder=self._part.folder)
         except OSError:
             return None
-        if not stat_bits.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            return None
-        return Note.parsed(files.read(self._note_path, _NOTE_BYTES) or b"")
+        with open(fd, "rb") as file:
+            ours = os.fstat(fd).st_uid == os.geteuid()
+            return Note.parsed(file.read(_NOTE_BYTES)) if ours else None
 
     def conditions(self) -> dict[str, str]:
         """The headers that ask for the rest."""
@@ -163,7 +162,7 @@ class Part:
         """Remove what is there; first the note, so that it never describes something else."""
         with _writing(self._target):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._note_path)
+                os.unlink(self._note_name, dir_fd=self._part.folder)
             os.ftruncate(self.fd, 0)
             os.lseek(self.fd, 0, os.SEEK_SET)
         self.size, self._hash = 0, hashlib.sha256()
@@ -172,7 +171,24 @@ class Part:
         """Keep what is known of the whole, if that is enough to go on later."""
         if self.note.validator:
             data = json.dumps(attrs.asdict(self.note)).encode()
-            files.write(self._note_path, data, 0o600)
+            with _writing(self._target):
+                self._replace_note(data)
+
+    def _replace_note(self, data: bytes) -> None:
+        """Write the note whole or not at all."""
+        folder, new = self._part.folder, f".pairun-{os.urandom(8).hex()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(new, flags, 0o600, dir_fd=folder)
+        try:
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(fd)
+            os.rename(new, self._note_name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(new, dir_fd=folder)
+            raise
 
     def append(self, piece: bytes) -> None:
         """Write the next bytes."""
@@ -184,7 +200,7 @@ class Part:
             if e.errno in (errno.ENOSPC, errno.EDQUOT):
                 # What was taken is given back: others want to write, too.
                 self.forget()
-            raise failures.failure(e, f"write {self._target}") from e
+            raise failures.failure(e, f"write {self._target.path}") from e
         self._hash.update(piece)
         self.size += len(piece)
 
@@ -197,13 +213,19 @@ class Part:
         with _writing(self._target):
             os.fchmod(self.fd, mode)
             os.fsync(self.fd)
-        files.rename(self._path, self._target)
+            self._part.rename(self._target)
         self._placed = True
         with contextlib.suppress(OSError):
-            os.unlink(self._note_path)
+            os.unlink(self._note_name, dir_fd=self._part.folder)
 
 
-def _open_part(path: str) -> int:
+def _part_of(target: Place) -> Place:
+    """Where the part of a file stands; its name leaves room for the ending of the note."""
+    note = target.beside(".pairun-part.json")
+    return note._replace(name=note.name.removesuffix(".json"), path=note.path.removesuffix(".json"))
+
+
+def _open_part(part: Place) -> int:
     """Open a part that is ours, or make one; nothing else that stands there is trusted.
 
     Raises:
@@ -213,21 +235,22 @@ def _open_part(path: str) -> int:
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(_TRIES):
         try:
-            fd = os.open(path, flags | os.O_CREAT, 0o600)
+            fd = os.open(part.name, flags | os.O_CREAT, 0o600, dir_fd=part.folder)
         except OSError as e:
             if e.errno not in (errno.ELOOP, errno.ENXIO):
                 raise
-            os.unlink(path)
+            os.unlink(part.name, dir_fd=part.folder)
             continue
         try:
             found = os.fstat(fd)
             ours = stat_bits.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
             if not ours or found.st_nlink > 1:
-                os.unlink(path)
+                os.unlink(part.name, dir_fd=part.folder)
             else:
-                _lock(fd, path)
+                _lock(fd, part)
+                there = os.stat(part.name, dir_fd=part.folder, follow_symlinks=False)
                 # Who held the lock may have renamed or removed it meanwhile.
-                if os.fstat(fd).st_nlink and os.path.samestat(os.fstat(fd), os.lstat(path)):
+                if os.fstat(fd).st_nlink and os.path.samestat(os.fstat(fd), there):
                     os.fchmod(fd, 0o600)
                     return fd
         except FileNotFoundError:
@@ -236,15 +259,15 @@ def _open_part(path: str) -> int:
             os.close(fd)
             raise
         os.close(fd)
-    raise OSError(errno.EBUSY, "somebody else keeps changing what stands beside it", path)
+    raise OSError(errno.EBUSY, "somebody else keeps changing what stands beside it", part.path)
 
 
-def _lock(fd: int, path: str) -> None:
+def _lock(fd: int, part: Place) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
         raise Conflict(
-            f"somebody else is downloading into {os.path.dirname(path)} under the same name",
+            f"somebody else is downloading into {os.path.dirname(part.path)} under the same name",
             hint="two tasks or two Pods with one file: let each have its own",
         ) from e
     except OSError:
@@ -252,11 +275,11 @@ def _lock(fd: int, path: str) -> None:
 
 
 @contextlib.contextmanager
-def _writing(path: str) -> Iterator[None]:
+def _writing(target: Place) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as e:
-        raise failures.failure(e, f"write {path}") from e
+        raise failures.failure(e, f"write {target.path}") from e
 
 
 def _strong_date(head: Fetched) -> str:

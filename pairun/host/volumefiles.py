@@ -71,15 +71,6 @@ class VolumeFiles:
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def check_way(self, path: str) -> None:
-        """Refuse a path that leads through a symbolic link; the last name may be one.
-
-        Raises:
-            Permanent: a directory on the way is a link.
-        """
-        with in_words(f"use {path}"):
-            self._door.check_way(path)
-
     def write(self, path: str, data: bytes, mode: int) -> None:
         """Replace a file atomically; a link at ``path`` is replaced.
 
@@ -98,11 +89,6 @@ class VolumeFiles:
         """Set the permissions of a file or directory."""
         with in_words(f"set the mode of {path}"):
             self._door.set_mode(path, mode)
-
-    def rename(self, source: str, target: str) -> None:
-        """Move a path within the volume, atomically."""
-        with in_words(f"move {source} to {target}"):
-            self._door.rename(source, target)
 
     def remove(self, path: str) -> None:
         """Remove a path and all below it, but no mount point."""

@@ -1,0 +1,99 @@
+"""Where an effect takes place: a name in an open directory, which nobody can lead elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pairun.base.mounts import mount_points
+from pairun.base.removal import remove_entry
+from pairun.handover.door import Door
+from pairun.handover.opening import FOLDER
+from pairun.host.failures import in_words
+from pairun.host.files import beside
+from pairun.module import Transient
+
+
+class Place(NamedTuple):
+    """A name in an open directory.
+
+    Attributes:
+        folder: the open directory.
+        name: the last name of the path.
+        path: the whole path, as people know it.
+        survives: what is made there must survive a crash of the machine; on the shared volume,
+            which is new after one, it need not.
+    """
+
+    folder: int
+    name: str
+    path: str
+    survives: bool
+
+    def beside(self, suffix: str) -> Place:
+        """A hidden name in the same directory, for a temporary file that belongs to this one."""
+        name = beside(self.name, suffix)
+        return self._replace(name=name, path=os.path.join(os.path.dirname(self.path), name))
+
+    def rename(self, target: Place) -> None:
+        """Move what stands here to another place on the same file system, atomically.
+
+        Raises:
+            OSError: it cannot be moved.
+        """
+        os.rename(self.name, target.name, src_dir_fd=self.folder, dst_dir_fd=target.folder)
+        if target.survives:
+            target.sync()
+
+    def sync(self) -> None:
+        """Put the directory onto the disk."""
+        # Some network file systems refuse to sync a directory; the file itself is safe by then.
+        with contextlib.suppress(OSError):
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.folder)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def remove(self) -> None:
+        """Remove what stands here and all below it, but no mount point.
+
+        Raises:
+            Failure: something cannot be removed.
+        """
+        with in_words(f"remove {self.path}"):
+            above = os.path.realpath(os.path.dirname(os.path.abspath(self.path)))
+            try:
+                remove_entry(self.folder, self.name, os.path.join(above, self.name), mount_points())
+            except OSError as e:
+                if e.errno == errno.ENOTEMPTY:
+                    why = f"cannot remove {self.path}: something keeps writing into it"
+                    raise Transient(why) from e
+                raise
+
+
+@contextlib.contextmanager
+def place_of(path: str, door: Door) -> Iterator[Place]:
+    """The place of a path; on the shared volume through the door, which follows no link.
+
+    Args:
+        path: the path; its last name need not exist.
+        door: to the shared volume.
+
+    Raises:
+        OSError: the directory is missing, or a link on the volume leads to it.
+    """
+    if path in door:
+        with door.holding(path) as (folder, name):
+            yield Place(folder, name, path, survives=False)
+        return
+    above, name = os.path.split(os.path.abspath(path))
+    # Links elsewhere are the machine's own; `FOLDER` without O_NOFOLLOW.
+    folder = os.open(above, FOLDER & ~os.O_NOFOLLOW)
+    try:
+        yield Place(folder, name, path, survives=True)
+    finally:
+        os.close(folder)
