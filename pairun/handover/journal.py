@@ -100,19 +100,25 @@ class Journal:
 
 
 def read_journal(path: str) -> list[Record]:
-    """The records of a journal; a torn or foreign line is left out."""
-    records = []
+    """The records of a journal; a torn or foreign line is left out.
+
+    Args:
+        path: `pairun.base.paths.journal_file` of a volume; no link from the volume on is followed.
+    """
+    path = os.path.abspath(path)
+    door = Door(os.path.dirname(os.path.dirname(os.path.dirname(path))))
     try:
-        with open(path, encoding="utf-8", errors="replace") as f:
-            for line in f:
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(record, dict) and record.get("schema") == SCHEMA:
-                    records.append(record)
+        lines = door.read(path).decode("utf-8", "replace").split("\n")
     except OSError:
         return []
+    records = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and record.get("schema") == SCHEMA:
+            records.append(record)
     return records
 
 

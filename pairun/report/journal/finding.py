@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import stat
+import sys
+from typing import IO
 
 import attrs
 
 from pairun.base.paths import JOURNAL as NAME
+from pairun.base.paths import pai_dir
 from pairun.base.runfolders import MARKER, PREVIOUS, RUNS
 from pairun.errors import PairunError, Problem
+from pairun.handover.door import Door
+from pairun.report.journal.folder import Folder
 from pairun.report.journal.records import describe
 
 
@@ -22,11 +26,24 @@ class JournalFile:
         label: of the instance or Pod.
         journal: the file; None when the instance has none, ``-`` for standard input.
         logs: the files that hold what was printed.
+        folder: what it was found in; None where a person names the file itself.
     """
 
     label: str
     journal: str | None
     logs: tuple[str, ...] = ()
+    folder: Folder | None = None
+
+    def open(self) -> IO[bytes]:
+        """The journal, open to read.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        if self.journal == "-":
+            return sys.stdin.buffer
+        assert self.journal is not None
+        return open(self.journal, "rb") if self.folder is None else self.folder.open(self.journal)
 
 
 def find(path: str | None) -> list[JournalFile]:
@@ -42,12 +59,17 @@ def find(path: str | None) -> list[JournalFile]:
         return [JournalFile(label="standard input", journal="-")]
     try:
         if path is None:
-            return _below(_last_run(RUNS))
+            runs = Folder(RUNS)
+            return _below(_last_run(RUNS, runs), runs)
+        if path in Door(pai_dir()):
+            # In a Pod the way to it is the job's, too.
+            volume = Folder(pai_dir())
+            return [_found(path, volume)] if volume.is_file(path) else _below(path, volume)
         if not os.path.isdir(path):
             # a pipe too: what a person names is read, as cat does
             os.stat(path)
-            return [_found(path)]
-        return _below(path)
+            return [_found(path, None)]
+        return _below(path, Folder(path))
     except OSError as e:
         raise _unreadable(e.filename or path or RUNS, e.strerror or str(e)) from e
 
@@ -56,80 +78,77 @@ def _unreadable(path: str, why: str, hint: str | None = None) -> PairunError:
     return PairunError(Problem("PR810", f"{describe(path)}: {why}", hint=hint))
 
 
-def _below(path: str) -> list[JournalFile]:
+def _below(path: str, folder: Folder) -> list[JournalFile]:
     """The journals of a directory, whatever kind of directory of ours it is."""
-    if _is_file(os.path.join(path, NAME)):
-        return [_found(os.path.join(path, NAME))]
+    if folder.is_file(os.path.join(path, NAME)):
+        return [_found(os.path.join(path, NAME), folder)]
     for inner in ("pai", "logs"):
         # an instance of a run holds a shared volume, a shared volume holds logs
-        if os.path.isdir(os.path.join(path, inner)):
-            return _below(os.path.join(path, inner))
-    names = sorted(_folders(path), key=_natural)
-    if instances := [n for n in names if os.path.isdir(os.path.join(path, n, "pai"))]:
-        return [f for n in instances for f in _instance(os.path.join(path, n))]
+        if folder.is_folder(os.path.join(path, inner)):
+            return _below(os.path.join(path, inner), folder)
+    names = sorted(_folders(path, folder), key=_natural)
+    if instances := [n for n in names if folder.is_folder(os.path.join(path, n, "pai"))]:
+        return [f for n in instances for f in _instance(os.path.join(path, n), folder)]
     pods = [os.path.join(path, n, NAME) for n in names]
-    if journals := [_found(p) for p in pods if _is_file(p)]:
+    if journals := [_found(p, folder) for p in pods if folder.is_file(p)]:
         return journals
-    if any(_is_run(os.path.join(path, n)) for n in names):
-        return _below(_last_run(path))
-    what = "no instance has begun yet" if _is_run(path) else "there is no journal in it"
+    if any(_is_run(os.path.join(path, n), folder) for n in names):
+        return _below(_last_run(path, folder), folder)
+    what = "no instance has begun yet" if _is_run(path, folder) else "there is no journal in it"
     raise _unreadable(
         path, what, f"name a {NAME}, a Pod's log directory, or a folder of pairun run"
     )
 
 
-def _instance(folder: str) -> list[JournalFile]:
-    logs = os.path.join(folder, "pai", "logs")
-    pods = [os.path.join(logs, n, NAME) for n in _folders(logs)] if os.path.isdir(logs) else []
-    journals = [_found(p) for p in pods if _is_file(p)]
+def _instance(path: str, folder: Folder) -> list[JournalFile]:
+    logs = os.path.join(path, "pai", "logs")
+    names = _folders(logs, folder) if folder.is_folder(logs) else []
+    journals = [
+        _found(p, folder) for n in names if folder.is_file(p := os.path.join(logs, n, NAME))
+    ]
     return journals or [
-        JournalFile(label=os.path.basename(folder), journal=None, logs=_output_of(folder))
+        JournalFile(label=os.path.basename(path), journal=None, logs=_output_of(path))
     ]
 
 
-def _found(journal: str) -> JournalFile:
+def _found(journal: str, folder: Folder | None) -> JournalFile:
     """A journal, called as people call what it is of."""
     pod, name = os.path.split(os.path.abspath(journal))
     volume, logs = os.path.split(os.path.dirname(pod))
-    folder, pai = os.path.split(volume)
-    if name == NAME and (pai, logs) == ("pai", "logs") and (output := _output_of(folder)):
+    instance, pai = os.path.split(volume)
+    if name == NAME and (pai, logs) == ("pai", "logs") and (output := _output_of(instance)):
         shown = os.path.relpath(output[0]) if not os.path.isabs(journal) else output[0]
-        return JournalFile(label=os.path.basename(folder), journal=journal, logs=(shown,))
+        label = os.path.basename(instance)
+        return JournalFile(label=label, journal=journal, logs=(shown,), folder=folder)
     label = os.path.basename(pod) if name == NAME else name
-    return JournalFile(label=label or name, journal=journal)
+    return JournalFile(label=label or name, journal=journal, folder=folder)
 
 
-def _output_of(folder: str) -> tuple[str, ...]:
-    path = os.path.join(folder, "output.log")
-    return (path,) if _is_file(path) else ()
+def _output_of(instance: str) -> tuple[str, ...]:
+    """What an instance of a run printed; it lies beside its volume, where the job cannot write."""
+    path = os.path.join(instance, "output.log")
+    return (path,) if os.path.isfile(path) else ()
 
 
-def _last_run(folder: str) -> str:
+def _last_run(path: str, folder: Folder) -> str:
     """The work directory below a folder in which the last run began."""
-    runs = [os.path.join(folder, n) for n in _folders(folder)] if os.path.isdir(folder) else []
-    began = {r: os.stat(os.path.join(r, MARKER)).st_mtime for r in runs if _is_run(r)}
+    names = _folders(path, folder) if folder.is_folder(path) else []
+    runs = [os.path.join(path, n) for n in names]
+    began = {r: folder.modified(os.path.join(r, MARKER)) for r in runs if _is_run(r, folder)}
     if not began:
         raise _unreadable(
-            folder, "there is no run in it", f"name the {NAME}, or its folder: pairun report PATH"
+            path, "there is no run in it", f"name the {NAME}, or its folder: pairun report PATH"
         )
     return max(began, key=began.__getitem__)
 
 
-def _folders(path: str) -> list[str]:
+def _folders(path: str, folder: Folder) -> list[str]:
     """The folders in a folder; what is not of the last run itself is left out."""
-    with os.scandir(path) as entries:
-        return [e.name for e in entries if e.is_dir() and e.name[0] != "." and e.name != PREVIOUS]
+    return [n for n in folder.folders(path) if n[0] != "." and n != PREVIOUS]
 
 
-def _is_run(path: str) -> bool:
-    return _is_file(os.path.join(path, MARKER))
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
+def _is_run(path: str, folder: Folder) -> bool:
+    return folder.is_file(os.path.join(path, MARKER))
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from pairun.errors import PairunError, Problem
 from pairun.report.journal.finding import JournalFile, find
 from pairun.report.journal.history import phases_of
@@ -40,11 +38,9 @@ def read_instance(file: JournalFile) -> InstancePast:
     if file.journal is None:
         return InstancePast(label=file.label, journal=None, logs=file.logs)
     try:
-        if file.journal == "-":
-            reading = read_entries(sys.stdin.buffer, "standard input")
-        else:
-            with open(file.journal, "rb") as f:
-                reading = read_entries(f, describe(file.journal))
+        name = "standard input" if file.journal == "-" else describe(file.journal)
+        with file.open() as stream:
+            reading = read_entries(stream, name)
     except OSError as e:
         message = f"{describe(file.journal)}: {e.strerror or e}"
         raise PairunError(Problem("PR810", message)) from e
