@@ -6,7 +6,7 @@ import os
 import stat
 import uuid
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from pairun.handover.opening import LISTED, open_folder
 
 
 def empty(folder: str) -> None:
@@ -21,7 +21,7 @@ def empty(folder: str) -> None:
     Raises:
         OSError: something cannot be removed.
     """
-    top = os.open(folder, _DIRECTORY)
+    top = open_folder(None, folder, folder, LISTED)
     try:
         while names := os.listdir(top):
             for name in names:
@@ -34,19 +34,36 @@ def _take_apart(top: int, name: str) -> None:
     if not _is_directory(top, name):
         os.unlink(name, dir_fd=top)
         return
-    # A job may leave directories that forbid even their owner to read or to write.
-    os.chmod(name, 0o700, dir_fd=top)
-    inner = os.open(name, _DIRECTORY, dir_fd=top)
+    inner = opened(top, name)
     try:
         for entry in os.listdir(inner):
             if _is_directory(inner, entry):
-                os.chmod(entry, 0o700, dir_fd=inner)
+                # rename(2) writes to the directory that it moves: `..` in it changes.
+                os.close(opened(inner, entry))
                 os.rename(entry, str(uuid.uuid4()), src_dir_fd=inner, dst_dir_fd=top)
             else:
                 os.unlink(entry, dir_fd=inner)
     finally:
         os.close(inner)
     os.rmdir(name, dir_fd=top)
+
+
+def opened(folder: int, name: str) -> int:
+    """Open a directory in an open one, and give its owner every right to it.
+
+    A job may leave directories that forbid even their owner to read or to write. What it still runs
+    may put a link in the directory's place: that is an error, and nothing behind it changes.
+
+    Raises:
+        OSError: it is no directory, or cannot be opened.
+    """
+    # O_PATH needs no permission; chmod(2) by name would follow a link.
+    fd = open_folder(folder, name, name)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+        return os.open(".", LISTED, dir_fd=fd)
+    finally:
+        os.close(fd)
 
 
 def _is_directory(folder: int, name: str) -> bool:
