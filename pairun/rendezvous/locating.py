@@ -106,7 +106,7 @@ class LeaderPod:
         version = _part(found, "metadata").get("resourceVersion", "")
         items = [found] if self._name else found.get("items")
         pods = items if isinstance(items, list) else []
-        # One that was tried again has an older Pod beside it.
+        # A retried instance has an older Pod beside the new one.
         pod = next(filter(self._address, pods), pods[0] if pods else None)
         return pod, version if isinstance(version, str) else ""
 

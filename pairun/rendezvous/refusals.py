@@ -25,7 +25,7 @@ class NotInTime(PairunError):
 
 
 class LeaderRefusal(PairunError):
-    """The leader will not have this member, or not this request; trying again does not help.
+    """The leader refuses this member or this request; a retry does not help.
 
     Attributes:
         why: the leader's word.

@@ -16,7 +16,7 @@ MAX_ANNOTATIONS = 256 * 1024
 def framework_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
     """The Framework of a job, as OpenPAI's REST server makes it, with this engine's Pods.
 
-    FrameworkController itself decides after each exit code whether to try again
+    FrameworkController itself decides after each exit code whether to retry
     (``fancyRetryPolicy``).
     """
     framework = make_framework(job, framework_name=options.name)
