@@ -1,4 +1,4 @@
-"""A diagnosis in a few lines, from the table of rules that init left."""
+"""A diagnosis in a few lines, made with the table of rules that init wrote."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pairun.diagnose.weighing import ADVISED, Diagnosis, Evidence, diagnose
 CONSEQUENCES = frozenset(
     (NONE, UNKNOWN, "nccl_timeout", "peer_lost", "rendezvous_timeout", "terminated_sigterm")
 )
-"""Classes of those who fail because somebody else did."""
+"""Classes of instances that fail because another one did."""
 
-_SHOWN = 200
-_RETRY = {
+_EVIDENCE_CHARS = 200
+_RETRY_ADVICE = {
     "after_fix": "do not run it again before that",
     "never": "do not run it again",
 }
@@ -24,12 +24,12 @@ _WHOSE = {
     "user": "the job's own",
     "platform": "the platform's",
     "hardware": "the hardware's",
-    "unknown": "nobody knows whose",
+    "unknown": "fault unknown",
 }
 
 
 def parse_table(text: bytes) -> Table | None:
-    """The table that init left, or None where it is none that can be used."""
+    """The table of rules in a text, or None if it is not usable."""
     try:
         return Table(json.loads(text))
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError):
@@ -37,40 +37,38 @@ def parse_table(text: bytes) -> Table | None:
 
 
 def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Diagnosis:
-    """Why the container's job died.
+    """Diagnose why the container's job died.
 
     Args:
         table: the rules.
-        log: the end of what it printed.
-        facts: what else is known.
-        deadline_s: how long it may take, in seconds.
+        log: the end of its output.
+        facts: what is known besides the log.
+        deadline_s: how long this may take, in seconds.
     """
     return diagnose([Log(log, "log")], table, facts, deadline_s)
 
 
 def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:
-    """The exit code that the cluster gives the class, where the diagnosis is sure enough."""
+    """The exit code that the cluster assigns to the class, or None if the diagnosis is too unsure."""
     return table.exit_codes.get(diagnosis.klass) if diagnosis.confidence * 100 >= ADVISED else None
 
 
 def is_consequence(diagnosis: Diagnosis) -> bool:
-    """Whether it is what others do when somebody fails, or nothing at all."""
+    """Whether the instance failed because another one did, or for no known cause."""
     return diagnosis.klass in CONSEQUENCES
 
 
 def in_words(diagnosis: Diagnosis) -> list[str]:
-    """A diagnosis for people: what, the evidence, what to do."""
+    """The lines that people read: what happened, the evidence, what to do."""
     about = f"{diagnosis.klass}, {diagnosis.confidence:.0%}"
     if diagnosis.klass not in (NONE, UNKNOWN):
         about += f", {_WHOSE[diagnosis.fault]}"
     lines = [f"{_visible(diagnosis.headline)} ({about})"]
     shown = diagnosis.evidence if diagnosis.klass == UNKNOWN else diagnosis.evidence[:1]
-    lines += [f"  {_place(e)}{_visible(e.text[:_SHOWN])}" for e in shown]
+    lines += [f"  {_place(e)}{_visible(e.text[:_EVIDENCE_CHARS])}" for e in shown]
     if diagnosis.advice:
-        lines.append(
-            "  do: "
-            + "; ".join(filter(None, (diagnosis.advice, _RETRY.get(diagnosis.retry or ""))))
-        )
+        advice = filter(None, (diagnosis.advice, _RETRY_ADVICE.get(diagnosis.retry or "")))
+        lines.append(f"  do: {'; '.join(advice)}")
     return lines
 
 

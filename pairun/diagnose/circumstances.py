@@ -6,23 +6,21 @@ from typing import NamedTuple
 
 
 class Circumstances(NamedTuple):
-    """What whoever watched the process knows; None where nobody knows.
+    """What is known of the process besides its log; None for unknown.
 
     Attributes:
-        exit_code: as a shell counts: 128 and the number for a signal.
-        signal_sender: who sent the signal that ended it: ``outside``, ``process`` or ``kernel``.
-        oom_kills: how many processes of the container the kernel killed for memory meanwhile.
-        stopped: SIGTERM was asked for from outside, and passed on, before it ended.
+        exit_code: as a shell reports it: 128 plus the number for a signal.
+        oom_kills: how many processes of the container the kernel killed for lack of memory.
+        stopped: the container was asked to stop before the process ended.
         error_file: the text of torchelastic's error file.
-        disk_free: bytes left where the job writes.
-        shm_free: bytes left in /dev/shm.
-        double_ecc: a GPU counts a memory error that cannot be corrected.
+        disk_free: free bytes where the job writes.
+        shm_free: free bytes in /dev/shm.
+        double_ecc: a GPU reports a memory error that cannot be corrected.
         gpus_asked: how many GPUs the job asks for.
-        gpus_seen: how many the driver shows at the end.
+        gpus_seen: how many GPUs the driver reports at the end.
     """
 
     exit_code: int | None = None
-    signal_sender: str | None = None
     oom_kills: int | None = None
     stopped: bool = False
     error_file: str | None = None
@@ -34,7 +32,7 @@ class Circumstances(NamedTuple):
 
 
 def clues(facts: Circumstances) -> list[tuple[str, int, str]]:
-    """What the facts say by themselves: class, weight, and in words."""
+    """The classes that the facts alone point to: class, weight, and the fact in words."""
     out = []
     if facts.oom_kills:
         count = facts.oom_kills

@@ -22,8 +22,8 @@ class FailureClass(NamedTuple):
     Attributes:
         meaning: one line for people.
         fault: one of `FAULTS`.
-        retry: one of `RETRIES`, or None where there is nothing to repeat.
-        advice: what to do, where a rule knows nothing better.
+        retry: one of `RETRIES`, or None for no advice on retries.
+        advice: what to do, unless the rule has its own advice.
     """
 
     meaning: str
@@ -230,7 +230,7 @@ CLASSES: Mapping[str, FailureClass] = {
         "the time limit is reached",
         "ask for more time, or go on from a checkpoint",
     ),
-    "cancelled_by_user": _user("somebody cancelled the job", "nothing to do", "never"),
+    "cancelled_by_user": _user("a user cancelled the job", "nothing to do", "never"),
     NONE: FailureClass("nothing is wrong in the log", "unknown", None, ""),
     UNKNOWN: _unknown("cause unknown", "read the last lines", "retry")._replace(retry=None),
 }
@@ -250,4 +250,4 @@ EXIT_CODES: Mapping[int, tuple[str, int]] = {
     139: ("segfault", 65),
     143: ("terminated_sigterm", 65),
 }
-"""What an exit code says where the log says nothing, and how sure that is, of 100."""
+"""The class of an exit code when the log matches no rule, and its weight, 0 to 100."""

@@ -16,10 +16,9 @@ HEADER = "Traceback (most recent call last)"
 """How every traceback of Python begins."""
 
 MAX_LINE = 4000
-"""How much of a line is looked at, in bytes: the cost of an expression is bounded by it."""
+"""How much of a line is searched, in bytes; this bounds the cost of an expression."""
 
-
-_DRAWN = 1 << 16
+_DRAWN_BYTES = 1 << 16
 
 _OWN = re.compile(
     rb"^(?:\[pairun\] |(?:error|warning)\[PR\d{3}\]|\[[^]\n]{20,40}\] \[openpai-runtime\] (?!  \S+ \| )"
@@ -33,8 +32,8 @@ class Line(NamedTuple):
     """One line.
 
     Attributes:
-        at: where it starts in the log, in bytes.
-        source: the prefix that tells who wrote it (a rank, a worker), or nothing.
+        at: offset of its start in the log, in bytes.
+        source: the prefix that names its writer (a rank, a worker), or an empty text.
         text: the line without prefixes, times and colours.
         shown: the line without colours.
     """
@@ -71,7 +70,7 @@ _BAR = re.compile(r"^[^|\n]{0,200}\|[^|\n]{0,300}\| *\d[^\[\n]{0,60}\[[^\]\n]{0,
 
 
 def plain(raw: bytes) -> str:
-    """A line as text without colours and control characters."""
+    """Decode a line, without colours and control characters."""
     if len(raw) > MAX_LINE:
         raw = raw[: MAX_LINE * 3 // 4] + b" ... " + raw[-MAX_LINE // 4 :]
     text = raw.decode("utf-8", "replace")
@@ -79,10 +78,10 @@ def plain(raw: bytes) -> str:
 
 
 def parse(at: int, raw: bytes) -> Line:
-    """A line without what stands around it.
+    """Separate a line from its prefixes.
 
     Args:
-        at: its offset.
+        at: its offset in the log.
         raw: its bytes, without the newline.
     """
     shown = plain(raw).rstrip()
@@ -107,8 +106,8 @@ class Log:
     Lines of pairun's own count as empty: they tell of a failure, and are no evidence of its cause.
 
     Args:
-        data: its end, or the whole of it.
-        name: what people call it.
+        data: the whole log, or its end.
+        name: the name that people see.
         first_line: the number of its first line.
     """
 
@@ -122,12 +121,12 @@ class Log:
         return self._first_line + self.data.count(b"\n", 0, at)
 
     def after(self, at: int, count: int, until: int | None = None) -> Iterator[Line]:
-        """The lines behind the one at an offset.
+        """The lines after the one at an offset.
 
         Args:
-            at: an offset in the line before the first.
+            at: an offset within the line before them.
             count: how many at most.
-            until: where to end.
+            until: the offset at which to end; None for the end of the log.
         """
         data, end = self.data, len(self.data) if until is None else until
         for _ in range(count):
@@ -164,10 +163,10 @@ class Log:
 
 
 def _last_drawn(raw: bytes) -> bytes:
-    """What a terminal shows of a line in the end, where it is drawn over."""
+    """What a terminal shows after the carriage returns in a line."""
     if b"\r" not in raw:
         return raw
-    return raw[-_DRAWN:].rstrip(b"\r").rpartition(b"\r")[2]
+    return raw[-_DRAWN_BYTES:].rstrip(b"\r").rpartition(b"\r")[2]
 
 
 def _without_own(data: bytes) -> bytes:
@@ -185,5 +184,5 @@ def _utf8(data: bytes) -> bytes:
             return data[2:].decode(encoding, "replace").encode()
     if zeros:
         return data.replace(b"\0", b"")
-    # else no copy of a large log
+    # a large log in UTF-8 is not copied
     return data.removeprefix(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else data

@@ -1,4 +1,4 @@
-"""The table of rules that init leaves for PID 1: plain data, and the words each rule needs."""
+"""The table of rules that init writes for PID 1: plain data, and the words each rule needs."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ WEIGHTS: Mapping[str, int] = {
     "consequence": 45,
     "noise": 0,
 }
-"""How much a rule's word counts by its role, where the rule says nothing else.
+"""The weight of a rule by its role, unless the rule sets its own.
 
-``cause``: what went wrong. ``end``: what stopped the job from outside. ``code``: an exception that
-is the job's own. ``consequence``: what others do when somebody fails. ``noise``: never a cause,
-whatever the words.
+``cause``: what went wrong. ``end``: what stopped the job from outside. ``code``: an exception of
+the job's own code. ``consequence``: how an instance fails after another one did. ``noise``: never
+a cause.
 """
 
 FLAGS = re.ASCII
 START = 4
-"""How many letters a word has at least, digits left out."""
+"""The least number of letters in a word, not counting digits."""
 
 DIGITS = b"0123456789"
-_PIECE = 1 << 16
-_LAST_RESORT = 1 << 20
+_PIECE_BYTES = 1 << 16
+_TAIL_BYTES = 1 << 20
 _BREAK = re.compile(rb"[\r\n]")
-_SHAPES = 20_000
-_MANY = 3000
-_FIRST, _LAST = 8, 8
+_MAX_SHAPES = 20_000
+_MAX_SPANS = 3000
+_KEPT_FIRST, _KEPT_LAST = 8, 8
 
 
 class Rule(NamedTuple):
-    """One rule; what init checked is not checked again.
+    """One rule, which init has checked.
 
     Attributes:
         id: its name.
         klass: the class of failure.
         role: one of `WEIGHTS`.
         weight: 0 to 100.
-        fault: whose fault it is.
-        retry: whether to run it again, or None.
-        tell: what to do.
-        headline: what happened, with the names of captures in braces, or nothing.
-        is_warning: the message is a warning by its form.
-        near: what one of the lines above must hold too, or nothing.
-        unless: what none of the lines around may hold, or nothing.
+        fault: one of `FAULTS`.
+        retry: one of `RETRIES`, or None.
+        advice: what to do.
+        headline: what happened, with names of captures in braces; may be empty.
+        is_warning: the message has the form of a warning, so that form costs no weight.
+        near: an expression that one of the lines above must match; may be empty.
+        unless: an expression that no line nearby may match; may be empty.
     """
 
     id: str
@@ -65,25 +65,25 @@ class Rule(NamedTuple):
     weight: int
     fault: str
     retry: str | None
-    tell: str
+    advice: str
     headline: str
     is_warning: bool
     near: str = ""
     unless: str = ""
 
 
-class Found(NamedTuple):
-    """A pattern that matches a line."""
+class RuleMatch(NamedTuple):
+    """A rule, and where its pattern matches a line."""
 
     rule: Rule
     match: re.Match[str]
 
 
 class Table:
-    """Rules, ready to be matched.
+    """Rules, ready to match.
 
     Args:
-        data: what init left.
+        data: the table as init wrote it.
 
     Raises:
         ValueError: the data are of another version, or not a table.
@@ -106,27 +106,27 @@ class Table:
         self._by_start: dict[str, list[str]] = {}
         for word in self._by_word:
             self._by_start.setdefault(word[:START], []).append(word)
-        # four bytes may be fewer than four letters
+        # four bytes in UTF-8 may be fewer than four letters
         self._short = [word for word in self._by_word if len(word) < START]
         self._holds = _finder([*self._by_word, HEADER.lower()])
 
     def lines(self, data: bytes, until: float = math.inf) -> list[tuple[int, int]]:
-        """Where lines are that may say something: from and to, the newline left out.
+        """The offsets of lines that hold a word of a rule: start and end, without the newline.
 
-        Lines that differ in their digits only are looked at once; of those that hold a rule's word
-        the first and the last are told. What a carriage return draws over is a line too.
+        Lines that differ only in their digits are searched once; the first and the last 8 of them
+        are returned. A carriage return ends a line, too.
 
         Args:
             data: the log.
-            until: when to look at no more than its end.
+            until: when to skip to the log's last MiB, on the monotonic clock.
         """
         known: dict[bytes, _Kept | None] = {}
         at, size = 0, len(data)
         while at < size:
             if time.monotonic() > until:
-                at, until = max(at, size - _LAST_RESORT), math.inf
-            cut = _BREAK.search(data, at + _PIECE, at + 4 * _PIECE)
-            end = cut.end() if cut else min(size, at + 4 * _PIECE)
+                at, until = max(at, size - _TAIL_BYTES), math.inf
+            cut = _BREAK.search(data, at + _PIECE_BYTES, at + 4 * _PIECE_BYTES)
+            end = cut.end() if cut else min(size, at + 4 * _PIECE_BYTES)
             piece = data[at:end].replace(b"\r", b"\n")
             shapes = piece.lower().translate(None, DIGITS).split(b"\n")
             start = at
@@ -134,7 +134,7 @@ class Table:
                 try:
                     kept = known[shape]
                 except KeyError:
-                    if len(known) > _SHAPES:
+                    if len(known) > _MAX_SHAPES:
                         known = _trimmed(known)
                     kept = known[shape] = _Kept() if self._holds(shape) else None
                 if kept is not None:
@@ -142,10 +142,12 @@ class Table:
                 start += len(raw) + 1
             at = end
         spans = sorted(span for kept in known.values() if kept is not None for span in kept.spans())
-        return spans if len(spans) <= 3 * _MANY else spans[:_MANY] + spans[-2 * _MANY :]
+        if len(spans) <= 3 * _MAX_SPANS:
+            return spans
+        return spans[:_MAX_SPANS] + spans[-2 * _MAX_SPANS :]
 
-    def matches(self, text: str) -> list[Found]:
-        """What the rules say of one line."""
+    def matches(self, text: str) -> list[RuleMatch]:
+        """The rules that match one line, each once for every pattern that does."""
         lower = text.lower()
         starts = {lower[n : n + START] for n in range(len(lower) - START + 1)}
         numbers: set[int] = set()
@@ -158,19 +160,19 @@ class Table:
             rule, regex = self._patterns[number]
             compiled = self._compiled.get(number)
             if compiled is None:
-                # most are never needed
+                # compiled on first use: most patterns are never needed
                 compiled = self._compiled[number] = re.compile(regex, FLAGS)
             if match := compiled.search(text):
-                matches.append(Found(rule, match))
+                matches.append(RuleMatch(rule, match))
         return matches
 
 
 def _trimmed(known: dict[bytes, _Kept | None]) -> dict[bytes, _Kept | None]:
-    """The shapes that say something; of very many the first and the last."""
-    telling = [(shape, kept) for shape, kept in known.items() if kept is not None]
-    if len(telling) > 2 * _MANY:
-        telling = telling[:_MANY] + telling[-_MANY:]
-    return dict(telling)
+    """The shapes that hold a word; if there are very many, the first and the last."""
+    relevant = [(shape, kept) for shape, kept in known.items() if kept is not None]
+    if len(relevant) > 2 * _MAX_SPANS:
+        relevant = relevant[:_MAX_SPANS] + relevant[-_MAX_SPANS:]
+    return dict(relevant)
 
 
 class _Kept:
@@ -183,10 +185,10 @@ class _Kept:
         self.last: deque[tuple[int, int]] | None = None
 
     def add(self, start: int, end: int) -> None:
-        if len(self.first) < _FIRST:
+        if len(self.first) < _KEPT_FIRST:
             self.first.append((start, end))
         elif self.last is None:
-            self.last = deque([(start, end)], maxlen=_LAST)
+            self.last = deque([(start, end)], maxlen=_KEPT_LAST)
         else:
             self.last.append((start, end))
 
@@ -196,7 +198,7 @@ class _Kept:
 
 
 def make_rule(each: Mapping[str, Any]) -> Rule:
-    """A rule from its entry in a file; what is missing is its class's and its role's."""
+    """Make a rule of its entry in a file; defaults come from its class and its role."""
     kind = CLASSES[each["class"]]
     return Rule(
         id=each["id"],
@@ -205,7 +207,7 @@ def make_rule(each: Mapping[str, Any]) -> Rule:
         weight=each.get("weight", WEIGHTS[each["role"]]),
         fault=each.get("fault", kind.fault),
         retry=each.get("retry", kind.retry),
-        tell=each.get("tell", kind.advice),
+        advice=each.get("tell", kind.advice),
         headline=each.get("headline", ""),
         is_warning=each.get("warning", False),
         near=each.get("near", ""),
@@ -214,7 +216,7 @@ def make_rule(each: Mapping[str, Any]) -> Rule:
 
 
 def _finder(words: Iterable[str]) -> Callable[[bytes], bool]:
-    """Tells whether a line in lower case, without its digits, holds one of the words."""
+    """Make a test: whether a line in lower case, without its digits, holds one of the words."""
     forms = {w.encode().translate(None, DIGITS) for w in words}
     if "_pairun_scan" in sys.builtin_module_names:
         import _pairun_scan  # type: ignore[import-not-found]

@@ -27,7 +27,7 @@ _IGNORED = re.compile(
 
 
 class Frame(NamedTuple):
-    """Where a traceback leads."""
+    """A frame of a traceback."""
 
     file: str
     line: int
@@ -35,16 +35,16 @@ class Frame(NamedTuple):
 
 
 def follow_up(log: Log, line: Line) -> str:
-    """Whether another exception came of the one on this line: ``handled``, ``caused`` or nothing.
+    """How the exception on a line led to another one: ``handled``, ``caused`` or an empty text.
 
-    A message may have several lines, and other ranks may write between them. Of a traceback that
-    breaks off nobody knows what came.
+    A message may have several lines, and other ranks may write between them. A second traceback
+    that the log cuts off does not count.
     """
     for after in log.after(line.at, 40):
         if after.source != line.source:
             continue
         if after.text.startswith(_HANDLED):
-            return "" if _breaks_off(log, after) else "handled"
+            return "" if _is_cut_off(log, after) else "handled"
         if after.text.startswith(_CAUSED):
             return "caused"
         if after.text.startswith(HEADER):
@@ -52,8 +52,8 @@ def follow_up(log: Log, line: Line) -> str:
     return ""
 
 
-def _breaks_off(log: Log, line: Line) -> bool:
-    """Whether the log ends in the traceback that follows a line."""
+def _is_cut_off(log: Log, line: Line) -> bool:
+    """Whether the log ends within the traceback that follows a line."""
     return all(
         after.text.startswith((" ", "\t", HEADER)) or not after.text.strip()
         for after in log.after(line.at, _MAX_FRAMES)
@@ -62,19 +62,19 @@ def _breaks_off(log: Log, line: Line) -> bool:
 
 
 def is_open(log: Log) -> bool:
-    """Whether a log ends in frames, without the exception that they lead to."""
+    """Whether a log ends with the frames of a traceback, before its exception."""
     tail = log.tail(4)
     frames = [n for n, line in enumerate(tail) if _LAST_FRAME.match(line.text)]
     if not frames:
         return bool(tail) and HEADER in tail[-1].text and not is_ignored(log, tail[-1])
-    behind = tail[frames[-1] + 1 :]
-    if any(_EXCEPTION.match(line.text) and line.text[0] not in " \t" for line in behind):
+    after = tail[frames[-1] + 1 :]
+    if any(_EXCEPTION.match(line.text) and line.text[0] not in " \t" for line in after):
         return False
     return not is_ignored(log, tail[frames[-1]])
 
 
-def stands_in(log: Log, line: Line) -> bool:
-    """Whether a line raises an exception in the last frame of a traceback that breaks off."""
+def replaces_exception(log: Log, line: Line) -> bool:
+    """Whether a line is the ``raise`` with which a cut-off traceback ends."""
     if not line.text.lstrip().startswith("raise "):
         return False
     after = [each for each in log.after(line.at, 3) if each.source == line.source]
@@ -82,7 +82,7 @@ def stands_in(log: Log, line: Line) -> bool:
 
 
 def while_handling(log: Log, line: Line) -> bool:
-    """Whether the exception on a line was raised by what handled another one."""
+    """Whether the exception on a line was raised while another one was handled."""
     header = False
     for before in log.before(line.at, _MAX_FRAMES):
         if before.source != line.source or not before.text.strip():
@@ -96,7 +96,11 @@ def while_handling(log: Log, line: Line) -> bool:
 
 
 def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
-    """The exception's line of the traceback that begins at a line, and the type without modules."""
+    """The exception of the traceback that begins at a line.
+
+    Returns:
+        The exception's line, and its type without modules; None if there is none.
+    """
     seen_frame = False
     for line in log.after(header.at, _MAX_FRAMES):
         if line.source != header.source:
@@ -114,7 +118,7 @@ def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
 
 
 def is_ignored(log: Log, line: Line) -> bool:
-    """Whether Python itself says that the traceback that ends here changed nothing."""
+    """Whether Python reports the exception on a line as ignored."""
     for before in log.before(line.at, _MAX_FRAMES):
         if before.source != line.source:
             continue
@@ -129,7 +133,7 @@ def is_ignored(log: Log, line: Line) -> bool:
 
 
 def is_source(log: Log, line: Line) -> bool:
-    """Whether a line is code that a traceback shows, not a message."""
+    """Whether a line is source code in a traceback, and not a message."""
     if not line.text.startswith("    "):
         return False
     for before in log.before(line.at, 12):
@@ -139,7 +143,7 @@ def is_source(log: Log, line: Line) -> bool:
 
 
 def place(log: Log, line: Line) -> Frame | None:
-    """The last frame in the job's own code before an exception, else the last one of all."""
+    """The innermost frame in the job's own code before an exception, else the innermost frame."""
     last: Frame | None = None
     for before in log.before(line.at, _MAX_FRAMES):
         if before.source != line.source:

@@ -1,7 +1,7 @@
-"""The diagnosis of a failure: ranks the hits of its logs, and decides on a class.
+"""The diagnosis of a failure: ranks the hits of its logs and decides on a class.
 
-The heaviest hit names the class. Of two equal hits the earlier one wins, because the cause fails
-before its consequences. What is known besides the log (an exit code, a full memory) counts too.
+The heaviest hit names the class. Of two equal hits the earlier one wins, because a cause precedes
+its consequences. What is known besides the log (exit code, killed processes) counts too.
 """
 
 from __future__ import annotations
@@ -14,35 +14,28 @@ from typing import Any, NamedTuple
 from pairun.diagnose import tracebacks
 from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import CLASSES, EXIT_CODES, NONE, UNKNOWN
-from pairun.diagnose.hits import (
-    CERTAIN,
-    ERROR_LEVEL,
-    FIRM,
-    TROUBLE,
-    Hit,
-    Surroundings,
-    hits_in,
-    is_progress,
-)
+from pairun.diagnose.hits import CERTAIN, FIRM, Hit, hits_in
 from pairun.diagnose.lines import Log
+from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_progress
 from pairun.diagnose.table import Rule, Table
 
 DEADLINE_S = 2.0
-"""How long a diagnosis may take; the hits until then are weighed."""
+"""How long a diagnosis may take; it weighs the hits that it has by then."""
 
 ADVISED = 60
-"""The least weight at which the advice is not to run the job again."""
+"""The least weight at which pairun advises against running the job again."""
+
 _TAIL_LINES = 5
-_TEXT = 400
-_HEAD = 1 << 16
-_NO_TEXT = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
+_EVIDENCE_CHARS = 400
+_HEAD_BYTES = 1 << 16
+_BINARY = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 
 _COMPLAINT = re.compile(rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^Failed to ")
-"""An error that a logger reports; a program that continues after it did not fail."""
+"""An error in a logger's line; it counts only if the program made no progress after it."""
 
 
 class Evidence(NamedTuple):
-    """What a diagnosis rests on; a line of 0 where it is no line of a log."""
+    """One piece of evidence; line 0 if it is not a line of a log."""
 
     file: str
     line: int
@@ -54,15 +47,15 @@ class Diagnosis(NamedTuple):
 
     Attributes:
         klass: a class of failure, ``none`` or ``unknown``.
-        fault: whose fault it is.
-        retry: whether to run it again, or None where nobody should be told.
+        fault: one of `FAULTS`.
+        retry: one of `RETRIES`, or None for no advice on retries.
         confidence: 0 to 1.
         headline: one line for people.
         advice: what to do.
-        evidence: what it rests on, the most important first.
-        details: what the evidence names.
+        evidence: the most important first.
+        details: the named captures of the evidence.
         alternatives: other classes, with their confidence.
-        rule: the rule that decided, or nothing.
+        rule: the name of the rule that decided; may be empty.
     """
 
     klass: str
@@ -98,13 +91,13 @@ def diagnose(
     facts: Circumstances | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> Diagnosis:
-    """Why a job died.
+    """Diagnose why a job died.
 
     Args:
-        logs: what it printed; of several instances each its own.
+        logs: the job's output; one log for each instance.
         table: the rules.
-        facts: what else is known.
-        deadline_s: how long it may take, in seconds.
+        facts: what is known besides the logs.
+        deadline_s: how long this may take, in seconds.
     """
     facts = facts or Circumstances()
     until = time.monotonic() + deadline_s / 2
@@ -122,8 +115,8 @@ def _verdict(hits: list[Hit], logs: Sequence[Log], table: Table, facts: Circumst
         if hit.score > 0:
             scores.setdefault(hit.rule.klass, hit.score)
     words: dict[str, str] = {}
-    for klass, weight, told in clues(facts):
-        words[klass] = told
+    for klass, weight, in_words in clues(facts):
+        words[klass] = in_words
         scores[klass] = max(scores.get(klass, 0), weight)
     code = facts.exit_code
     by_code = EXIT_CODES.get(code) if code is not None else None
@@ -133,10 +126,10 @@ def _verdict(hits: list[Hit], logs: Sequence[Log], table: Table, facts: Circumst
         scores[klass] = min(98, before + 3) if before >= CERTAIN else max(before, weight)
         words.setdefault(klass, f"the exit code is {code}")
     if code == 0:
-        # Whatever was said on the way, it ended well; only what the kernel saw counts beside it.
+        # The command succeeded: its log is no evidence, only what the kernel reports is.
         scores = {k: v for k, v in scores.items() if k in words}
     scores.pop(UNKNOWN, None)
-    # of equal ones the first hit's
+    # the sort is stable: of equal classes the first hit's comes first
     ranked = sorted(scores, key=lambda k: -scores[k])
     if not ranked or scores[ranked[0]] < CERTAIN:
         return _undecided(hits, ranked, scores, logs, table, facts)
@@ -164,8 +157,7 @@ def _decided(
         if frame is not None:
             details.update(code_file=frame.file, code_line=str(frame.line))
     if klass in words:
-        told = Evidence("", 0, words[klass])
-        evidence = [*evidence, told] if evidence else [told]
+        evidence.append(Evidence("", 0, words[klass]))
     retry = rule.retry if rule else kind.retry
     if score < ADVISED and retry in ("after_fix", "never"):
         retry = None
@@ -175,7 +167,7 @@ def _decided(
         retry=retry,
         confidence=_confidence(score),
         headline=_headline(rule, kind.meaning, details, hits),
-        advice=rule.tell if rule else kind.advice,
+        advice=rule.advice if rule else kind.advice,
         evidence=tuple(evidence),
         details=details,
         alternatives=others,
@@ -188,7 +180,7 @@ def _headline(rule: Rule | None, meaning: str, details: dict[str, str], hits: li
         try:
             return rule.headline.format_map(details)
         except (KeyError, ValueError, IndexError):
-            pass  # an alternative of the pattern without that capture
+            pass  # this alternative of the pattern lacks the capture
     if rule is not None and rule.role == "code":
         return f"{meaning}: {hits[0].line.text.strip()[:200]}"
     return meaning
@@ -206,9 +198,11 @@ def _distinct(hits: Iterable[Hit]) -> list[Hit]:
 
 def _evidence(hit: Hit) -> Evidence:
     shown = hit.line.shown
-    # of a long line the part that tells
-    begin = len(shown) - len(hit.line.text) + hit.start - _TEXT // 4 if len(shown) > _TEXT else 0
-    text = shown[max(begin, 0) :].strip()[:_TEXT]
+    start = 0
+    if len(shown) > _EVIDENCE_CHARS:
+        # of a long line, show what is around the match
+        start = max(len(shown) - len(hit.line.text) + hit.start - _EVIDENCE_CHARS // 4, 0)
+    text = shown[start:].strip()[:_EVIDENCE_CHARS]
     return Evidence(hit.log.name, hit.log.number(hit.line.at), text)
 
 
@@ -220,34 +214,41 @@ def _undecided(
     table: Table,
     facts: Circumstances,
 ) -> Diagnosis:
-    """Nothing is certain: nothing is wrong, or nobody knows."""
+    """The diagnosis when no class has enough weight: nothing is wrong, or the cause is unknown."""
     tails = [(log, line) for log in logs for line in log.tail(_TAIL_LINES)]
     shown = tuple(
-        Evidence(log.name, log.number(line.at), line.shown.strip()[:_TEXT]) for log, line in tails
+        Evidence(log.name, log.number(line.at), line.shown.strip()[:_EVIDENCE_CHARS])
+        for log, line in tails
     )
     trouble = facts.exit_code not in (None, 0)
-    unread = _unread(logs)
+    unreadable = _unreadable(logs)
     if facts.exit_code is None:
         trouble = any(_ends_in_trouble(log, table) for log in logs)
     well = facts.exit_code == 0 or all(map(_ends_well, logs))
     klass = UNKNOWN if trouble else NONE
     kind = CLASSES[klass]
     headline, advice = kind.meaning, kind.advice
-    if unread and facts.exit_code != 0:
-        (headline, advice), shown = unread, ()
+    if unreadable and facts.exit_code != 0:
+        (headline, advice), shown = unreadable, ()
     if not trouble:
         shown = ()
         if hits and hits[0].score >= FIRM and facts.exit_code == 0:
-            # As of `program | tee`: a shell tells of the last command only.
-            headline = f"it ended with 0, but says: {_named(hits[0])}"
-            advice = "see whether the exit code is that of the program itself (set -o pipefail)"
+            # As with `program | tee`: a shell returns the exit code of the last command only.
+            kind = CLASSES[hits[0].rule.klass]
+            error = _headline(hits[0].rule, kind.meaning, hits[0].details, hits[:1])
+            headline = f"exit code 0, but the log shows an error: {error}"
+            advice = "check that the exit code is the program's own (set -o pipefail)"
             shown = (_evidence(hits[0]),)
             well = False
     return Diagnosis(
         klass=klass,
-        fault=kind.fault,
+        fault=CLASSES[klass].fault,
         retry=None,
-        confidence=0.3 if trouble or (unread and facts.exit_code is None) else 0.9 if well else 0.7,
+        confidence=0.3
+        if trouble or (unreadable and facts.exit_code is None)
+        else 0.9
+        if well
+        else 0.7,
         headline=headline,
         advice=advice,
         evidence=shown,
@@ -256,22 +257,18 @@ def _undecided(
     )
 
 
-def _named(hit: Hit) -> str:
-    return _headline(hit.rule, CLASSES[hit.rule.klass].meaning, hit.details, [hit])
-
-
-def _unread(logs: Sequence[Log]) -> tuple[str, str] | None:
-    """Headline and advice where there is nothing to read."""
-    heads = [log.data[:_HEAD] for log in logs]
+def _unreadable(logs: Sequence[Log]) -> tuple[str, str] | None:
+    """Headline and advice if the logs are empty or not text, else None."""
+    heads = [log.data[:_HEAD_BYTES] for log in logs]
     if not any(head.strip() for head in heads) and not any(log.tail(1) for log in logs):
-        return "the log is empty", "see where the job's output went"
-    if all(len(_NO_TEXT.findall(head)) * 20 > len(head) for head in heads):
-        return "the log is no text", "unpack it first, as with zcat"
+        return "the log is empty", "check where the job's output went"
+    if all(len(_BINARY.findall(head)) * 20 > len(head) for head in heads):
+        return "the log is not text", "unpack it first, for example with zcat"
     return None
 
 
 def _ends_in_trouble(log: Log, table: Table) -> bool:
-    """Whether something is wrong at the end of a log that no rule knows."""
+    """Whether a log ends with an error, no rule being matched."""
     if Surroundings(log).succeeded_at >= 0:
         return False
     tail = [
@@ -279,16 +276,16 @@ def _ends_in_trouble(log: Log, table: Table) -> bool:
         for line in log.tail(12)
         if not any(match.rule.role == "noise" for match in table.matches(line.text))
     ]
-    went_on = max((n for n, line in enumerate(tail) if is_progress(line)), default=-1)
+    last_progress = max((n for n, line in enumerate(tail) if is_progress(line)), default=-1)
     return tracebacks.is_open(log) or any(
         not tracebacks.is_ignored(log, line)
         for n, line in enumerate(tail)
-        if TROUBLE.search(line.text) or (n > went_on and _COMPLAINT.search(line.text))
+        if TROUBLE.search(line.text) or (n > last_progress and _COMPLAINT.search(line.text))
     )
 
 
 def _ends_well(log: Log) -> bool:
-    """Whether success or progress is what a log shows last."""
+    """Whether a log ends with success or progress."""
     return Surroundings(log).succeeded_at >= 0 or any(map(is_progress, log.tail(_TAIL_LINES)))
 
 

@@ -1,14 +1,14 @@
-"""The words that must occur for a pattern to match; most patterns need no search at all."""
+"""The words that a text must hold for a pattern to match, so that most patterns need no search."""
 
 from __future__ import annotations
 
-import re
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as sre_parser  # type: ignore[import-not-found]
 from collections.abc import Callable, Iterable
 from typing import Any
 
-FLAGS = re.ASCII
+from pairun.diagnose.table import FLAGS
+
 MIN_WORD = 3
 MAX_WORDS = 64
 
@@ -16,12 +16,15 @@ MAX_WORDS = 64
 def words_needed(
     pattern: str, most: int = MAX_WORDS, worth: Callable[[str], int] = len
 ) -> list[str] | None:
-    """Words, in lower case, of which a text must hold one to match; None when nothing is known.
+    """Words in lower case; a text that matches holds at least one of them.
 
     Args:
-        pattern: Python's, for `FLAGS`.
-        most: how many words may be told.
-        worth: how much a word tells; words that tell more are chosen.
+        pattern: a Python expression for `FLAGS`.
+        most: the largest number of words to return.
+        worth: how rare a word is; sets of rarer words are preferred.
+
+    Returns:
+        The words, or None if no such set is known.
     """
     needed = _needed(sre_parser.parse(pattern, FLAGS), worth)
     if needed is None or len(needed) > most:
@@ -30,7 +33,7 @@ def words_needed(
 
 
 def _needed(items: Iterable[Any], worth: Callable[[str], int]) -> set[str] | None:
-    """The best of the sets of which one word each is needed, in a sequence."""
+    """The best set of words of which a sequence needs one."""
     sets: list[set[str]] = []
     word = ""
 

@@ -286,8 +286,8 @@ def test_what_is_unsure_forbids_nothing(table: Table) -> None:
     [
         (b"", "the log is empty"),
         (b" \n\r\n", "the log is empty"),
-        (gzip.compress(bytes(range(256)) * 64), "the log is no text"),
-        (random.Random(7).randbytes(5000), "the log is no text"),
+        (gzip.compress(bytes(range(256)) * 64), "the log is not text"),
+        (random.Random(7).randbytes(5000), "the log is not text"),
     ],
 )
 def test_what_cannot_be_read_is_not_called_healthy(data: bytes, words: str, table: Table) -> None:
@@ -304,7 +304,7 @@ def test_a_good_end_does_not_hide_what_was_said(table: Table) -> None:
     """A pipe ends as its last command did; the failure is shown, and no advice is given."""
     found = said(f"{TRACE}{_OOM}", table, exit_code=0)
     assert (found.klass, found.retry) == (NONE, None)
-    assert found.headline.startswith("it ended with 0, but says: GPU memory is full")
+    assert found.headline.startswith("exit code 0, but the log shows an error: GPU memory is full")
     assert found.evidence[0].text == _OOM.strip()
     assert said(f"{TRACE}{_OOM}{STEPS}", table, exit_code=0).evidence == ()
 

@@ -1,0 +1,121 @@
+"""What a log shows after a line: progress, success, or more trouble.
+
+If the job continued after a line, that line is not why it died.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pairun.diagnose import tracebacks
+from pairun.diagnose.lines import Line, Log
+
+_MANY_LINES = 80
+
+INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4} |^I tensorflow")
+_PROGRESS = re.compile(
+    rb"\d(?:it/s|s/it|ba/s| ?ex(?:amples)?/s| ?step/s|ms/step|s/step)"
+    rb"|\b(?:loss|lr|acc(?:uracy)?|ppl|throughput|tokens/s)\b['\"]?\s*[=:]\s*[\[\-]?\d"
+    rb"|\b[Ee]poch\b\W{0,3}\d|\b(?:[Ss]tep|[Ii]ter(?:ation)?)\b\W{0,3}\d+ ?[/\]:,|]"
+)
+_LOADING = re.compile(rb"(?i)load|fetch|map\b|map:|resolv|unpack|extract|tokeniz|filter")
+_SUCCESS = re.compile(
+    r"(?i)\b(?:training|evaluation|testing|benchmark|job|run|experiment|pipeline|inference|export)\b"
+    r"(?: \w+)? (?:is |was |has )?(?:done|complete[d]?|finished|succeeded)\b"
+    r"|\bfinished (?:training|evaluation|successfully)|\bcompleted successfully|\bsuccessfully (?:completed|finished)"
+    r"|\ball (?:done|tests passed|\d+ tests)|\bexit(?:ed)?(?: with)?(?: code)?[ :=]+0\b"
+    r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
+)
+_RAISED = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
+TROUBLE = re.compile(
+    r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ](?! ?[\d.]+$)"
+    r"|\b(?:FATAL|CRITICAL)\b|Traceback \(most recent|\bpanic: |^\*\*\* Aborted at"
+    r"|^F\d{4} |^F [\w./-]{1,200}:\d+\]|[Aa]ssertion [`'].{1,160}' fail"
+    r"|(?:exited|failed|finished) with (?:exit |return )?(?:code|status)[ :=]*[1-9-]",
+)
+ERROR_LEVEL = re.compile(r"^E\d{4} |\[E\d{3}")
+
+
+class Surroundings:
+    """How far what follows a line speaks against it as the cause.
+
+    Args:
+        log: the log.
+        failed: the job is known to have failed.
+
+    Attributes:
+        succeeded_at: offset of a line at the log's end that reports success, or -1.
+    """
+
+    def __init__(self, log: Log, *, failed: bool = False) -> None:
+        self._log = log
+        self._failed = failed
+        self._doubts: dict[int, int] = {}
+        tail = log.tail(25)
+        ends = [n for n, line in enumerate(tail) if _SUCCESS.search(line.text)]
+        self.succeeded_at = tail[ends[-1]].at if ends else -1
+        after = tail[ends[-1] + 1 :] if ends else []
+        if any(TROUBLE.search(each.text) or ERROR_LEVEL.search(each.text) for each in after):
+            self.succeeded_at = -1
+
+    def progress_doubt(self, line: Line) -> int:
+        """How much to take from a hit because the job made progress after it."""
+        if line.at not in self._doubts:
+            self._doubts[line.at] = self._progress_doubt(line)
+        return self._doubts[line.at]
+
+    def output_doubt(self, line: Line) -> int:
+        """How much to take from a hit outside tracebacks because more was printed after it."""
+        if is_programs_exception(self._log, line):
+            return 0
+        after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
+        if len(after) < 2:
+            return 0
+        info_lines = sum(bool(INFO.search(a.shown) or INFO.search(a.text)) for a in after)
+        return 16 if info_lines < 2 else 35
+
+    def _progress_doubt(self, line: Line) -> int:
+        at = line.at
+        data = self._log.data
+        count = 0
+        start = data.find(b"\n", at) + 1
+        if not start:
+            return 0
+        for progress in _PROGRESS.finditer(data, start, start + (1 << 15)):
+            begin = (
+                max(data.rfind(b"\n", 0, progress.start()), data.rfind(b"\r", 0, progress.start()))
+                + 1
+            )
+            if not _LOADING.search(data, begin, min(progress.start(), begin + 200)):
+                count += 1
+        if self.succeeded_at > at:
+            return 60 if count >= 2 else 35
+        if 4 <= count < 40:
+            # a program may flush earlier output after its traceback
+            return 35 if tracebacks.place(self._log, line) else 55
+        if count >= 40:
+            return 60
+        doubt = 18 if count >= 2 else 12 * count
+        if data.count(b"\n", at, at + (1 << 16)) > _MANY_LINES and not tracebacks.place(
+            self._log, line
+        ):
+            # the program printed much more, so this line did not end it
+            doubt += 10 if self._failed else 45
+        return doubt
+
+
+def is_progress(line: Line) -> bool:
+    """Whether a line shows the progress of training."""
+    return bool(_PROGRESS.search(line.shown.encode()))
+
+
+def is_programs_exception(log: Log, line: Line) -> bool:
+    """Whether a line is the exception of a program, and not the output of a script's command.
+
+    ``python -c`` counts as such a command, and so does conda, whose errors look like exceptions.
+    """
+    frame = tracebacks.place(log, line)
+    if frame is not None:
+        return frame.file != "<string>"
+    is_condas = line.text.startswith(("CommandNotFoundError: ", "CondaError: "))
+    return bool(_RAISED.match(line.text)) and not is_condas
