@@ -1,4 +1,4 @@
-"""``pairun summary``: works out the exit summary in a process that PID 1 can stop."""
+"""``pairun summary``: makes the exit summary in a process that PID 1 can stop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 from pairun.base.paths import pai_dir
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.weighing import Diagnosis
-from pairun.runtime.exitsummary import Question, work_out
+from pairun.runtime.exitsummary import Question, answer_to
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,19 +20,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Work the summary out; what became of it is written to ``--state-out``."""
-    # The limit of an expression is a signal to ourselves.
+    """Make the summary, and write it to ``--state-out``."""
+    # SIGALRM bounds the time of each expression; PID 1 has blocked it.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     with open(args.state_in, encoding="utf-8") as f:
         question = Question(**json.load(f))
-    answer = work_out(question, os.environ, args.vault, _first_failure)
+    answer = answer_to(question, os.environ, args.vault, _first_failure)
     with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
         json.dump(answer._asdict(), f)
     return 0
 
 
 def _first_failure(why: Diagnosis) -> str | None:
-    # Called only when the command failed.
+    # imported here, because it is called only if the command failed
     from pairun.rendezvous.firstfailure import OwnFailure, first_failure
 
     own = OwnFailure(why.klass, why.headline, is_consequence(why))

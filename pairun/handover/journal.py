@@ -18,7 +18,7 @@ It is a record for reports and never a source of truth. Schema 1; every record h
 - ``command_begin``, ``command_end``: of the user's command, in runtime; its exit_code, seconds
 - ``diagnosis``: why the command failed: class, fault, retry, confidence, headline, advice, evidence,
   details, alternatives, rule
-- ``stop``: PID 1 was told to stop: signal, sender (outside the container, a process of it, the
+- ``stop``: PID 1 received a stop signal: signal, sender (outside the container, a process of it, the
   kernel), where there is one its uid and pid, and its command while it lives
 - ``phase_end``: phase, outcome, exit_code, seconds, message
 

@@ -1,4 +1,4 @@
-"""The end of a container that failed: a short message at once, and the whole summary at the end."""
+"""The end of a failed container: a short termination message at once, the full one at the end."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from pairun.base.forwarding import NOTHING
 from pairun.base.grace import Grace
 from pairun.base.paths import DIAGNOSIS_FILE, log_dir, runtime_file
 from pairun.handover.door import Door
+from pairun.runtime.children import Letter, own_command
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE, NO_MATCH
 from pairun.runtime.memory import oom_kills
-from pairun.runtime.own import Letter, own_command
 from pairun.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    # A job that succeeds needs none of it, and starts sooner without.
+    # A job that succeeds never loads it.
     from pairun.runtime.exitsummary import Answer, Question
 
 SUMMARY_S = 3.0
-"""How long the summary may take where no grace time bounds it."""
+"""How long the summary may take if no grace time bounds it."""
 
 
 class Ending:
-    """What is said of a failure, where the platform reads it.
+    """Writes the termination message, and finds the container's exit code.
 
     Args:
         door: to the shared volume.
         env: the container's environment.
-        secrets: the texts that no message may hold.
-        supervisor: starts the process that works the summary out.
+        secrets: the texts to mask.
+        supervisor: starts the process that makes the summary.
         grace: the clock of a stop.
         say: takes one line for people.
 
     Attributes:
         user_code: what the exit spec and the message take for the user's exit code.
-        diagnosis: why it died, once the summary is there.
+        diagnosis: why the command died; None until the summary is made.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Ending:
         script_code: int | None = None,
         is_final: bool = False,
     ) -> None:
-        """Write what is known at once: whatever follows, this much is said.
+        """Write the short message at once, in case nothing can be written later.
 
         Args:
-            code: the container's exit code where there is no exit spec.
-            of_command: it is the user's command, whose code only an exit spec may replace.
+            code: the container's exit code without an exit spec.
+            of_command: the user's command failed; only its exit code may be replaced.
             script_code: the exit code of the plugin's script that failed: the exit spec and the
                 termination message take it for the user's, as OpenPAI's runtime does.
             is_final: an exit spec that does not know the code leaves it as it is.
@@ -87,10 +87,11 @@ class Ending:
         self._write_short(self._unmatched, self.user_code)
 
     def finish(self) -> int:
-        """Write the whole summary of the failure that began; returns the container's exit code."""
-        from pairun.runtime.exitsummary import Question, budget_of
+        """Write the full message of the failure; returns the container's exit code."""
+        from pairun.runtime.exitsummary import Question
+        from pairun.runtime.messagefile import budget_of
 
-        self._tell_of_memory()
+        self._report_oom_kills()
         question = Question(
             volume=self._door.root,
             user_code=self.user_code,
@@ -99,7 +100,7 @@ class Ending:
             spec_file=self._spec_file,
             log_folder=self._log_folder,
             budget=budget_of(self._env),
-            # What failed in a task of ours has been said already.
+            # A failed task has reported its own cause.
             diagnosis_file=self._diagnosis_file if self._of_command else "",
             facts={"oom_kills": self._oom_kills(), "stopped": self._grace.signal is not None},
             secrets=self._secrets,
@@ -112,7 +113,7 @@ class Ending:
         for expression in answer.stopped:
             self._say(f"an expression of the exit spec took too long and was stopped: {expression}")
         self._write(answer.message)
-        for line in answer.told:
+        for line in answer.diagnosis_lines:
             self._say(line)
         self.diagnosis = answer.diagnosis
         return answer.exit_code
@@ -125,9 +126,9 @@ class Ending:
         until = time.monotonic() + SUMMARY_S
 
         def left_s() -> float:
-            given = self._grace.for_summary_s()
-            own = max(0.0, until - time.monotonic())
-            return own if given is None else min(own, given)
+            grace_s = self._grace.for_summary_s()
+            own_s = max(0.0, until - time.monotonic())
+            return own_s if grace_s is None else min(own_s, grace_s)
 
         try:
             child = self._supervisor.start(argv, self._env)
@@ -145,27 +146,25 @@ class Ending:
             return None
         finally:
             if content is None:
-                self._say(f"the exit summary ended with {status}; the short one stands")
+                self._say(f"the exit summary exited with {status}; using the short one")
 
-    def _tell_of_memory(self) -> None:
-        count = self._oom_kills()
-        if not count:
-            return
-        self._say(
-            f"the kernel killed {count} process{'es' * (count > 1)} of this container for its memory"
-        )
+    def _report_oom_kills(self) -> None:
+        if count := self._oom_kills():
+            killed = f"{count} process{'es' * (count > 1)}"
+            self._say(f"the kernel killed {killed} of this container for its memory")
 
     def _oom_kills(self) -> int | None:
         now = oom_kills()
         return None if now is None or self._kills_before is None else now - self._kills_before
 
     def _write_short(self, exit_code: int, user_code: int) -> None:
-        from pairun.runtime.exitsummary import budget_of, short_message
+        from pairun.runtime.messagefile import budget_of, short_message
 
         self._write(short_message(exit_code, user_code, budget_of(self._env)))
 
     def _write(self, text: str) -> None:
-        from pairun.runtime.exitsummary import message_paths, write_message
+        from pairun.runtime.messagefile import message_paths, write_message
 
-        for failed in write_message(self._door, message_paths(self._env, self._log_folder), text):
-            self._say(failed)
+        paths = message_paths(self._env, self._log_folder)
+        for complaint in write_message(self._door, paths, text):
+            self._say(complaint)

@@ -1,8 +1,8 @@
-"""Which exit code a failure gets: the cluster's exit spec, matched in PID 1's own bounds.
+"""The exit code of a failure: matches the cluster's exit spec, with a time limit per expression.
 
-The rules are those of OpenPAI's exit handler: entries in their order, a pattern matches when every
-part of it does, the first entry with a matching pattern wins. Python's expressions can run away
-where Go's cannot, so each has a time limit; one that exceeds it does not match, and is named.
+The rules are those of OpenPAI's exit handler: entries in their order, a pattern matches if each of
+its parts does, the first entry with a matching pattern wins. Unlike Go's, Python's expressions can
+take exponential time, so each has a limit; one that exceeds it does not match and is reported.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 SCHEMA_VERSION = 1
 FLAGS = re.ASCII
 EXIT_SPEC_FILE = "exit-spec.json"
-"""Where init leaves the spec, in ``runtime.d``."""
+"""The spec that init writes, in ``runtime.d``."""
 
 NO_MATCH = 255
 """The exit code when nothing matches."""
 
 ONE_PATTERN_S = 0.25
-"""How long one expression may search; 10 MiB take a tenth of it."""
+"""How long one expression may search; usual ones need a tenth of it for 10 MiB."""
 
 
 class Evidence(NamedTuple):
-    """What is known of a failure.
+    """What the exit spec is matched against.
 
     Attributes:
         exit_code: the user's command's own.
-        user_log: the end of what it printed.
+        user_log: the end of the command's output.
         platform_log: the end of ``runtime.log``.
         double_ecc: whether a GPU has an uncorrectable memory error.
     """
@@ -41,13 +41,13 @@ class Evidence(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What an exit spec says.
+    """The result of matching an exit spec.
 
     Attributes:
         code: the container's exit code.
-        user: where the user's log matched, from and to, in characters of its text; or None.
+        user: start and end of the match in the user's log, in characters; or None.
         platform: likewise in the platform's log.
-        gpu: whether the GPU's state was asked for.
+        gpu: whether the pattern asks for the GPU's state.
         stopped: expressions that took too long, as the cluster wrote them.
     """
 
@@ -59,19 +59,19 @@ class Match(NamedTuple):
 
 
 def text_of(log: bytes) -> str:
-    """A log as text; what is not UTF-8 becomes the replacement character."""
+    """Decode a log; invalid UTF-8 becomes the replacement character."""
     return log.decode("utf-8", "replace")
 
 
 def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH) -> Match:
-    """Find the first entry that fits.
+    """Find the first entry of an exit spec that matches.
 
-    Runs in a process of its own: it uses SIGALRM.
+    It uses SIGALRM, so it runs in a separate process.
 
     Args:
-        spec: what init left of the cluster's exit spec.
+        spec: the cluster's exit spec, as init wrote it.
         evidence: the failure.
-        unmatched: the exit code when nothing matches.
+        unmatched: the exit code if no entry matches.
     """
     logs = {
         "userLogRegex": _Log(evidence.user_log),
@@ -80,12 +80,12 @@ def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH
     stopped: list[str] = []
     for entry in spec["specs"]:
         for pattern in entry["patterns"]:
-            found = _matches(pattern, evidence, logs, stopped)
-            if found is not None:
+            spans = _matches(pattern, evidence, logs, stopped)
+            if spans is not None:
                 return Match(
                     entry["code"],
-                    found.get("userLogRegex"),
-                    found.get("platformLogRegex"),
+                    spans.get("userLogRegex"),
+                    spans.get("platformLogRegex"),
                     "gpuInfo" in pattern,
                     tuple(stopped),
                 )
@@ -98,12 +98,12 @@ def _matches(
     logs: Mapping[str, _Log],
     stopped: list[str],
 ) -> dict[str, tuple[int, int]] | None:
-    """Where the parts of a pattern match, or None when one does not; what costs least first."""
+    """The spans at which a pattern's parts match, or None if one does not; cheapest part first."""
     if pattern.get("exitCode", evidence.exit_code) != evidence.exit_code:
         return None
     if "gpuInfo" in pattern:
-        wanted = bool(pattern["gpuInfo"].get("nvidiaDoubleEccError", False))
-        if wanted != evidence.double_ecc:
+        double_ecc = bool(pattern["gpuInfo"].get("nvidiaDoubleEccError", False))
+        if double_ecc != evidence.double_ecc:
             return None
     spans: dict[str, tuple[int, int]] = {}
     for name, log in logs.items():
@@ -124,7 +124,7 @@ class _Log:
     """A log that is searched many times.
 
     Args:
-        data: its bytes.
+        data: the log's bytes.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -134,10 +134,10 @@ class _Log:
         self._seen: dict[str, bool] = {}
 
     def find(self, pattern: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Where an expression first matches.
+        """The span of an expression's first match, or None.
 
         Raises:
-            TimeoutError: it took too long.
+            TimeoutError: the search took too long.
         """
         words = pattern["any_of"]
         if words is not None and not any(map(self._holds, words)):
@@ -148,11 +148,11 @@ class _Log:
         before = signal.signal(signal.SIGALRM, _too_long)
         signal.setitimer(signal.ITIMER_REAL, ONE_PATTERN_S)
         try:
-            found = compiled.search(self._text)
+            first = compiled.search(self._text)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
-        return found.span() if found else None
+        return first.span() if first else None
 
     def _holds(self, word: str) -> bool:
         if word not in self._seen:

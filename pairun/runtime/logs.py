@@ -1,9 +1,9 @@
-"""The logs of the container, in OpenPAI's layout, and the lines that PID 1 itself has to say.
+"""The logs of the container, in OpenPAI's layout, and PID 1's own lines.
 
-What the user's command prints goes to the container's own streams and to three rotated logs; what
-tasks print, what is written to ``$RUNTIME_LOG_PIPE``, and our own lines, to ``runtime.log`` and to
-the container's standard error. Nothing here may cost the job: what cannot be
-kept is counted, and the count is said at the end.
+The output of the user's command goes to the container's own streams and to three rotated logs. The
+output of tasks, what is written to ``$RUNTIME_LOG_PIPE``, and our own lines go to ``runtime.log``
+and to the container's standard error. No failure here ends the job: bytes that cannot be written
+are counted, and the last lines report the count.
 """
 
 from __future__ import annotations
@@ -19,22 +19,16 @@ from collections.abc import Callable, Iterable
 
 from pairun.handover.door import Door
 from pairun.handover.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
-from pairun.runtime.pump import (
-    PIPE_BYTES,
-    ContainerStream,
-    Pump,
-    Raw,
-    Shared,
-    Sink,
-    StampedLines,
-)
+from pairun.runtime.containerstream import ContainerStream
+from pairun.runtime.pump import PIPE_BYTES, Pump
+from pairun.runtime.sinks import Raw, Shared, Sink, StampedLines
 from pairun.secrets.vault import Vault
 
 STALL_S = 10.0
-"""At the end, how long we wait for a reader who takes nothing."""
+"""How long the end waits for a stalled reader."""
 
 LONGEST_S = 60.0
-"""And for one who takes little."""
+"""How long the end waits for a slow reader."""
 
 LOG_PIPE = "RUNTIME_LOG_PIPE"
 """The variable that names the pipe whose lines go to ``runtime.log``; OpenPAI's name."""
@@ -42,7 +36,7 @@ LOG_PIPE = "RUNTIME_LOG_PIPE"
 BRIEFLY_S = 0.2
 _STEP_S = 0.005
 _USER_LOGS = ("user-stdout", "user-stderr", "user-all")
-_FOR_GOOD = frozenset(
+_PERMANENT = frozenset(
     {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 )
 
@@ -50,7 +44,7 @@ Streams = tuple[int, int]
 
 
 def dated(text: str, now: float) -> str:
-    """A line of ``runtime.log``: the date as date(1) prints it, who, what."""
+    """A line of ``runtime.log``: the date as date(1) prints it, the writer, the text."""
     return f"{_stamp(now)}{text}\n"
 
 
@@ -65,17 +59,17 @@ class Logs:
     Args:
         door: to the volume.
         folder: the Pod's log directory; init has made it.
-        vault: what no log may hold.
-        size: what `VARIABLE` says, or None.
+        vault: the secrets to mask.
+        size: the value of the variable `VARIABLE`, or None.
     """
 
     def __init__(self, door: Door, folder: str, vault: Vault, size: str | None = None) -> None:
         self._door = door
         self._folder = folder
         self._vault = vault
-        # opened while there are file descriptors to be had
-        self._nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC) if vault else None
-        self._said: set[str] = set()
+        # opened before file descriptors may run out
+        self._devnull = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC) if vault else None
+        self._complaints: set[str] = set()
         self._speaker = _Speaker()
         self._files: list[LogFile] = []
         self._pumps: list[Pump] = []
@@ -88,7 +82,7 @@ class Logs:
         self._size = size
 
     def open(self) -> None:
-        """Open ``runtime.log``, and make the logs of the command; what was said before goes there now."""
+        """Open ``runtime.log``, write the lines that came before, and make the command's logs."""
         if self._size:
             self._limit = parse_size(self._size) or LOG_BYTES
         file = LogFile(self._door, os.path.join(self._folder, "runtime.log"), self._complain)
@@ -99,20 +93,20 @@ class Logs:
                 self._runtime.add(line)
         self._early = None
         if self._size and parse_size(self._size) is None:
-            self.say(f"{VARIABLE}={self._size!r} is not a size like 256Mi; {LOG_BYTES} bytes hold")
-        # Before any task: a log manager offers the logs of a command that never began, too.
+            self.say(f"{VARIABLE}={self._size!r} is not a size like 256Mi; using {LOG_BYTES} bytes")
+        # Before any task: a log manager offers the logs of a command that never started, too.
         self._user_files = {name: self._rotated(name) for name in _USER_LOGS}
 
     def open_pipe(self, path: str) -> str:
-        """Make the pipe whose lines go to ``runtime.log``, and read it from now on.
+        """Make the pipe whose lines go to ``runtime.log``, and start to read it.
 
-        It is opened this one time, for both directions: nobody who writes to it waits or fails.
+        It is opened once, for both directions, so that no writer waits or fails.
 
         Args:
-            path: where; its folder must exist.
+            path: the pipe's path; its folder must exist.
 
         Returns:
-            The value of `LOG_PIPE`: the path, or a file that takes everything and keeps nothing.
+            The value of `LOG_PIPE`: the path, or /dev/null if there is no pipe.
         """
         try:
             reader = self._door.make_pipe(path, 0o622)
@@ -127,17 +121,17 @@ class Logs:
     # --- our own lines ---
 
     def say(self, text: str, shown: str | None = None) -> None:
-        """Say a line: to ``runtime.log``, and to people on the container's standard error.
+        """Write a line to ``runtime.log`` and to the container's standard error.
 
         Args:
             text: the line.
-            shown: what people see, where that is something else.
+            shown: the text for standard error, if it differs.
         """
         self._speaker.say(self._line(f"[pairun] {text}\n" if shown is None else shown))
         self.note(text)
 
     def note(self, text: str) -> None:
-        """Write a line to ``runtime.log`` alone."""
+        """Write a line to ``runtime.log`` only."""
         line = self._line(dated(text, time.time()))
         if self._runtime is not None:
             self._runtime.add(line)
@@ -148,16 +142,16 @@ class Logs:
         return self._vault.data(text.encode("utf-8", "surrogateescape"))
 
     def _complain(self, text: str) -> None:
-        """Say a line of a pump, once; a pump waits for nobody."""
-        if text not in self._said:
-            self._said.add(text)
+        """Report a pump's problem once, without waiting for a slow reader."""
+        if text not in self._complaints:
+            self._complaints.add(text)
             self._speaker.say(self._line(f"[pairun] {text}\n"), wait=False)
             self.note(text)
 
     # --- the pipes of processes ---
 
     def task_streams(self) -> Streams | None:
-        """Standard output and error of tasks, or None for our own; they stay open."""
+        """Standard output and error for tasks, or None for our own; they stay open."""
         if not self._tasks:
             self._tasks = self._start([2, 2], [self._stamped() for _ in (1, 2)], None)
         return self._writers(self._tasks)
@@ -169,7 +163,7 @@ class Logs:
         return [StampedLines(self._runtime, lambda: _stamp(time.time()).encode())]
 
     def user_streams(self) -> Streams | None:
-        """Standard output and error of the user's command, or None for our own."""
+        """Standard output and error for the user's command, or None for our own."""
         *own, both = (self._user_files.get(name) for name in _USER_LOGS)
         shared = None if both is None else Shared(both)
         sinks: list[list[Sink]] = [
@@ -180,21 +174,21 @@ class Logs:
         return self._writers(self._user)
 
     def command_started(self) -> None:
-        """Let the user's processes alone hold their ends, so that we see theirs."""
+        """Close our copies of the pipes' write ends, so that the pumps see the end."""
         for pump in self._user:
             pump.close_writer()
 
     # --- the end ---
 
     def settle(self, seconds: float = BRIEFLY_S) -> None:
-        """Wait for what was printed so far to be passed on, but not for long."""
+        """Wait briefly until what was printed so far is copied."""
         _wait(self._pumps, lambda: seconds, stall_s=seconds)
 
     def complete(self, left_s: Callable[[], float | None]) -> None:
-        """Complete the files of the user's command: all that was printed so far is in them.
+        """Complete the files of the user's command: write all that was printed so far.
 
         Args:
-            left_s: seconds that this may take, or None for no other limit than ours; asked often.
+            left_s: seconds that this may take, or None for our own limit; called repeatedly.
         """
         for pump in _wait(self._user, left_s):
             pump.take_over()
@@ -202,7 +196,7 @@ class Logs:
             pump.flush()
 
     def close(self, left_s: Callable[[], float | None]) -> None:
-        """Write all that is left, say what was lost, and close the files.
+        """Write the rest, report what was lost, and close the files.
 
         Args:
             left_s: as for `complete`.
@@ -215,7 +209,7 @@ class Logs:
                 pump.take_over()
         for file in self._files:
             if file.lost:
-                self.say(f"not kept: {file.lost} bytes of {file.path}")
+                self.say(f"not logged: {file.lost} bytes of {file.path}")
         lost: collections.Counter[str] = collections.Counter()
         for pump in self._pumps:
             lost[pump.stream_name] += pump.lost
@@ -227,10 +221,10 @@ class Logs:
     # --- files ---
 
     def _writers(self, pumps: list[Pump]) -> Streams | None:
-        """The ends for a process; without pumps nothing that holds a secret may pass."""
+        """The write ends for a process; without pumps, output that may hold secrets is discarded."""
         if pumps:
             return pumps[0].writer, pumps[1].writer
-        return None if self._nowhere is None else (self._nowhere, self._nowhere)
+        return None if self._devnull is None else (self._devnull, self._devnull)
 
     def _start(
         self,
@@ -239,7 +233,7 @@ class Logs:
         pipe_bytes: int | None,
         reader: int | None = None,
     ) -> list[Pump]:
-        """Start a pump for each of these streams of the container; none where we cannot."""
+        """Start a pump for each of these streams of the container; none if one fails."""
         started: list[Pump] = []
         try:
             for fd, its in zip(fds, sinks, strict=True):
@@ -248,12 +242,12 @@ class Logs:
                 started.append(pump)
                 pump.start()
         except (OSError, RuntimeError, MemoryError) as e:
-            # No file descriptor, thread or memory to be had. The job needs none of them.
+            # File descriptors, threads or memory have run out. The job can run without pumps.
             for pump in started:
                 pump.close_writer()
             why = str(e) or type(e).__name__
-            if self._nowhere is None:
-                self._complain(f"output is written to no log: {why}")
+            if self._devnull is None:
+                self._complain(f"output is not logged: {why}")
             else:
                 self._complain(f"secrets cannot be masked: output is discarded: {why}")
             return []
@@ -266,11 +260,11 @@ class Logs:
         return log if self._can(log) else None
 
     def _can(self, file: LogFile) -> bool:
-        """Whether a file can be written, now or later; says why not, once per reason."""
+        """Whether a file can be written now or later; reports each reason why not once."""
         try:
             file.create()
         except OSError as e:
-            if e.errno in _FOR_GOOD:
+            if e.errno in _PERMANENT:
                 self._complain(f"no logs are kept in {self._folder}: {e.strerror}")
                 return False
         return True
@@ -279,7 +273,7 @@ class Logs:
 def _wait(
     pumps: Iterable[Pump], left_s: Callable[[], float | None], stall_s: float = STALL_S
 ) -> list[Pump]:
-    """Wait until pumps have passed on what has come; returns those whose reader is too slow."""
+    """Wait until pumps have copied all that was printed; returns those with a slow reader."""
     marks = {pump: pump.mark() for pump in pumps}
     began = moved = time.monotonic()
     taken = -1
@@ -296,7 +290,7 @@ def _wait(
 
 
 class _Speaker:
-    """Writes to standard error in a thread: its reader may be slow, and signals wait for nobody."""
+    """Writes to standard error in a thread, so that a slow reader does not delay signals."""
 
     def __init__(self) -> None:
         self._stream = ContainerStream(2, lambda _: None)
@@ -316,11 +310,11 @@ class _Speaker:
         written = threading.Event()
         self._queue.put((line, written))
         if wait:
-            # Once somebody was slow we do not wait again until he has caught up.
+            # Once the reader was slow, do not wait again until it has caught up.
             self._is_prompt = written.wait(BRIEFLY_S if self._is_prompt else 0.0)
 
     def close(self, seconds: float) -> None:
-        """Wait for what is left, up to a time."""
+        """Wait until all lines are written, up to a time in seconds."""
         self._queue.put(None)
         if self._thread is not None:
             self._thread.join(seconds)

@@ -21,30 +21,36 @@ from pairun.handover.door import Door
 from pairun.handover.journal import Journal
 from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.reader import Inputs, read_inputs
+from pairun.runtime.children import FailedHandler, Letter, State, own_command
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
-from pairun.runtime.own import FailedHandler, Letter, State, own_command
 from pairun.runtime.peerserver import serve_peers
-from pairun.runtime.programs import Unstartable, find_program, find_shell, not_startable, why_not
+from pairun.runtime.programs import (
+    Unstartable,
+    find_program,
+    find_shell,
+    not_startable,
+    why_not_started,
+)
 from pairun.runtime.supervisor import Supervisor, block_signals
 from pairun.secrets.vault import Vault
 
 UNUSABLE = 1
-"""What our own children are started with: a stop must not end them before they listen."""
+"""Exit code when the volume holds no usable plan."""
 
-OURS = 255
-"""Exit code when what failed is neither the command nor a task that has a code of its own."""
+INTERNAL = 255
+"""Exit code when pairun fails, or an exit handler after a command that succeeded."""
 
 
 def main(pai_dir: str, vault: Vault) -> int:
     """Run the runtime phase.
 
     Args:
-        pai_dir: the shared volume.
+        pai_dir: path of the shared volume.
         vault: takes every secret that is read, and masks all output.
 
     Returns:
-        The container's exit code: the user's command's own where it ran.
+        The container's exit code: the user's command's own if it ran.
     """
     block_signals()
     _open_streams()
@@ -56,7 +62,7 @@ def main(pai_dir: str, vault: Vault) -> int:
         return UNUSABLE
     try:
         return phase.run()
-    except Exception as e:  # noqa: BLE001 - nothing of ours may cost the user's command
+    except Exception as e:  # noqa: BLE001 - our own failure must not end the user's command
         phase.say(f"an error of pairun's own: {type(e).__name__}: {e}")
         return phase.rescue()
     finally:
@@ -67,8 +73,8 @@ class RuntimePhase:
     """One run of the phase.
 
     Args:
-        pai_dir: the shared volume.
-        inputs: what init left.
+        pai_dir: path of the shared volume.
+        inputs: what init wrote to the volume.
         vault: masks all output.
         environ: the container's environment.
     """
@@ -82,7 +88,7 @@ class RuntimePhase:
         self._vault = vault
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
         if path := self.env.get("PATH"):
-            # Last: what the image has counts.
+            # Last, so that the image's own programs win.
             self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
         folder = log_dir(pai_dir, self.env)
         self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_VARIABLE))
@@ -98,7 +104,7 @@ class RuntimePhase:
         self._code: int | None = None
 
     def run(self) -> int:
-        """Tasks, command, handlers; returns the exit code."""
+        """Run tasks, command and exit handlers; returns the exit code."""
         adopt_orphans()
         self._logs.open()
         self.env[LOG_PIPE] = self._logs.open_pipe(os.path.join(self._pai_dir, "run", "runtime_log"))
@@ -124,8 +130,8 @@ class RuntimePhase:
         if state.registered:
             failed = self._run_handlers(state, event, code, message)
             if failed is not None and code == 0:
-                self.say(f"an exit handler failed: the exit code is {OURS} instead of 0")
-                event, code, message = "failure", OURS, "an exit handler failed"
+                self.say(f"an exit handler failed: the exit code is {INTERNAL} instead of 0")
+                event, code, message = "failure", INTERNAL, "an exit handler failed"
                 self._ending.begin(code, of_command=False, script_code=failed.script_code)
         if code != 0:
             self._code = code = self._summarised(code)
@@ -134,8 +140,8 @@ class RuntimePhase:
         return code
 
     def rescue(self) -> int:
-        """What is left to do after an error of our own: the user's processes, and their code."""
-        code = OURS if self._code is None else self._code
+        """After a failure of our own, wait for the user's command; returns its exit code."""
+        code = INTERNAL if self._code is None else self._code
         if self._child is not None and self._code is None:
             with contextlib.suppress(Exception):
                 code = self._supervisor.wait(
@@ -148,14 +154,14 @@ class RuntimePhase:
         return code
 
     def _summarised(self, code: int) -> int:
-        """The container's exit code, and the termination message written."""
+        """Write the termination message; returns the container's exit code."""
         self._logs.complete(self._left_for_logs)
         replaced = self._ending.finish()
         if self._ending.diagnosis is not None:
             self._record("diagnosis", **self._ending.diagnosis)
         if replaced != code:
-            given = self._ending.user_code
-            self.say(f"the exit spec makes the exit code {replaced} of {given}")
+            user_code = self._ending.user_code
+            self.say(f"the exit spec replaces exit code {user_code} by {replaced}")
         return replaced
 
     def say(self, line: str) -> None:
@@ -163,19 +169,19 @@ class RuntimePhase:
         self._logs.say(line)
 
     def close_logs(self) -> None:
-        """Write what is left of the logs."""
+        """Write the rest of the logs."""
         with contextlib.suppress(Exception):
             self._logs.close(self._left_for_logs)
 
     def _left_for_logs(self) -> float | None:
-        # a stop that comes while we wait for a slow reader starts the clock, too
+        # a stop signal that arrives while we wait for a slow reader starts the grace time, too
         self._supervisor.pending_stop()
         return self._grace.for_summary_s()
 
     # --- the journal ---
 
     def _record(self, type_: str, **fields: object) -> None:
-        """Append a record. The file is opened anew: others append to it, and may be killed."""
+        """Append a record; the file is opened for each one, because other processes append, too."""
         path = journal_file(self._pai_dir, self.env)
         journal = Journal(self._door, path, self._vault.record, self._complain_once)
         journal({"type": type_, **fields})
@@ -208,10 +214,10 @@ class RuntimePhase:
         self._logs.settle()
         content = answer.read()
         if status != 0:
-            result = "" if content is not None else " and left no result"
-            self.say(f"the process of the tasks ended with {status}{result}")
+            result = "" if content is not None else " without a result"
+            self.say(f"the process of the tasks exited with {status}{result}")
         if content is None:
-            return State.of(None, f"the process of the tasks ended with {_status(status)}")
+            return State.of(None, f"the process of the tasks exited with {_status(status)}")
         return State.of(content)
 
     def _stopped(self) -> tuple[int, str]:
@@ -223,7 +229,7 @@ class RuntimePhase:
     # --- the command ---
 
     def _with_handlers_of_command(self, state: State) -> State:
-        """The state after the command has registered its own exit handlers."""
+        """Add the command's own exit handlers to the state."""
         added = [h for h in self._inputs.handlers if h not in state.registered]
         registered = (*state.registered, *added)
         return state._replace(
@@ -246,13 +252,13 @@ class RuntimePhase:
         began = time.monotonic()
         self._logs.note("[INFO] Precommands finished")
         self._logs.note("[INFO] USER COMMAND START")
-        # what follows a program's name may be a secret of the user's
+        # the program's arguments may hold the user's secrets
         shown = self._inputs.argv[:1] or (os.path.basename(argv[0]), argv[1])
         self.say(f"starting the command: {' '.join(shown)}")
         try:
             self._child = self._supervisor.start(argv, env, streams=self._logs.user_streams())
         except OSError as e:
-            failure = not_startable(argv[0], why_not(e))
+            failure = not_startable(argv[0], why_not_started(e))
             self.say(failure.problem.message)
             return "failure", failure.code, failure.problem.message
         finally:
@@ -306,7 +312,7 @@ class RuntimePhase:
     def _run_handlers(
         self, state: State, event: str, code: int, message: str
     ) -> FailedHandler | None:
-        """Run the exit handlers; the first that failed and may fail the phase, or None."""
+        """Run the exit handlers; returns the first that failed and may fail the phase, or None."""
         question = Letter(
             {
                 "event": event, "exit_code": code, "message": message,
@@ -330,7 +336,7 @@ class RuntimePhase:
         status = self._supervisor.wait(child, self._grace.for_handlers_s, forwarding=TO_HANDLERS)
         content = answer.read()
         if content is None:
-            self.say(f"the exit handlers ended with {status} and left no result")
+            self.say(f"the process of the exit handlers exited with {status} without a result")
             return FailedHandler(None)
         return FailedHandler.of(content)
 
@@ -344,19 +350,19 @@ class RuntimePhase:
         if seconds is None:
             self.say(
                 f"{VARIABLE}={text!r} is not a duration like 30s; "
-                f"the plan's {self._inputs.grace_s:g} s hold"
+                f"using the plan's {self._inputs.grace_s:g} s"
             )
             return self._inputs.grace_s
         return seconds
 
 
 def _open_streams() -> None:
-    """Keep 0, 1 and 2 from becoming the number of some other file."""
+    """Open /dev/null for each closed standard stream, so that no other file gets its number."""
     for fd in range(3):
         try:
             os.fstat(fd)
         except OSError:
-            # the lowest free number, which is this one
+            # open(2) takes the lowest free number, which is this one
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
@@ -375,7 +381,7 @@ def _status(code: int) -> str:
 
 
 def _write(text: str) -> None:
-    """Write to standard error; that nobody listens is no reason to fail."""
+    """Write to standard error; ignores a missing reader."""
     with contextlib.suppress(OSError):
         data = text.encode("utf-8", "surrogateescape")
         while data:

@@ -1,8 +1,7 @@
-"""Memory kills: how often the kernel killed a process of this container for its memory.
+"""Memory kills: how often the kernel killed a process of this container for lack of memory.
 
-The count belongs to the container's cgroup, so it tells of a child that died too, where the user's
-command itself only says that it failed (Linux, admin-guide/cgroup-v2 ``memory.events``;
-cgroup-v1/memory ``memory.oom_control``).
+The count belongs to the container's cgroup, so it includes children of the user's command (Linux,
+admin-guide/cgroup-v2 ``memory.events``; cgroup-v1/memory ``memory.oom_control``).
 """
 
 from __future__ import annotations
@@ -15,25 +14,25 @@ _ROOT = "/sys/fs/cgroup"
 
 
 def oom_kills(root: str = _ROOT, own: str = "/proc/self/cgroup") -> int | None:
-    """How many processes of the container's cgroup were killed for memory; None if nobody tells.
+    """How many processes of the container's cgroup were killed for memory; None if unknown.
 
     Args:
         root: where cgroups are mounted.
-        own: which are ours.
+        own: the file that lists our cgroups.
     """
     for path in _candidates(root, own):
         try:
             with open(path, encoding="ascii", errors="replace") as f:
-                found = re.search(r"^oom_kill (\d+)$", f.read(), re.MULTILINE)
+                kills = re.search(r"^oom_kill (\d+)$", f.read(), re.MULTILINE)
         except OSError:
             continue
-        if found:
-            return int(found[1])
+        if kills:
+            return int(kills[1])
     return None
 
 
 def _candidates(root: str, own: str) -> Iterator[str]:
-    """Files that may tell: in a container's own view the cgroup is the root, else below it."""
+    """Files that may hold the count: a container may see its cgroup as the root, or below it."""
     paths = {"memory": "/", "": "/"}
     try:
         with open(own, encoding="utf-8", errors="replace") as f:

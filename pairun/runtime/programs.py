@@ -1,4 +1,4 @@
-"""Finds the program that the user's command names, and says why there is none."""
+"""The program of the user's command: where it is, and why it cannot be started."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pairun.errors import Problem
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
-"""The exit codes of a command that cannot be started; those of every POSIX shell (2.8.2)."""
+"""The exit codes of a command that cannot be started, as in every POSIX shell (2.8.2)."""
 
 
 class Unstartable(Exception):
     """A command that cannot be started.
 
     Args:
-        code: the exit code that says so.
+        code: the exit code: `NOT_EXECUTABLE` or `NOT_FOUND`.
         problem: why, for people.
     """
 
@@ -28,59 +28,57 @@ class Unstartable(Exception):
 
 
 def find_shell(env: Mapping[str, str], shells: Sequence[str]) -> str:
-    """The first of some shells that is there.
+    """Find the first of some shells that the image has.
 
     Raises:
-        Unstartable: none is.
+        Unstartable: the image has none of them.
     """
     path = env.get("PATH", os.defpath)
     for shell in shells:
-        if found := next(filter(_may_run, _candidates(shell, path)), None):
-            return found
+        if shell_path := next(filter(_is_executable, _candidates(shell, path)), None):
+            return shell_path
     raise Unstartable(
         NOT_FOUND,
         Problem(
             "PR704",
             f"there is no {' and no '.join(shells)} in PATH ({path}), "
             f"and the user's command is a shell script",
-            hint="use an image that has one, set PATH to where it is, or give the command as argv",
+            hint="use an image with a shell, set PATH, or give the command as argv",
         ),
     )
 
 
 def find_program(env: Mapping[str, str], name: str) -> str:
-    """The path of a program, as execvp(3) finds it.
+    """Find a program as execvp(3) does.
 
     Raises:
         Unstartable: there is none that can be executed.
     """
     search = env.get("PATH", os.defpath)
-    found = [p for p in _candidates(name, search) if os.path.lexists(p)]
-    if usable := next(filter(_may_run, found), None):
-        return usable
-    if found:
-        raise not_startable(found[0], _why(found[0]))
+    existing = [p for p in _candidates(name, search) if os.path.lexists(p)]
+    if executable := next(filter(_is_executable, existing), None):
+        return executable
+    if existing:
+        raise not_startable(existing[0], _why_not_executable(existing[0]))
     where = "" if "/" in name else f" in PATH ({search})"
     raise Unstartable(
-        NOT_FOUND, Problem("PR704", f"the command's program {name} is not there{where}")
+        NOT_FOUND, Problem("PR704", f"the command's program {name} does not exist{where}")
     )
 
 
 def not_startable(path: str, why: str) -> Unstartable:
-    """What is said of a program that is there and cannot be started."""
+    """The error for a program that exists and cannot be started."""
     return Unstartable(
         NOT_EXECUTABLE, Problem("PR704", f"the command cannot be started: {path}: {why}")
     )
 
 
-def why_not(error: OSError) -> str:
-    """Why a program that is there was not started, in words."""
+def why_not_started(error: OSError) -> str:
+    """Why an existing program was not started, in words (execve(2), ERRORS)."""
     if error.errno == errno.ENOENT:
-        return "what it needs to be read is not there: the program of its first line, or its loader"
+        return "the interpreter of its first line, or its loader, does not exist"
     if error.errno == errno.ENOEXEC:
-        return (
-            "it is a program of another machine, or a script without a first line that says of what"
-        )
+        return "it is built for another machine, or is a script without an interpreter line (#!)"
     return error.strerror or str(error)
 
 
@@ -91,15 +89,15 @@ def _candidates(name: str, search: str) -> list[str]:
     return [os.path.join(folder or ".", name) for folder in search.split(os.pathsep)]
 
 
-def _may_run(path: str) -> bool:
+def _is_executable(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 
-def _why(path: str) -> str:
+def _why_not_executable(path: str) -> str:
     if os.path.isdir(path):
         return "it is a directory"
     if not os.path.exists(path):
-        return "it is a link to nothing"
+        return "it is a broken link"
     if not os.path.isfile(path):
-        return "it is no regular file"
-    return "it may not be executed"
+        return "it is not a regular file"
+    return "it is not executable"

@@ -1,247 +1,55 @@
-"""Pumps: what a process prints goes to the container's own stream and to log files.
+"""Pumps: they copy what a process prints to the container's own stream and to log files.
 
-A pump is a thread. Reading, writing and looking for secrets all let other threads run, signals are
-none of its business (they are blocked, and the main thread waits for them), and one stream whose
-reader is slow holds up nobody but its writer.
+A pump is a thread. Reading, writing and searching for secrets let other threads run. Signals are
+blocked in it; the main thread waits for them. A slow reader of one stream delays only the writer of
+that stream.
 """
 
 from __future__ import annotations
 
 import array
 import contextlib
-import errno
 import fcntl
 import os
 import select
 import termios
 import threading
-import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
-from pairun.handover.logfile import Data, LogFile
+from pairun.handover.logfile import Data
+from pairun.runtime.containerstream import ContainerStream
+from pairun.runtime.sinks import Sink
 from pairun.secrets.vault import Vault
 
-CHUNK = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 PIPE_BYTES = 256 * 1024
-"""What a pipe of the user's command holds: more than the kernel's default, and little enough that
-the jobs of a machine stay under what one user may have in pipes (pipe(7), pipe-user-pages-soft)."""
+"""The size of a pipe of the user's command: more than the kernel's default, but small enough that
+the jobs of a machine stay below one user's limit (pipe(7), pipe-user-pages-soft)."""
 
-MAX_HELD = 64 * 1024
-QUIET_S = 1.0
-"""A line without its end is written when nothing more has come for so long."""
-
-LONGEST_S = 5.0
-"""And after this time also when more has come: a progress bar has no lines."""
-
-_AT_ONCE = 64 * 1024
-_NOW_S = 0.01
+_BRIEF_LOCK_S = 0.01
 _LOCK_S = 1.0
-"""How long a disk that does not answer may hold up the end."""
-
-_GONE = frozenset({errno.EPIPE, errno.EBADF, errno.EIO, errno.ENXIO, errno.ECONNRESET})
-
-
-class Sink(Protocol):
-    """A place for the bytes of one stream."""
-
-    def take(self, data: Data) -> None:
-        """Keep these bytes; they are not changed before this returns, and may be after."""
-
-    def due_s(self) -> float | None:
-        """Seconds until `flush` should be called, or None."""
-
-    def flush(self) -> None:
-        """Write what was held back."""
-
-
-class Raw:
-    """The bytes of one stream as they come, in a file of its own."""
-
-    def __init__(self, file: LogFile) -> None:
-        self._file = file
-
-    def take(self, data: Data) -> None:
-        """As `Sink` says."""
-        self._file.write(data)
-
-    def due_s(self) -> float | None:
-        """Nothing is held back."""
-        return None
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-
-class Shared:
-    """A file that several streams write to, each in whole lines.
-
-    Args:
-        file: the file.
-        limit: its size from which on only `add` writes, or None for no limit.
-    """
-
-    def __init__(self, file: LogFile, limit: int | None = None) -> None:
-        self.file = file
-        self._limit = limit
-        # what is said of a failed write may come back to the same file
-        self._lock = threading.RLock()
-        self._last: object = self
-
-    def lines(self) -> Lines:
-        """A sink for one more stream."""
-        return Lines(self)
-
-    def add(self, line: bytes) -> None:
-        """Write a whole line of our own."""
-        self.write(None, line)
-
-    def write(self, writer: Lines | None, *pieces: Data) -> None:
-        """Write pieces of one stream; they begin on a line of their own."""
-        with self._lock:
-            if writer and self._limit is not None and self.file.size >= self._limit:
-                self.file.lost += sum(map(len, pieces))
-                return
-            if self._last is not writer and not self.file.ends_whole:
-                self.file.write(b"\n")
-            for piece in pieces:
-                self.file.write(piece)
-            self._last = writer
-
-
-class Lines:
-    """Holds back the start of a line until its end comes, for a limited time and length."""
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._held = bytearray()
-        self._until = self._latest = 0.0
-
-    def write(self, *pieces: Data) -> None:
-        """Write pieces of the stream to the file."""
-        self._shared.write(self, *pieces)
-
-    def take(self, data: Data) -> None:
-        """As `Sink` says."""
-        whole = _last_newline(data) + 1
-        if whole:
-            self.write(self._held, data[:whole])
-            self._held.clear()
-            data = data[whole:]
-        if not data:
-            return
-        now = time.monotonic()
-        if not self._held:
-            self._latest = now + LONGEST_S
-        self._until = min(now + QUIET_S, self._latest)
-        if len(self._held) + len(data) > MAX_HELD or now >= self._until:
-            self.write(self._held, data)
-            self._held.clear()
-        else:
-            self._held += data
-
-    def due_s(self) -> float | None:
-        """When the line that is held has waited long enough."""
-        return max(0.0, self._until - time.monotonic()) if self._held else None
-
-    def flush(self) -> None:
-        """Write the line that is held, whole or not."""
-        if self._held:
-            self.write(self._held)
-            self._held.clear()
-
-
-class StampedLines(Lines):
-    """Lines that each begin with a stamp; one that had to be written in parts becomes several.
-
-    Args:
-        shared: the file.
-        stamp: makes the stamp of a line.
-    """
-
-    def __init__(self, shared: Shared, stamp: Callable[[], bytes]) -> None:
-        super().__init__(shared)
-        self._stamp = stamp
-
-    def write(self, *pieces: Data) -> None:
-        """As `Lines` does, with stamps."""
-        lines = b"".join(pieces).removesuffix(b"\n").split(b"\n")
-        stamp = self._stamp()
-        super().write(b"".join(stamp + line + b"\n" for line in lines))
-
-
-class ContainerStream:
-    """One of the container's own streams; its reader may be slow, or gone.
-
-    Args:
-        fd: 1 or 2.
-        complain: told when nobody reads it any more, or it cannot be written.
-
-    Attributes:
-        lost: bytes that could not be written.
-        taken: bytes that were.
-        left: bytes that are being written, and wait for their reader.
-        gone: nobody will ever read it again.
-    """
-
-    def __init__(self, fd: int, complain: Callable[[str], None]) -> None:
-        self.lost = self.taken = self.left = 0
-        self.gone = False
-        self._fd = fd
-        self._complain = complain
-        self._complained = False
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return "standard output" if self._fd == 1 else "standard error"
-
-    def write(self, data: Data) -> None:
-        """Write all of it, however long that takes."""
-        left = memoryview(data)
-        while left and not self.gone:
-            self.left = len(left)
-            try:
-                # not all at once, so that `taken` tells whether somebody reads
-                written = os.write(self._fd, left[:_AT_ONCE])
-            except BlockingIOError:
-                # somebody who shares it has made it so
-                select.select([], [self._fd], [])
-                continue
-            except OSError as e:
-                self._failed(e)
-                break
-            self.taken += written
-            left = left[written:]
-        self.left = 0
-        self.lost += len(left)
-
-    def _failed(self, error: OSError) -> None:
-        self.gone = error.errno in _GONE
-        if not self._complained:
-            self._complained = True
-            self._complain(f"{self.name} cannot be written: {error.strerror}")
+"""How long a hanging disk may delay the end."""
 
 
 class Pump:
     """Reads one pipe to its end.
 
-    The files come first: a slow reader of the container's stream keeps nothing from them.
+    It writes to the files first, so a slow reader of the container's stream does not delay them.
 
     Args:
         stream: the container's own.
         sinks: the files.
-        vault: what nothing may hold.
+        vault: the secrets to mask.
         say: takes a line for people.
-        pipe_bytes: how much the pipe should hold, or None for the kernel's default.
+        pipe_bytes: the size of the pipe, or None for the kernel's default.
         reader: what to read in place of a new pipe: a FIFO whose other end we hold, too.
 
     Attributes:
-        writer: the other end, for the process; closed with `close_writer`.
-        ended: set when the pump has, or when nobody waits for it any more.
+        writer: the pipe's write end, for the process; closed with `close_writer`.
+        ended: set when the pump has ended, or is no longer waited for.
 
     Raises:
-        OSError: there is no pipe to be had.
+        OSError: the pipe cannot be made.
     """
 
     def __init__(
@@ -265,17 +73,17 @@ class Pump:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, pipe_bytes)
         self._writer_open = reader is None
-        self._buffer = bytearray(CHUNK)
+        self._buffer = bytearray(CHUNK_BYTES)
         self._lock = threading.Lock()
-        """Held from the reading of a piece to the moment when the files have it."""
-        self._came = self._passed = 0
+        """Held from reading a piece until the files have it."""
+        self._read_bytes = self._copied_bytes = 0
         self._over = False
         self._piece: Data = b""
         self._poll = select.poll()
         self._poll.register(self._reader, select.POLLIN)
 
     def start(self) -> None:
-        """Begin.
+        """Start the thread.
 
         Raises:
             RuntimeError: no thread can be started.
@@ -283,25 +91,25 @@ class Pump:
         threading.Thread(target=self._run, daemon=True).start()
 
     def close_writer(self) -> None:
-        """Let the processes alone hold the other end."""
+        """Close our copy of the write end, so that only the processes hold it."""
         if self._writer_open:
             self._writer_open = False
             os.close(self.writer)
 
     def mark(self) -> int:
-        """How many bytes have come so far, with what is still in the pipe."""
-        if not self._lock.acquire(timeout=_NOW_S):
-            return self._came + PIPE_BYTES
+        """How many bytes the process has printed so far, those still in the pipe included."""
+        if not self._lock.acquire(timeout=_BRIEF_LOCK_S):
+            return self._read_bytes + PIPE_BYTES
         try:
-            return self._came + self._unread()
+            return self._read_bytes + self._unread()
         finally:
             self._lock.release()
 
     def is_done(self, mark: int) -> bool:
-        """Whether so many bytes have been passed on, and the end too where it has come."""
+        """Whether the bytes up to a mark are copied, and the end too if every writer is gone."""
         if self.ended.is_set():
             return True
-        if self._passed < mark or not self._lock.acquire(timeout=_NOW_S):
+        if self._copied_bytes < mark or not self._lock.acquire(timeout=_BRIEF_LOCK_S):
             return False
         try:
             return not self._over and not self._is_hung_up()
@@ -315,16 +123,16 @@ class Pump:
 
     @property
     def lost(self) -> int:
-        """How many bytes the container's stream did not get."""
+        """How many bytes could not be written to the container's stream."""
         return self._stream.lost
 
     @property
     def taken(self) -> int:
-        """How many bytes the container's stream has got."""
+        """How many bytes were written to the container's stream."""
         return self._stream.taken
 
     def flush(self) -> None:
-        """Write lines that are held back, whole or not."""
+        """Write the lines that the sinks hold back, whole or not."""
         if self._lock.acquire(timeout=_LOCK_S):
             try:
                 for sink in self._sinks:
@@ -333,9 +141,9 @@ class Pump:
                 self._lock.release()
 
     def take_over(self) -> None:
-        """Put what is left into the files, and forget the container's stream.
+        """Copy the rest of the pipe to the files, and give up the container's stream.
 
-        For the end, when the thread waits for a reader who does not come back.
+        For the end, when the thread waits for a stalled reader.
         """
         if not self._lock.acquire(timeout=_LOCK_S):
             self.ended.set()
@@ -344,8 +152,8 @@ class Pump:
             if self._over:
                 self._stream.lost += self._stream.left
                 return
-            # The thread may still be writing from the other one.
-            self._buffer = bytearray(CHUNK)
+            # The thread may still be writing from its own buffer.
+            self._buffer = bytearray(CHUNK_BYTES)
             left = self._unread()
             while left > 0 and (data := self._read()):
                 left -= len(data)
@@ -363,12 +171,12 @@ class Pump:
             try:
                 self._copy()
             except Exception as e:  # noqa: BLE001 - a fault of ours must not end the job
-                self._say(f"{self._stream.name} is kept in no file from here on: {_fault(e)}")
+                self._say(f"{self._stream.name} is not logged from here on: {_fault(e)}")
                 self._stream.write(self._without_files())
-                self._passed = self._came
+                self._copied_bytes = self._read_bytes
                 self._copy()
-        except Exception as e:  # noqa: BLE001
-            self._say(f"{self._stream.name} is lost from here on: {_fault(e)}")
+        except Exception as e:  # noqa: BLE001 - likewise
+            self._say(f"{self._stream.name} is discarded from here on: {_fault(e)}")
             self._discard()
         finally:
             self.ended.set()
@@ -391,18 +199,18 @@ class Pump:
                 if data is None:
                     continue
                 self._piece = data
-                self._came += len(data)
+                self._read_bytes += len(data)
                 out = self._to_files(data) if data else self._finish_files()
                 self._over, self._piece = not data, b""
             self._stream.write(out)
-            self._passed = self._came
+            self._copied_bytes = self._read_bytes
             if not data or (self._stream.gone and not self._sinks):
-                # Where nobody keeps a stream its writers are told so, as without us (SIGPIPE).
+                # Nothing keeps the stream: its writers get SIGPIPE, as they would without us.
                 self._close_reader()
                 return
 
     def _read(self) -> Data | None:
-        """What there is: nothing at the end, None when there is nothing now."""
+        """Read a piece: empty at the end, None if the pipe is empty now."""
         try:
             size = os.readv(self._reader, [self._buffer])
         except BlockingIOError:
@@ -410,7 +218,7 @@ class Pump:
         return memoryview(self._buffer)[:size]
 
     def _to_files(self, data: Data) -> Data:
-        """Write a piece to the files; returns it without the secrets."""
+        """Write a piece to the files; returns it with secrets masked."""
         if self._filter is not None:
             data = self._filter.feed(bytes(data))
         for sink in self._sinks:
@@ -418,7 +226,7 @@ class Pump:
         return data
 
     def _finish_files(self) -> Data:
-        """Write what was held back; returns what the container's stream has not got."""
+        """Write what was held back; returns what the container's stream still needs."""
         rest = b"" if self._filter is None else self._filter.close()
         for sink in self._sinks:
             sink.take(rest)
@@ -426,7 +234,7 @@ class Pump:
         return rest
 
     def _without_files(self) -> Data:
-        """Go on without the files, and with what we were at."""
+        """Drop the files; returns the current piece with secrets masked."""
         with self._lock:
             self._sinks.clear()
             self._filter = self._vault.stream() if self._vault else None
@@ -458,15 +266,6 @@ class Pump:
         with self._lock:
             self._over = True
             os.close(self._reader)
-
-
-def _last_newline(data: Data) -> int:
-    if isinstance(data, memoryview):
-        # a slice of the whole buffer, from its start
-        whole = data.obj
-        assert isinstance(whole, bytearray)
-        return whole.rfind(b"\n", 0, len(data))
-    return data.rfind(b"\n")
 
 
 def _fault(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """The supervisor: one child at a time, and every process that descends from us.
 
-All signals are blocked for good and taken from one loop (sigwaitinfo(2)), so nothing ever runs in
-a signal handler. What is not ours to decide goes to the child's process group.
+All signals stay blocked and one loop takes them (sigwaitinfo(2)), so nothing ever runs in a signal
+handler. The supervisor passes signals on to the child's process group.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from pairun.base.signals import GRACE_SIGNALS
 from pairun.runtime.senders import sender_of
 
 DRAIN_S = 3.0
-"""What the command left in the background may still do after the command's own end."""
+"""How long the command's background processes may run after the command's own end."""
 
 TERM_S = 5.0
-"""Between TERM and KILL, for what outlives its drain."""
+"""Time between TERM and KILL for background processes."""
 
 KILL_S = 1.0
-"""How long we wait for what was killed; the kernel may hold it."""
+"""How long to wait for killed processes; the kernel may hold them."""
 
 POLL_S = 0.25
-"""How often we look for the end of processes of which SIGCHLD tells somebody else."""
+"""How often to check for processes whose SIGCHLD goes to another parent."""
 
 SWEEP_S = 2.0
-"""Between TERM and KILL, for whatever is left when we end."""
+"""Time between TERM and KILL for processes that remain when PID 1 exits."""
 
 SPAWN_S = 5.0
-"""How long we try to start a child while there is no room for a further process."""
+"""How long to retry the start of a child while the process limit is reached."""
 
 SPAWN_POLL_S = 0.05
 
 EXIT_S = 0.1
-"""What our own exit takes of the grace time, at the very end."""
+"""The part of the grace time that PID 1's own exit needs."""
 
 
 def block_signals() -> None:
-    """Keep every signal for the loop, from the first moment on."""
+    """Block every signal that the loop takes."""
     signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN)
     for number in (signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
 
 
 class Supervisor:
-    """Starts children one after the other and leaves none behind.
+    """Starts children one after the other, and ends every descendant.
 
     Args:
-        grace: the clock that the first stop signal starts.
+        grace: the grace time, which the first stop signal starts.
         say: takes one line for people.
         record: takes a record for the journal: its type and its fields.
 
@@ -95,16 +95,15 @@ class Supervisor:
         held: Iterable[int] = (),
         streams: tuple[int, int] | None = None,
     ) -> int:
-        """Start a child in a session of its own, with signals as a program expects them.
+        """Start a child in a new session, with default signal handling.
 
-        Where there is no room for a further process, what ends meanwhile is waited for: it may
-        make room.
+        While the process limit is reached, this reaps processes that end, and retries.
 
         Args:
             argv: the program and its arguments.
             env: its whole environment.
-            held: signals that stay blocked until the child itself is ready for them.
-            streams: what it gets for standard output and error; None for our own.
+            held: signals that stay blocked until the child unblocks them.
+            streams: its standard output and error; None for our own.
 
         Raises:
             OSError: the program cannot be executed.
@@ -137,21 +136,21 @@ class Supervisor:
         """Wait for a child, pass signals on, and kill its group when its time is over.
 
         Args:
-            child: what `start` returned.
-            limit_s: seconds until KILL, None for no limit; asked again after every event.
-            forwarding: what becomes of signals.
+            child: the PID that `start` returned.
+            limit_s: seconds until KILL, None for no limit; called after every event.
+            forwarding: which signals to pass on, and how.
 
         Returns:
-            Its exit code, 128+n when signal n ended it.
+            Its exit code; 128+n if signal n ended it.
         """
         killed = False
         while (status := self._take(child)) is None:
             left = limit_s()
             if left == 0.0:
                 if not killed:
-                    self._say("the time is over: killed what is still running")
+                    self._say("time is up: killed what is still running")
                 elif self.grace.left_s() == 0.0:
-                    self._say("the kernel holds what was killed; it is not waited for")
+                    self._say("the kernel holds a killed process; not waiting for it")
                     status = -signal.SIGKILL
                     break
                 killed = True
@@ -162,30 +161,29 @@ class Supervisor:
         return status if status >= 0 else 128 - status
 
     def settle(self, session: int, *, forwarding: Forwarding = EVERYTHING) -> None:
-        """See the rest of an ended child's session out: drain, TERM, KILL.
+        """End the background processes of a child's session: drain, TERM, KILL.
 
-        When we were told to stop, the rest got its TERM with the child and keeps the whole time
-        that the command has: a shell dies at once of the signal for which its program saves
-        a checkpoint.
+        During a stop they have received TERM with the child and keep the command's whole time: a
+        shell dies at once of the TERM upon which its program saves a checkpoint.
 
         Args:
-            session: what `start` returned.
-            forwarding: what becomes of signals; the group hears them, the child being gone.
+            session: the PID that `start` returned.
+            forwarding: which signals to pass on; they go to the group, since the child has ended.
         """
         to_group = forwarding._replace(to_group=True)
         stage, until = "drain", time.monotonic() + DRAIN_S
         while groups := self._living_groups(session):
             now, left = time.monotonic(), self.grace.for_command_s()
             if stage == "drain" and left is not None:
-                # groups of their own within the session have not heard of it yet, and with a stop
-                # that only the child heard nobody has
+                # other groups of the session have not received TERM yet; if only the child has,
+                # no group has
                 _terminate(groups - ({session} if forwarding.to_group else set()))
                 stage, until = "asked", now + left
             elif now >= until or (stage == "asked" and left == 0.0):
                 if stage == "killed":
                     return
                 if stage == "drain":
-                    self._say("the command is over; ending what it left in the background")
+                    self._say("the command has ended; ending its background processes")
                     _terminate(groups)
                 else:
                     _signal_groups(groups, signal.SIGKILL)
@@ -195,20 +193,20 @@ class Supervisor:
             self._turn(min(POLL_S, max(0.0, until - now)), session, to_group)
 
     def sweep(self) -> None:
-        """End every process that still descends from us: TERM, a short wait, KILL."""
+        """End every remaining descendant: TERM, a short wait, KILL."""
         self._reap()
         for number, longest_s in ((signal.SIGTERM, SWEEP_S), (signal.SIGKILL, KILL_S)):
             if self._alone or not self._signal_all(number):
                 return
             left = self.grace.left_s()
-            # half of it for those who listen, half for those who do not
+            # half of the time for those that end on TERM, half for the others
             share_s = longest_s if left is None else max(0.0, left - EXIT_S) / 2
             self._reap_until(time.monotonic() + min(longest_s, share_s), number)
 
     def pending_stop(self) -> bool:
-        """Whether we were told to stop, up to this moment."""
+        """Whether a stop signal has arrived so far."""
         while (info := _next_signal(0.0)) is not None:
-            self._heard(info)()
+            self._note(info)()
         return self.grace.signal is not None
 
     # --- signals and children ---
@@ -228,21 +226,21 @@ class Supervisor:
 
     def _pass_on(self, info: signal.struct_siginfo, child: int, forwarding: Forwarding) -> None:
         origin = info.si_signo
-        # Who sent it is asked before it is passed on: the sender may die of it. To tell it has
-        # time: who reads our lines may be slow.
-        told = self._heard(info)
+        # The sender is looked up first, because the signal may end it. It is reported last,
+        # because the reader of our lines may be slow.
+        report = self._note(info)
         left = self.grace.for_command_s()
         longest = float("inf") if left is None else LATEST_STEP * left
-        again = any(first == origin for _, first, _ in self._later)
+        repeated = any(first == origin for _, first, _ in self._later)
         now = time.monotonic()
         for after_s, number in forwarding.steps(origin):
             if after_s == 0.0:
                 self._send(number, child, forwarding, wake=origin in GRACE_SIGNALS)
-            elif not again:
-                # A second one changes no deadline of the first.
+            elif not repeated:
+                # A second signal does not change the steps of the first.
                 self._later.append((now + min(after_s, longest), origin, number))
         self._later.sort()
-        told()
+        report()
 
     def _send(self, number: int, child: int, forwarding: Forwarding, *, wake: bool) -> None:
         if forwarding.to_group or child != self.child:
@@ -253,8 +251,8 @@ class Supervisor:
         if wake and group_stopped(child):
             _signal_groups((child,), signal.SIGCONT)
 
-    def _heard(self, info: signal.struct_siginfo) -> Callable[[], None]:
-        """Let the grace time begin with the first stop; returns what tells people of it."""
+    def _note(self, info: signal.struct_siginfo) -> Callable[[], None]:
+        """Start the grace time with the first stop signal; returns a function that reports it."""
         number = info.si_signo
         if number not in GRACE_SIGNALS:
             return lambda: None
@@ -265,31 +263,31 @@ class Supervisor:
         first = self.grace.signal is None
         self.grace.begin(number)
 
-        def tell() -> None:
-            end = f"; the grace time is {self.grace.seconds:g} s" if first else ", once more"
-            self._say(f"told to stop by {_name(number)} {words}{end}")
+        def report() -> None:
+            grace = f"is {self.grace.seconds:g} s" if first else "has started already"
+            self._say(f"received {_name(number)} {words}; the grace time {grace}")
             self._record("stop", signal=_name(number), **fields)
 
-        return tell
+        return report
 
     def _take(self, child: int) -> int | None:
         self._reap()
         return self._ended.pop(child, None)
 
     def _reap_until(self, until: float, number: int) -> None:
-        """Go on reaping until nothing descends from us, or the time has come."""
+        """Reap until there are no descendants, or the time is up."""
         self._reap()
         while not self._alone and (left := until - time.monotonic()) > 0:
             info = _next_signal(min(left, POLL_S) if number == signal.SIGKILL else left)
             if info is not None:
-                self._heard(info)()
+                self._note(info)()
             elif number == signal.SIGKILL and not self._signal_all(number):
-                # what was made while we killed is gone now, too
+                # processes that were forked during the first KILL are gone now, too
                 return
             self._reap()
 
     def _reap(self) -> None:
-        """Wait for everything that has ended, orphans that fell to us included."""
+        """Reap every process that has ended, adopted orphans included."""
         self._alone = False
         while True:
             try:
@@ -312,15 +310,15 @@ class Supervisor:
         return session_groups(session)
 
     def _signal_all(self, number: int) -> bool:
-        """Signal all that descends from us; false when there is nothing."""
+        """Signal every descendant; returns whether there are any."""
         numbers = [number] if number == signal.SIGKILL else [number, signal.SIGCONT]
-        # Everybody is ours where we are PID 1, and nowhere else: the PID namespace may be shared.
-        found = {-1} if os.getpid() == 1 else descendants(os.getpid())
-        for pid in found:
+        # As PID 1 we own every process; otherwise the PID namespace holds foreign ones.
+        pids = {-1} if os.getpid() == 1 else descendants(os.getpid())
+        for pid in pids:
             with contextlib.suppress(OSError):
                 for each in numbers:
                     os.kill(pid, each)
-        return bool(found)
+        return bool(pids)
 
 
 def _next_signal(timeout_s: float | None) -> signal.struct_siginfo | None:
@@ -344,5 +342,5 @@ def _signal_groups(groups: Iterable[int], number: int) -> None:
 
 def _terminate(groups: Iterable[int]) -> None:
     _signal_groups(groups, signal.SIGTERM)
-    # a stopped process acts on it only when it is continued
+    # a stopped process acts on TERM only once it is continued
     _signal_groups(groups, signal.SIGCONT)

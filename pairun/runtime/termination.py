@@ -1,9 +1,9 @@
-"""The termination message: what the platform reads of a container that failed.
+"""The termination message: what the platform reads about a container that failed.
 
 Its form is OpenPAI's: two tags, between them YAML, which the REST server parses and the portal
-shows. Kubernetes keeps 4096 bytes of it, or less where a Pod has many containers, and keeps the
-*last* ones; so a message never exceeds its budget, tags and newlines included, and parses at every
-budget. What matters most is cut last.
+shows. Kubernetes keeps the *last* 4096 bytes, or fewer if a Pod has many containers. So a message
+never exceeds its budget, tags and newlines included, and parses at every budget. The most important
+parts are cut last.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ DIAGNOSIS_BYTES = 512
 
 
 class Summary(NamedTuple):
-    """What is said of a failure; texts are None where there is nothing to say.
+    """The contents of a termination message.
 
     Attributes:
         exit_code: the container's.
         user_exit_code: the user's command's own.
-        matched_user: what a pattern matched in the user's log.
-        matched_platform: what a pattern matched in the platform's log.
-        double_ecc: the GPU's state, where a pattern asked for it.
+        matched_user: the text that a pattern matched in the user's log, or None.
+        matched_platform: the text that a pattern matched in the platform's log, or None.
+        double_ecc: the GPU's state if a pattern asks for it, else None.
         user_log: an excerpt of the user's log.
         platform_log: an excerpt of the platform's log.
-        diagnosis: why it died: ``class``, ``fault``, ``retry``, ``confidence``, ``headline``,
-            ``evidence``, ``advice``; nothing where nobody looked.
+        diagnosis: ``class``, ``fault``, ``retry``, ``confidence``, ``headline``, ``evidence`` and
+            ``advice``; None without a diagnosis.
     """
 
     exit_code: int
@@ -54,16 +54,16 @@ class Summary(NamedTuple):
 def message(
     summary: Summary, budget: int = DEFAULT_BUDGET, mask: Callable[[str], str] = str
 ) -> str:
-    """The termination message.
+    """Write the termination message.
 
     Args:
-        summary: what to say.
+        summary: its contents.
         budget: the largest size in bytes; at least 256.
-        mask: hides secrets in a text (`Vault.text`); applied before a text is cut, and to texts
-            alone, so that the keys stay what the REST server reads.
+        mask: masks secrets in a text (`Vault.text`); applied to each text before it is cut, and
+            never to keys, which the REST server reads.
 
     Returns:
-        At most ``budget`` bytes of UTF-8; the logs are cut first, the codes never.
+        At most ``budget`` bytes of UTF-8; the logs are cut first, the exit codes never.
     """
     why = summary.diagnosis or {}
 
@@ -90,12 +90,12 @@ def message(
 
 
 def excerpt(text: str, lines: int, span: tuple[int, int] | None = None) -> str:
-    """The part of a log that people should read, in whole lines.
+    """The most useful part of a log, in whole lines.
 
     Args:
         text: the end of the log.
         lines: how many lines at most.
-        span: where a pattern matched; the excerpt is around it, and at the end without.
+        span: start and end of a match, which the excerpt surrounds; None for the log's end.
     """
     if span is None:
         end = _tail(text, EXCERPT_BYTES).replace("\r\n", "\n")
@@ -103,20 +103,20 @@ def excerpt(text: str, lines: int, span: tuple[int, int] | None = None) -> str:
     start = text.rfind("\n", 0, span[0]) + 1
     matched = text[start : span[1]].count("\n") + 1
     after = text[start:].split("\n", lines + matched)[: lines + matched]
-    wanted_before = max(LINES_BEFORE_MATCH, lines - len(after))
-    before = text[:start].split("\n")[:-1][-min(wanted_before, max(lines - matched, 0)) :]
+    count_before = min(max(LINES_BEFORE_MATCH, lines - len(after)), max(lines - matched, 0))
+    before = text[:start].split("\n")[:-1][-count_before:]
     kept = (before if lines > matched else []) + after
     return "\n".join(kept[:lines]).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def printable(text: str) -> str:
-    """A text as YAML can carry it literally: no escape sequences, no control characters."""
+    """Remove what YAML cannot hold literally: escape sequences and control characters."""
     text = _ESCAPE_SEQUENCES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _NOT_PRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 _ESCAPE_SEQUENCES = re.compile(ESCAPE)
-# YAML 1.2 (5.1) without what its readers take for a line break beside the newline.
+# YAML 1.2 (5.1), less the characters other than newline that readers take for line breaks.
 _NOT_PRINTABLE = re.compile(
     "[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -150,17 +150,17 @@ def _diagnosis_yaml(why: Mapping[str, Any], texts: dict[str, str]) -> Iterator[s
 
 
 def _scalar(text: str, indent: int) -> str:
-    """A text as a YAML scalar: a literal block where it has several lines, else in quotes."""
+    """Write a text as a YAML scalar: a literal block if it has several lines, else quoted."""
     if not text.strip("\n") or "\n" not in text:
         return json.dumps(text, ensure_ascii=False)
     body = text.rstrip("\n")
     chomp = {0: "-", 1: ""}.get(len(text) - len(body), "+")
-    # A first line that is indented itself would hide how deep the block stands.
-    told = "2" if text[0] in " \t\n" else ""
+    # With an indented first line, the block's indentation must be explicit (YAML 1.2, 8.1.1.1).
+    indicator = "2" if text[0] in " \t\n" else ""
     margin = " " * indent
     lines = (margin + line if line else "" for line in body.split("\n"))
     extra = "\n" * max(len(text) - len(body) - 1, 0)
-    return f"|{told}{chomp}\n" + "\n".join(lines) + extra
+    return f"|{indicator}{chomp}\n" + "\n".join(lines) + extra
 
 
 def _longest(
@@ -171,7 +171,7 @@ def _longest(
     shorten: Callable[[str, int], str],
     budget: int,
 ) -> str:
-    """The longest form of one text with which the whole keeps the budget; empty where none does."""
+    """The longest cut of one text with which the message keeps its budget; may be empty."""
     low, high = 0, len(text.encode())
     while low < high:
         size = (low + high + 1) // 2

@@ -67,7 +67,7 @@ def test_second_interrupt_kills(job: Any, start: Any, eventually: Any) -> None:
     run.wait_for("| up")
     eventually(lambda: bool(job.running()))
     run.signal(signal.SIGINT)
-    run.wait_for("told to stop")
+    run.wait_for("received SIG")
     run.signal(signal.SIGINT)
     assert run.end() == 130
     eventually(lambda: not job.running())

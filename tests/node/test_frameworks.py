@@ -216,7 +216,7 @@ def test_stop(node: Node, jobs: Jobs) -> None:
         assert (node.data / f"bye-{role}-{index}").exists()
         logs = jobs.logs(role, pod)
         runtime = (logs / "runtime.log").read_text()
-        assert "told to stop by SIGTERM" in runtime
+        assert "received SIGTERM" in runtime
         assert "the command ended with 7" in runtime
 
 

@@ -123,7 +123,7 @@ def test_deleted_pod(node: Node, make: Make) -> None:
     assert ended.code() == 7, ended.story
     assert (node.data / "checkpoint").read_text() == "saved\n"
     assert (node.data / "bye").exists()
-    assert "told to stop by SIGTERM from outside" in ended.log("runtime.log")
+    assert "received SIGTERM from outside" in ended.log("runtime.log")
     assert "originUserExitCode: 7\n" in ended.state("app")["message"]
 
 

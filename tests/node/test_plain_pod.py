@@ -136,7 +136,7 @@ def test_deletion(node: Node, pod: Object) -> None:
     assert (node.data / "checkpoint").read_text() == "saved\n"
     assert [p.name for p in node.data.glob("after-*")] == ["after-signal"]
     assert ended.log("user-all/current").startswith("working\n")
-    assert "told to stop by SIGTERM from outside this container" in ended.log("runtime.log")
+    assert "received SIGTERM from outside this container" in ended.log("runtime.log")
     assert "originUserExitCode: 7\n" in ended.state("app")["message"]
     records = [json.loads(line) for line in ended.log("journal.jsonl").splitlines()]
     assert [r["exit_code"] for r in records if r["type"] == "phase_end"] == [0, 255]

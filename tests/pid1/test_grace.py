@@ -53,7 +53,7 @@ def test_never_longer_than_the_grace_time(volume: Any, start: Any, succeeded: An
         assert watch.within(seconds, took_s=took_s), (seconds, took_s, watch)
         # and the command had what is its own
         assert took_s > Grace(seconds).command_s
-        assert running.got("[pairun] the time is over")
+        assert running.got("[pairun] time is up")
 
 
 def test_as_soon_as_nothing_is_left(
@@ -86,5 +86,5 @@ def test_twice_during_handlers(volume: Any, start: Any, succeeded: Any) -> None:
     running.signal(signal.SIGINT)
     assert running.end() == 3
     assert running.got("cleaned")
-    assert len(running.got("[pairun] told to stop by SIGTERM")) == 2
-    assert running.got("[pairun] told to stop by SIGINT")
+    assert len(running.got("[pairun] received SIGTERM")) == 2
+    assert running.got("[pairun] received SIGINT")

@@ -259,7 +259,7 @@ def test_who_is_said(under: Under) -> None:
     running.line("ready")
     running.signal(signal.SIGTERM)
     assert running.end() == 143
-    (line,) = running.got("[pairun] told to stop by SIGTERM")
+    (line,) = running.got("[pairun] received SIGTERM")
     assert "from outside this container" in line
 
 

@@ -54,7 +54,7 @@ def test_the_process_of_the_tasks_was_killed(volume: Any, start: Any) -> None:
     assert code == 255
     assert [r["type"] for r in records] == ["phase_end"]
     assert (records[0]["outcome"], records[0]["exit_code"]) == ("failure", 255)
-    assert records[0]["message"] == "the process of the tasks ended with 137 (SIGKILL)"
+    assert records[0]["message"] == "the process of the tasks exited with 137 (SIGKILL)"
 
 
 def test_it_was_killed_within_a_record(volume: Any, start: Any) -> None:

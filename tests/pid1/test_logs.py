@@ -21,12 +21,12 @@ import pytest
 from pairun.handover.door import Door
 from pairun.handover.logfile import LogFile, RotatedLog, parse_size, tai64n
 from pairun.runtime.logs import dated
-from pairun.runtime.pump import Shared
+from pairun.runtime.sinks import Shared
 from tests.stopwatch import Stopwatch
 
 DRIVER = """
 import os, sys
-import pairun.runtime.main as m, pairun.runtime.logs as logs, pairun.runtime.pump as pump
+import pairun.runtime.main as m, pairun.runtime.logs as logs, pairun.runtime.sinks as sinks
 exec(os.environ.pop("TEST_PATCH", ""))
 sys.exit(m.main(sys.argv[1], m.Vault()))
 """
@@ -324,7 +324,7 @@ def test_a_full_disk(volume: Any, small_disk: pathlib.Path, launch: Launch) -> N
     assert stdout.endswith(b"afterwards\n")
     assert b"No space left on device" in err
     for name, data in (("user-stdout", stdout), ("user-all", both)):
-        found = re.search(rf"not kept: (\d+) bytes of \S*{name}\n".encode(), err)
+        found = re.search(rf"not logged: (\d+) bytes of \S*{name}\n".encode(), err)
         assert found is not None
         assert int(found[1]) == len(out) - len(data) > 0
         assert found[0] in (small_disk / "runtime.log").read_bytes()
@@ -448,7 +448,7 @@ def test_a_stuck_standard_error_keeps_no_signal(
             phase.communicate(timeout=WAIT_S)
     assert phase.returncode == 8
     assert watch.within(4.5), watch
-    assert b"told to stop by SIGTERM" in (folder / "runtime.log").read_bytes()
+    assert b"received SIGTERM" in (folder / "runtime.log").read_bytes()
 
 
 def test_a_hundred_megabytes_on_one_line(volume: Any, folder: pathlib.Path, launch: Launch) -> None:
@@ -604,7 +604,7 @@ def test_without_a_pipe_its_lines_are_dropped(volume: Any, start: Any) -> None:
 
 @pytest.mark.parametrize(
     "patch",
-    ["pump.Lines.take = lambda *a: 1 / 0", "pump.Raw.take = lambda *a: 1 / 0"],
+    ["sinks.Lines.take = lambda *a: 1 / 0", "sinks.Raw.take = lambda *a: 1 / 0"],
 )
 def test_a_pump_that_fails(volume: Any, folder: pathlib.Path, launch: Launch, patch: str) -> None:
     """A fault of ours in a pump costs files; the stream goes on, secrets masked, and it is said."""
@@ -615,7 +615,7 @@ def test_a_pump_that_fails(volume: Any, folder: pathlib.Path, launch: Launch, pa
     phase = launch(TEST_PATCH=patch)
     out, err = phase.communicate(timeout=WAIT_S)
     assert (phase.returncode, out) == (5, b"one ******\ntwo\n")
-    assert b"standard output is kept in no file from here on: ZeroDivisionError" in err
+    assert b"standard output is not logged from here on: ZeroDivisionError" in err
 
 
 SPLIT = "SENT\\033[31mINEL\\033[0mraw7391"
@@ -672,7 +672,7 @@ def test_without_secrets_nothing_is_discarded(
     phase = launch(TEST_PATCH=patch)
     out, err = phase.communicate(timeout=WAIT_S)
     assert (phase.returncode, out) == (5, b"fine\n")
-    assert b"output is written to no log" in err
+    assert b"output is not logged" in err
 
 
 def test_many_writers_until_the_end(volume: Any, folder: pathlib.Path, launch: Launch) -> None:

@@ -65,7 +65,7 @@ def test_it_works_there(volume: Any, bare: Any, place: str, nobody: bool) -> Non
     running.line("got SIGUSR1")
     running.signal(signal.SIGTERM)
     assert running.end() == 7, running.lines
-    assert running.got("[pairun] told to stop by SIGTERM from outside this container")
+    assert running.got("[pairun] received SIGTERM from outside this container")
 
 
 @pytest.mark.parametrize("nobody", [False, True])
@@ -123,12 +123,12 @@ def _make(path: pathlib.Path, what: str) -> None:
 @pytest.mark.parametrize(
     ("what", "code", "words"),
     [
-        ("missing", 127, "is not there"),
+        ("missing", 127, "does not exist"),
         ("directory", 126, "it is a directory"),
-        ("not executable", 126, "it may not be executed"),
-        ("of another machine", 126, "it is a program of another machine"),
-        ("without its interpreter", 126, "the program of its first line"),
-        ("a link to nothing", 126, "it is a link to nothing"),
+        ("not executable", 126, "it is not executable"),
+        ("of another machine", 126, "it is built for another machine"),
+        ("without its interpreter", 126, "the interpreter of its first line"),
+        ("a link to nothing", 126, "it is a broken link"),
     ],
 )
 @pytest.mark.parametrize("named", ["by path", "by name"])

@@ -134,4 +134,4 @@ def test_fork_bomb(volume: Any, in_namespace: Any, driver: list[str]) -> None:
     mounted = ["sh", "-c", f'mount --bind {volume.root} /mnt && exec "$@"', "sh"]
     running = in_namespace(*mounted, *limit, *who, *driver, "/mnt")
     assert running.end() == 2, running.lines
-    assert running.got("[pairun] the command is over; ending what it left")
+    assert running.got("[pairun] the command has ended; ending its background")

@@ -141,7 +141,7 @@ def test_rewritten(volume: Any, start: Any, print_signals: str) -> None:
     running.signal(signal.SIGTERM)
     assert running.end() == 9
     assert not running.got("got SIGTERM")
-    assert running.got("[pairun] told to stop by SIGTERM")
+    assert running.got("[pairun] received SIGTERM")
 
 
 def test_not_forwarded(volume: Any, start: Any, print_signals: str) -> None:
@@ -320,10 +320,10 @@ def test_sender_outside(volume: Any, start: Any, print_signals: str) -> None:
     assert running.end() == 5
     (stop,) = _stops(volume)
     assert stop["signal"] == "SIGTERM"
-    (line,) = running.got("[pairun] told to stop")
+    (line,) = running.got("[pairun] received")
     if running.namespace:
         assert stop["sender"] == "outside"
-        assert "by SIGTERM from outside this container" in line
+        assert "received SIGTERM from outside this container" in line
     else:
         assert (stop["sender"], stop["pid"]) == ("process", os.getpid())
         assert f"from process {os.getpid()} (" in line
@@ -339,7 +339,7 @@ def test_sender_inside(volume: Any, start: Any) -> None:
     assert stop["sender"] == "process"
     assert stop["uid"] == (0 if running.namespace else os.getuid())
     assert "user.sh" in stop["command"]
-    assert "user.sh)" in running.got("[pairun] told to stop")[0]
+    assert "user.sh)" in running.got("[pairun] received")[0]
 
 
 # --- how fast ---

@@ -161,7 +161,7 @@ def test_a_log_that_is_a_fifo_costs_nothing(volume: Any, start: Any, summary: Su
     running = start(**summary.env)
     assert running.end() == 255
     assert summary.said["originUserExitCode"] == 9
-    assert not any("the short one stands" in line for line in running.lines)
+    assert not any("using the short one" in line for line in running.lines)
 
 
 def test_a_summary_that_hangs_is_stopped(volume: Any, start: Any, summary: Summary) -> None:
@@ -171,7 +171,7 @@ def test_a_summary_that_hangs_is_stopped(volume: Any, start: Any, summary: Summa
     running = start(**summary.env, TEST_PATCH=hangs)
     assert running.end() == 9
     assert summary.said["exitCode"] == 9
-    assert any("the short one stands" in line for line in running.lines)
+    assert any("using the short one" in line for line in running.lines)
 
 
 def test_a_failed_task_keeps_its_code(volume: Any, start: Any, summary: Summary) -> None:

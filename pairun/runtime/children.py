@@ -1,7 +1,7 @@
-"""How this process starts pairun again, and how the two talk.
+"""How PID 1 starts pairun as a child process, and how the two exchange data.
 
-Answers travel through memory files (memfd_create(2)): they never touch a disk, never block the one
-who writes them, and are gone with the last process that holds them.
+The data are in memory files (memfd_create(2)): they never reach a disk, never block their writer,
+and disappear with the last process that holds them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class State(NamedTuple):
 
     Attributes:
         outcome: success, failure or signal.
-        exit_code: of the phase, unless the outcome is success.
-        script_code: of the plugin's script that failed the phase, or None.
-        message: why, in one sentence.
+        exit_code: the phase's, unless the outcome is success.
+        script_code: exit code of the plugin's script that failed the phase, or None.
+        message: the reason, in one sentence.
         registered: ids of the exit handlers that must run.
-        environment: what the tasks export; None removes a variable.
+        environment: the variables that tasks export; None removes one.
         raw: the whole answer, for the process that runs the handlers.
     """
 
@@ -49,11 +49,11 @@ class State(NamedTuple):
 
     @classmethod
     def of(cls, answer: Answer | None, message: str = "the tasks left no result") -> State:
-        """The state that an answer holds; a process that left none has failed.
+        """Read the state from an answer; without a usable answer the outcome is failure.
 
         Args:
-            answer: what it left.
-            message: what is said of one that left none.
+            answer: what the process wrote, or None.
+            message: the reason if it wrote nothing.
         """
         broken: Answer = {
             "outcome": "failure",
@@ -79,16 +79,9 @@ class State(NamedTuple):
 
     @classmethod
     def nothing_ran(cls) -> State:
-        """The state where no tasks come before the command."""
-        return cls.of(
-            {
-                "outcome": "success",
-                "exit_code": 0,
-                "registered": [],
-                "results": {},
-                "environment": {},
-            }
-        )
+        """The state if there are no tasks before the command."""
+        success = {"outcome": "success", "exit_code": 0}
+        return cls.of({**success, "registered": [], "results": {}, "environment": {}})
 
 
 class FailedHandler(NamedTuple):
@@ -125,7 +118,7 @@ class Letter:
     """A memory file that a child inherits.
 
     Args:
-        content: what it holds at first; nothing when the child is to write.
+        content: what the child reads; None if the child writes.
     """
 
     def __init__(self, content: Answer | None = None) -> None:
@@ -137,7 +130,7 @@ class Letter:
             os.lseek(self.fd, 0, os.SEEK_SET)
 
     def read(self) -> Answer | None:
-        """What the child wrote, or None when it wrote nothing whole; closes the file."""
+        """Read what the child wrote, None if it is incomplete, and close the file."""
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
             with open(self.fd, encoding="utf-8", closefd=False) as f:
@@ -149,5 +142,5 @@ class Letter:
         return content if isinstance(content, dict) else None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close our descriptor of the file."""
         os.close(self.fd)

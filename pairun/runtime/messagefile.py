@@ -1,0 +1,73 @@
+"""The file of the termination message: its path, its size, and how it is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from pairun.handover.door import Door
+from pairun.handover.opening import open_regular
+from pairun.runtime.termination import DEFAULT_BUDGET, Summary, message
+
+PATH_VARIABLE = "PAIRUN_TERMINATION_LOG"
+BUDGET_VARIABLE = "PAIRUN_TERMINATION_BYTES"
+MIN_BUDGET = 256
+OPENPAI_MESSAGE = "/tmp/pai-termination-log"
+KUBERNETES_MESSAGE = "/dev/termination-log"
+
+
+def short_message(exit_code: int, user_code: int, budget: int) -> str:
+    """The message that is written at once, before logs are read."""
+    return message(Summary(exit_code=exit_code, user_exit_code=user_code), budget)
+
+
+def write_message(door: Door, paths: Iterable[str], text: str) -> list[str]:
+    """Write a termination message.
+
+    A file on the volume is replaced. Any other file may be a mount, so it is overwritten in place.
+
+    Returns:
+        A line for each path that could not be written, with the reason.
+    """
+    complaints = []
+    for path in paths:
+        try:
+            if path in door:
+                door.write(path, text.encode())
+            else:
+                _write_in_place(path, text.encode())
+        except OSError as e:
+            complaints.append(f"the termination message cannot be written to {path}: {e.strerror}")
+    return complaints
+
+
+def _write_in_place(path: str, data: bytes) -> None:
+    fd = open_regular(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        os.ftruncate(fd, 0)
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+
+
+def message_paths(env: Mapping[str, str], log_folder: str) -> list[str]:
+    """The paths of the termination message: the one that the platform reads, and one in the logs.
+
+    Args:
+        env: ``PAIRUN_TERMINATION_LOG`` names the platform's file; empty means none. Without it,
+            an existing file of OpenPAI or Kubernetes is used, and OpenPAI's in a Framework.
+        log_folder: the folder of this container's logs.
+    """
+    path = env.get(PATH_VARIABLE)
+    if path is None:
+        existing = (p for p in (OPENPAI_MESSAGE, KUBERNETES_MESSAGE) if os.path.exists(p))
+        default = OPENPAI_MESSAGE if env.get("FC_FRAMEWORK_NAME") else ""
+        path = next(existing, default)
+    logged = os.path.join(log_folder, os.path.basename(OPENPAI_MESSAGE))
+    return [path, logged] if path else [logged]
+
+
+def budget_of(env: Mapping[str, str]) -> int:
+    """The largest termination message in bytes: ``PAIRUN_TERMINATION_BYTES``, 256 to 4096."""
+    text = env.get(BUDGET_VARIABLE, "")
+    return min(max(int(text), MIN_BUDGET), DEFAULT_BUDGET) if text.isdecimal() else DEFAULT_BUDGET

@@ -1,0 +1,154 @@
+"""Sinks: the log files that take what a process prints, as bytes or in whole lines."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from pairun.handover.logfile import Data, LogFile
+
+MAX_HELD_BYTES = 64 * 1024
+QUIET_S = 1.0
+"""A line without a newline is written when nothing follows for this long."""
+
+LONGEST_S = 5.0
+"""Such a line is written after this time in any case: a progress bar has no newlines."""
+
+
+class Sink(Protocol):
+    """A place for the bytes of one stream."""
+
+    def take(self, data: Data) -> None:
+        """Write these bytes, or keep a copy: the caller reuses the buffer."""
+
+    def due_s(self) -> float | None:
+        """Seconds until `flush` is due, or None."""
+
+    def flush(self) -> None:
+        """Write what is held back."""
+
+
+class Raw:
+    """Writes the bytes of one stream, as they come, to a separate file."""
+
+    def __init__(self, file: LogFile) -> None:
+        self._file = file
+
+    def take(self, data: Data) -> None:
+        """As `Sink` says."""
+        self._file.write(data)
+
+    def due_s(self) -> float | None:
+        """Return None: nothing is held back."""
+        return None
+
+    def flush(self) -> None:
+        """Do nothing: nothing is held back."""
+
+
+class Shared:
+    """A file that several streams write to, each in whole lines.
+
+    Args:
+        file: the file.
+        limit: the size in bytes from which on only `add` writes; None for no limit.
+    """
+
+    def __init__(self, file: LogFile, limit: int | None = None) -> None:
+        self.file = file
+        self._limit = limit
+        # a failed write is reported, and the report may go to this very file
+        self._lock = threading.RLock()
+        self._last: object = self
+
+    def lines(self) -> Lines:
+        """Make a sink for one more stream."""
+        return Lines(self)
+
+    def add(self, line: bytes) -> None:
+        """Write a whole line of our own."""
+        self.write(None, line)
+
+    def write(self, writer: Lines | None, *pieces: Data) -> None:
+        """Write pieces of one stream, starting on a new line if another stream wrote last."""
+        with self._lock:
+            if writer and self._limit is not None and self.file.size >= self._limit:
+                self.file.lost += sum(map(len, pieces))
+                return
+            if self._last is not writer and not self.file.ends_whole:
+                self.file.write(b"\n")
+            for piece in pieces:
+                self.file.write(piece)
+            self._last = writer
+
+
+class Lines:
+    """Holds back the start of a line until its end comes, for a limited time and length."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._held = bytearray()
+        self._until = self._latest = 0.0
+
+    def write(self, *pieces: Data) -> None:
+        """Write pieces of the stream to the file."""
+        self._shared.write(self, *pieces)
+
+    def take(self, data: Data) -> None:
+        """As `Sink` says."""
+        whole = _last_newline(data) + 1
+        if whole:
+            self.write(self._held, data[:whole])
+            self._held.clear()
+            data = data[whole:]
+        if not data:
+            return
+        now = time.monotonic()
+        if not self._held:
+            self._latest = now + LONGEST_S
+        self._until = min(now + QUIET_S, self._latest)
+        if len(self._held) + len(data) > MAX_HELD_BYTES or now >= self._until:
+            self.write(self._held, data)
+            self._held.clear()
+        else:
+            self._held += data
+
+    def due_s(self) -> float | None:
+        """Seconds until the held line is due."""
+        return max(0.0, self._until - time.monotonic()) if self._held else None
+
+    def flush(self) -> None:
+        """Write the held line, whole or not."""
+        if self._held:
+            self.write(self._held)
+            self._held.clear()
+
+
+class StampedLines(Lines):
+    """Lines that each begin with a stamp; a line that is written in parts becomes several.
+
+    Args:
+        shared: the file.
+        stamp: makes the stamp of a line.
+    """
+
+    def __init__(self, shared: Shared, stamp: Callable[[], bytes]) -> None:
+        super().__init__(shared)
+        self._stamp = stamp
+
+    def write(self, *pieces: Data) -> None:
+        """Write lines, each with a stamp."""
+        lines = b"".join(pieces).removesuffix(b"\n").split(b"\n")
+        stamp = self._stamp()
+        super().write(b"".join(stamp + line + b"\n" for line in lines))
+
+
+def _last_newline(data: Data) -> int:
+    if isinstance(data, memoryview):
+        # the pump passes slices that start where the buffer starts
+        whole = data.obj
+        assert isinstance(whole, bytearray)
+        return whole.rfind(b"\n", 0, len(data))
+    return data.rfind(b"\n")
