@@ -1,4 +1,4 @@
-"""A gathering beside other work: in a thread, with all that a Pod's own variables tell."""
+"""A gathering in a thread, set up from a Pod's environment."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pairun.errors import PairunError
 from pairun.module import Failure, Gathering, Peer
 from pairun.net.apiserver import ApiServer
+from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import LeaderPod, NotAllowed
-from pairun.rendezvous.loop import close_quietly
 from pairun.rendezvous.peers import job_key, read_key
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member
 
 _DAY_S = 86400.0
 _LEAVE_S = 1.0
-_NEEDED = (
+_REQUIRED_VARIABLES = (
     "FC_FRAMEWORK_NAMESPACE",
     "FC_FRAMEWORK_NAME",
     "FC_TASKROLE_NAME",
@@ -31,19 +31,19 @@ _NEEDED = (
 def begin(
     roles: Mapping[str, int], env: Mapping[str, str], pai_dir: str, log: Callable[[str], None]
 ) -> Gathering | None:
-    """Begin to meet the other instances of this Pod's job.
+    """Begin to gather the instances of this Pod's job.
 
     Args:
-        roles: how many instances each role has, in the job's order.
+        roles: the number of instances of each role, in the job's order.
         env: the environment of the init container.
-        pai_dir: the shared volume.
+        pai_dir: path of the shared volume.
         log: takes lines for people.
 
     Returns:
-        None where there is nobody to meet, or no way to it.
+        The gathering; None if there are no other instances, or they cannot be reached.
     """
     gang = Gang.of(roles)
-    if gang.total < 2 or any(not env.get(name) for name in _NEEDED):
+    if gang.total < 2 or any(not env.get(name) for name in _REQUIRED_VARIABLES):
         return None
     try:
         api = ApiServer.in_pod(env)
@@ -63,12 +63,12 @@ def begin(
 
 
 def _leader(api: ApiServer, env: Mapping[str, str], gang: Gang) -> LeaderPod:
-    """Where the leader's Pod is: by its name where that follows from the job's, else by labels."""
+    """The leader's Pod, by its name if that follows from the job's, else by labels."""
     namespace, name = env["FC_FRAMEWORK_NAMESPACE"], env["FC_FRAMEWORK_NAME"]
     role, _ = gang.place(0)
     if env.get("PAIRUN_BARRIER") != "pods":
         return LeaderPod(api, namespace, name=f"{name}-{role}-0")
-    # Kubernetes gives the index to the containers and, since 1.28, as a label to the Pods of a Job.
+    # A Job's containers get the index as a variable, and since Kubernetes 1.28 its Pods as a label.
     indexed = "JOB_COMPLETION_INDEX" in env
     index = "batch.kubernetes.io/job-completion-index" if indexed else "pairun/index"
     labels = f"pairun/job={name},pairun/role={role},{index}=0"
@@ -76,10 +76,10 @@ def _leader(api: ApiServer, env: Mapping[str, str], gang: Gang) -> LeaderPod:
 
 
 def _own_address(host: str) -> str:
-    """The address by which this Pod goes to the API server; nothing is sent for it.
+    """This Pod's address on the route to the API server; sends nothing.
 
     Raises:
-        OSError: there is no way there.
+        OSError: there is no route.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as sock:
@@ -105,27 +105,27 @@ class _Background:
         self.over = ""
         self._leader = leader
         self._leave_fd, self._leave = os.pipe()
-        self._changed = threading.Condition()
-        self._news = False
+        self._condition = threading.Condition()
+        self._changed = False
         self._arguments = (own, roles, job, key, log)
         self._thread = threading.Thread(target=self._run, name="gathering", daemon=True)
         self._thread.start()
 
     @property
     def ports(self) -> tuple[int, int] | None:
-        """The range of the job's ports, where the leader's Pod has it."""
+        """The range of the job's ports, or None if the leader's Pod does not have it."""
         return self._leader.range
 
     def wait(self, seconds: float) -> None:
-        """Wait for a change."""
+        """Wait for a change of the attributes."""
         end = time.monotonic() + seconds
-        with self._changed:
-            while not self._news and (left := end - time.monotonic()) > 0:
-                self._changed.wait(left)
-            self._news = False
+        with self._condition:
+            while not self._changed and (left := end - time.monotonic()) > 0:
+                self._condition.wait(left)
+            self._changed = False
 
     def close(self) -> None:
-        """Leave, and be counted by the others."""
+        """Leave; the leader goes on counting this member."""
         close_quietly(self._leave)
         self._thread.join(_LEAVE_S)
 
@@ -134,31 +134,31 @@ class _Background:
         try:
             roster = gather(
                 own, roles, job, key=key, locate=self._locate,
-                deadline_s=time.monotonic() + _DAY_S, log=log, told=self._tell_connected,
+                deadline_s=time.monotonic() + _DAY_S, log=log, on_turn=self._set_connected,
                 leave_fd=self._leave_fd,
             )  # fmt: skip
             peers = [
                 Peer(m.role, m.index, m.pod_uid, m.pod_ip, m.host_ip, m.pod_name)
                 for m in (roster.members if roster else ())
             ]
-            self._tell(peers=peers or None, complete=True)
+            self._set(peers=peers or None, complete=True)
         except NotAllowed as e:
-            self._tell(over=str(e))
+            self._set(over=str(e))
         except (PairunError, Failure) as e:
-            self._tell(over=e.message if isinstance(e, Failure) else e.problems[0].message)
-        except Exception as e:  # noqa: BLE001 - the barrier goes on without
-            self._tell(over=f"{type(e).__name__}: {e}")
+            self._set(over=e.message if isinstance(e, Failure) else e.problems[0].message)
+        except Exception as e:  # noqa: BLE001 - the barrier continues without a gathering
+            self._set(over=f"{type(e).__name__}: {e}")
 
     def _locate(self, timeout_s: float) -> Address | None:
         return self._leader(timeout_s)
 
-    def _tell_connected(self, connected: bool) -> None:
+    def _set_connected(self, connected: bool) -> None:
         if connected != self.connected:
-            self._tell(connected=connected)
+            self._set(connected=connected)
 
-    def _tell(self, **changes: object) -> None:
-        with self._changed:
-            for name, value in changes.items():
+    def _set(self, **attributes: object) -> None:
+        with self._condition:
+            for name, value in attributes.items():
                 setattr(self, name, value)
-            self._news = True
-            self._changed.notify_all()
+            self._changed = True
+            self._condition.notify_all()

@@ -1,4 +1,4 @@
-"""The leader's board: small facts that the first writer decides, and named barriers."""
+"""The leader's board: small facts that are set once, and named barriers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ MAX_VALUE_BYTES = 16 * 1024
 """The longest value, as JSON."""
 
 MAX_NAMES = 1024
-"""How many facts there may be, and how many barriers."""
+"""The largest number of facts, and of barriers."""
 
 MAX_NAME = 253
 """The longest name of a fact, a barrier or a member, in characters."""
 
 _MAX_COUNT = 1_000_000
-_LATER_S = 2.0
+_RETRY_S = 2.0
 
 
 class _Wait(NamedTuple):
-    """What a peer waits for: a fact, or a barrier, and then as which member."""
+    """What a peer waits for: a fact, or a barrier as a certain member."""
 
     kind: str
     name: str
@@ -33,11 +33,11 @@ class Board:
     """Facts and barriers, and the peers that wait for them.
 
     Args:
-        net: leads to the peers.
-        max_held: how many peers may wait at once; more are told to ask again.
+        net: the connections to peers.
+        max_held: how many peers may wait at once; others are asked to retry later.
 
     Attributes:
-        changed: there is something that was not saved yet.
+        changed: the board holds changes that are not saved yet.
     """
 
     def __init__(self, net: Net, max_held: int) -> None:
@@ -45,7 +45,7 @@ class Board:
         self._net = net
         self._max_held = max_held
         self._facts: dict[str, Any] = {}
-        # Who has come, and which peer waits for it; None for one that was told to come again.
+        # barrier to members that have arrived, each with its waiting peer; None if asked to retry
         self._arrived: dict[str, dict[str, int | None]] = {}
         self._counts: dict[str, int] = {}
         self._open: set[str] = set()
@@ -54,11 +54,11 @@ class Board:
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody waits for a fact."""
+        """Whether a peer waits for a fact."""
         return any(wait.kind == "fact" for wait in self._waits.values())
 
     def put(self, peer: int, message: Message) -> None:
-        """Keep a value, unless there is one that it does not replace; tell which one counts."""
+        """Set a fact if it is new or replaced, and answer with its value."""
         name = _name(message)
         if name not in self._facts or message.get("replace") is True:
             value = message.get("v")
@@ -69,26 +69,26 @@ class Board:
             self._facts[name] = value
             self.changed = True
             self._wake("fact", name)
-        return self._answer(peer, self._said("fact", name))
+        return self._answer(peer, self._outcome("fact", name))
 
     def get(self, peer: int, message: Message) -> None:
-        """Tell a value, now or when it is there."""
+        """Answer with a fact's value, at once or when it is set."""
         name = _name(message)
         if name in self._facts:
-            self._answer(peer, self._said("fact", name))
+            self._answer(peer, self._outcome("fact", name))
         else:
             self._hold(peer, _Wait("fact", name))
 
     def arrive(self, peer: int, message: Message) -> None:
         """Count a member at a barrier, and let it wait for the others.
 
-        Who gives up is not counted any more: all that come are released together.
+        A member whose connection ends is no longer counted, so all are released together.
         """
         name, member, count = _name(message), message.get("who"), message.get("of")
         if not isinstance(member, str) or len(member) > MAX_NAME:
-            raise BadPeer("it sent a barrier's member that is none")
+            raise BadPeer("it sent an invalid member for a barrier")
         if type(count) is not int or not 0 < count <= _MAX_COUNT:
-            raise BadPeer("it sent a barrier's count that is none")
+            raise BadPeer("it sent an invalid count for a barrier")
         if name not in self._open:
             if name not in self._counts and len(self._counts) >= MAX_NAMES:
                 return self._answer(peer, {"t": "no", "why": "full"})
@@ -103,17 +103,17 @@ class Board:
             self.changed = True
             del self._arrived[name]
             self._wake("barrier", name)
-        return self._answer(peer, self._said("barrier", name))
+        return self._answer(peer, self._outcome("barrier", name))
 
     def closed(self, peer: int) -> None:
-        """A peer waits no more."""
+        """Forget what a peer waits for."""
         if wait := self._waits.pop(peer, None):
             self._waiting[wait.kind, wait.name].discard(peer)
             arrived = self._arrived.get(wait.name, {})
             if wait.kind == "barrier" and arrived.get(wait.member) == peer:
                 del arrived[wait.member]
 
-    def _said(self, kind: str, name: str) -> Message:
+    def _outcome(self, kind: str, name: str) -> Message:
         return {"t": "is", "v": self._facts[name]} if kind == "fact" else {"t": "open"}
 
     def _answer(self, peer: int, message: Message) -> None:
@@ -122,32 +122,32 @@ class Board:
         self._net.close(peer)
 
     def _hold(self, peer: int, wait: _Wait) -> bool:
-        """Let a peer wait; False where there are too many, and it was told to ask again."""
+        """Let a peer wait; returns False if too many wait, and then it is asked to retry."""
         self.closed(peer)
         if len(self._waits) >= self._max_held:
-            self._answer(peer, {"t": "later", "s": _LATER_S})
+            self._answer(peer, {"t": "later", "s": _RETRY_S})
             return False
         self._waits[peer] = wait
         self._waiting.setdefault((wait.kind, wait.name), set()).add(peer)
         return True
 
     def _wake(self, kind: str, name: str) -> None:
-        packed = pack(self._said(kind, name))
+        packed = pack(self._outcome(kind, name))
         for peer in self._waiting.pop((kind, name), ()):
             del self._waits[peer]
             self._net.send(peer, packed)
             self._net.close(peer)
 
     def dump(self) -> dict[str, Any]:
-        """What is to be kept when the process ends, as plain data.
+        """The state to save, as plain data.
 
-        Who waits at a barrier has lost its connection then, and comes again.
+        Peers that wait at a barrier are left out: they lose their connection and retry.
         """
         counts = {name: count for name, count in self._counts.items() if name in self._open}
         return {"facts": self._facts, "counts": counts}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Take over what `dump` gave."""
+        """Restore what `dump` returned."""
         self._facts = dict(data["facts"])
         self._counts = dict(data["counts"])
         self._open = set(self._counts)
@@ -156,5 +156,5 @@ class Board:
 def _name(message: Message) -> str:
     name = message.get("k")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-        raise BadPeer("it sent a name that is none")
+        raise BadPeer("it sent an invalid name")
     return name

@@ -1,4 +1,4 @@
-"""The client of the leader's board: facts that all share, and named barriers."""
+"""The client of the leader's board: shared facts and named barriers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MAX_PAUSE_S = 5.0
 
 
 class Facts:
-    """Asks the leader of a job. Each call is a connection; one that breaks is made again.
+    """Asks the leader of a job. Each call makes a connection, and remakes it if it breaks.
 
     Args:
-        address: of the leader.
-        job: the attempt that is meant.
-        key: of the job.
+        address: the leader's address.
+        job: this job's attempt.
+        key: the job's key.
 
     Raises:
         NoKey: there is no key (PR778).
@@ -37,63 +37,63 @@ class Facts:
         self._key = key
 
     def put(self, name: str, value: Any, timeout_s: float, *, replace: bool = False) -> Any:
-        """Set a fact, unless somebody was first.
+        """Set a fact, unless it is set already.
 
         Args:
-            name: of the fact.
-            value: what JSON can say, up to 16 KiB.
-            timeout_s: how long this may take.
-            replace: the value counts also where there is one; who has read it keeps it.
+            name: the fact's name.
+            value: a value for JSON, up to 16 KiB.
+            timeout_s: how long this may take, in seconds.
+            replace: overwrite an earlier value; instances that have read it keep it.
 
         Returns:
-            The value that counts.
+            The fact's value.
 
         Raises:
             NotInTime: the leader was not reached (PR775).
-            LeaderRefusal: the value is too large, or the attempt another one (PR776).
+            LeaderRefusal: the value is too large, or the attempt differs (PR776).
         """
-        said: Message = {"t": "put", "k": name, "v": value}
+        request: Message = {"t": "put", "k": name, "v": value}
         if replace:
-            said["replace"] = True
-        return self._ask(said, timeout_s, f"the fact {name} was not written in time")["v"]
+            request["replace"] = True
+        return self._ask(request, timeout_s, f"the fact {name} was not written in time")["v"]
 
     def get(self, name: str, timeout_s: float, *, gone_s: float | None = None) -> Any:
         """Wait for a fact.
 
         Args:
-            name: of the fact.
-            timeout_s: how long to wait.
-            gone_s: after so long without reaching the leader it is taken for gone; None waits on.
+            name: the fact's name.
+            timeout_s: how long to wait, in seconds.
+            gone_s: give up after so many seconds without reaching the leader; None for no limit.
 
         Raises:
-            NotInTime: nobody has set it, or the leader was not reached (PR775).
-            LeaderRefusal: the attempt is another one (PR776).
+            NotInTime: the fact was not set, or the leader was not reached (PR775).
+            LeaderRefusal: the attempt differs (PR776).
         """
-        said = {"t": "get", "k": name}
-        late = f"the fact {name} did not come in time"
-        return self._ask(said, timeout_s, late, gone_s=gone_s)["v"]
+        late = f"the fact {name} was not set in time"
+        return self._ask({"t": "get", "k": name}, timeout_s, late, gone_s=gone_s)["v"]
 
     def arrive(self, barrier: str, member: str, count: int, timeout_s: float) -> None:
-        """Come to a barrier and wait until all have come; to come again counts once.
+        """Arrive at a barrier and wait until all have arrived; a member counts once.
 
         Args:
-            barrier: its name. A barrier that was opened stays open.
-            member: who comes.
-            count: how many must come; the same for all.
-            timeout_s: how long to wait.
+            barrier: its name; once open, it stays open.
+            member: the name of the member that arrives.
+            count: how many members must arrive; the same for all.
+            timeout_s: how long to wait, in seconds.
 
         Raises:
-            NotInTime: not all came (PR775).
-            LeaderRefusal: others wait for another count, or the attempt is another one (PR776).
+            NotInTime: not all arrived (PR775).
+            LeaderRefusal: others wait for another count, or the attempt differs (PR776).
         """
-        said = {"t": "arrive", "k": barrier, "who": member, "of": count}
-        self._ask(said, timeout_s, f"not all {count} came to the barrier {barrier} in time")
+        request = {"t": "arrive", "k": barrier, "who": member, "of": count}
+        late = f"not all {count} members reached the barrier {barrier} in time"
+        self._ask(request, timeout_s, late)
 
     def _ask(
-        self, said: Message, timeout_s: float, late: str, *, gone_s: float | None = None
+        self, request: Message, timeout_s: float, late: str, *, gone_s: float | None = None
     ) -> Message:
         end = time.monotonic() + timeout_s
-        packed = pack({**said, "job": self._job.uid, "attempt": self._job.attempt})
+        packed = pack({**request, "job": self._job.uid, "attempt": self._job.attempt})
         trouble, pause_s = "", _PAUSE_S
         away_since: float | None = None
         while True:
@@ -107,14 +107,14 @@ class Facts:
                         raise LeaderRefusal(str(answer.get("why")))
                 trouble, away_since = "the leader was busy", None
             except TimeoutError:
-                trouble = trouble or "the leader gave no answer"
+                trouble = trouble or "the leader did not answer"
             except OSError as e:
                 trouble = f"the leader was not reached: {e.strerror or e}"
-                # A connection that was held until it broke says that it was there.
+                # A connection that lasted a while before it broke had reached the leader.
                 held = time.monotonic() - began > 2 * _CONNECT_S
                 away_since = time.monotonic() if held else away_since or began
             except BadPeer as e:
-                trouble = f"what answers is not the leader: {e}"
+                trouble = f"the server at its address is not the leader: {e}"
             left_s = end - time.monotonic()
             away_s = 0.0 if away_since is None else time.monotonic() - away_since
             is_gone = gone_s is not None and away_s >= gone_s
@@ -136,8 +136,8 @@ class Facts:
                 data = sock.recv(65536)
                 if not data:
                     raise ConnectionResetError("the connection was closed")
-                for found in channel.feed(data):
-                    return found.message
+                for packed_answer in channel.feed(data):
+                    return packed_answer.message
                 if channel.is_ready and not asked:
                     sock.sendall(channel.frame(packed))
                     asked = True
@@ -146,5 +146,5 @@ class Facts:
         try:
             return socket.create_connection(self._address, min(_CONNECT_S, left_s))
         except TimeoutError:
-            # Where a Pod was, its address may swallow everything.
-            raise ConnectionError("nothing answers at its address") from None
+            # The address of a deleted Pod may drop packets.
+            raise ConnectionError("no answer from its address") from None

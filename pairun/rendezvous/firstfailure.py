@@ -1,4 +1,4 @@
-"""Which instance of the job failed first, as the instances tell each other when they fail."""
+"""Which instance of the job failed first; each instance reports its failure to the leader."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pairun.rendezvous import peers
 from pairun.rendezvous.facts import Facts
 
 SAME_FAILURE_S = 3600.0
-"""Failures further apart are unrelated; a collective waits half an hour at most."""
+"""Failures further apart are unrelated; a collective waits at most half an hour."""
 
 ASK_S = 0.7
-"""How long the other instances are asked, in all; it is part of the exit summary's time."""
+"""How long all requests to the leader may take; part of the exit summary's time."""
 
 STOPPED = "terminated_sigterm"
-"""The class of an instance that was stopped, and did not fail."""
+"""The class of an instance that was stopped and did not fail."""
 
 
 class OwnFailure(NamedTuple):
@@ -36,16 +36,16 @@ class OwnFailure(NamedTuple):
 
 
 def first_failure(own: OwnFailure, volume: str) -> str | None:
-    """Tell the other instances why this one failed, and ask which failed first.
+    """Report why this instance failed, and ask which instance failed first.
 
-    A cause outranks its consequences, so the first of each kind is kept.
+    A cause outranks its consequences, so the leader keeps the first of each kind.
 
     Args:
         own: why this instance failed.
-        volume: the shared volume.
+        volume: path of the shared volume.
 
     Returns:
-        A sentence about the first; None where it is unknown, and where it is this instance.
+        A sentence about the first failure; None if it is unknown, or this instance's own.
     """
     others = peers.peers_of(volume, "runtime")
     if others is None:
@@ -71,7 +71,7 @@ def _class(report: object) -> object:
 
 
 def _first(name: str, report: Mapping[str, Any], facts: Facts) -> object:
-    """The first failure of a kind; an old one, of an instance that ran again, is replaced."""
+    """The first failure of a kind; an old one, from before a restart, is replaced."""
     first = facts.put(name, report, ASK_S / 2)
     if _is_recent(first, report["at"]):
         return first

@@ -1,4 +1,4 @@
-"""`gather`: one member waits until all are here, and knows their addresses then."""
+"""`gather`: one member waits for all others and learns their addresses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.joining import Joiner
 from pairun.rendezvous.leading import fan_of
-from pairun.rendezvous.loop import Loop, PortTaken, close_quietly
-from pairun.rendezvous.refusals import LeaderRefusal, NotInTime
+from pairun.rendezvous.loop import Loop
+from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member, Roster
 from pairun.rendezvous.wire import BadPeer
 
@@ -24,7 +25,7 @@ class Locate(Protocol):
     """Finds the leader."""
 
     def __call__(self, timeout_s: float) -> Address | None:
-        """Wait at most so long; None where it was not found. What it raises ends the gathering."""
+        """Wait for the leader's address; None after the timeout. An exception ends the gathering."""
 
 
 def gather(
@@ -37,31 +38,30 @@ def gather(
     deadline_s: float,
     log: Callable[[str], None],
     port: int = 0,
-    told: Callable[[bool], None] = lambda _: None,
+    on_turn: Callable[[bool], None] = lambda _: None,
     leave_fd: int | None = None,
 ) -> Roster | None:
-    """Join the job's leader and wait for all members. Rank 0 does so too, beside its server.
+    """Join the job's leader and wait for all members; rank 0 joins its own server.
 
     Args:
         own: this member.
-        members_by_role: how many members each role has, in the job's order; the first of the first
-            role is the leader.
+        members_by_role: the number of members of each role, in the job's order; the first member of
+            the first role is the leader.
         job: the attempt to gather.
-        key: of the job; None where it has none.
-        locate: finds the leader. It is called in a thread of its own.
+        key: the job's key, or None if it has none.
+        locate: finds the leader; called in a separate thread.
         deadline_s: when to give up, on the monotonic clock.
         log: takes lines for people.
-        port: where to listen for other members in a large gang; any free one where it is taken.
-        told: hears after every event whether somebody is there who will tell.
-        leave_fd: once it can be read or is at its end this member goes, and the others count it as
-            one that has come.
+        port: the port for other members in a large gang; if it is taken, any free one.
+        on_turn: called after every event with whether the leader or a parent has accepted us.
+        leave_fd: this member leaves once this can be read or is at its end, and stays counted.
 
     Returns:
-        The roster; None where it left before. Without a key None, once the leader says that all are here: a reason to look
-        again where the truth is, never a proof.
+        The roster; None if this member left. Without a key None, once the leader reports all
+        members: a hint to read the cluster's objects, and no proof.
 
     Raises:
-        NotInTime: somebody did not come (PR775).
+        NotInTime: members are missing (PR775).
         LeaderRefusal: the leader belongs to another job, or to a newer attempt of this one (PR776).
     """
     gang = Gang.of(members_by_role)
@@ -75,7 +75,7 @@ def gather(
             gang, gang.row(own), job, loop, search.begin, keyed=key is not None, at=at, log=log
         )
         loop.machine = joiner
-        loop.watch(search.fd, lambda: joiner.located(search.found(), time.monotonic()))
+        loop.watch(search.fd, lambda: joiner.located(search.result(), time.monotonic()))
         if leave_fd is not None:
             loop.watch(leave_fd, joiner.leave)
         search.begin()
@@ -84,7 +84,7 @@ def gather(
                 raise _not_in_time(gang, joiner)
             wait_s = _TURN_S if joiner.rows is not None else deadline_s - now
             loop.turn(min(_TURN_S, wait_s))
-            told(joiner.is_connected)
+            on_turn(joiner.is_connected)
     finally:
         loop.close_all()
         search.close()
@@ -97,7 +97,7 @@ def gather(
 
 
 def _listen(loop: Loop, own_ip: str, port: int) -> Address | None:
-    """Listen for members below this one; None where that cannot be, and then it has none."""
+    """Listen for child members; None if no port is free, and then this member has no children."""
     for number in (port, 0):
         with contextlib.suppress(PortTaken):
             return own_ip, loop.listen((own_ip, "::" if ":" in own_ip else "0.0.0.0"), number)[1]
@@ -105,18 +105,18 @@ def _listen(loop: Loop, own_ip: str, port: int) -> Address | None:
 
 
 def _not_in_time(gang: Gang, joiner: Joiner) -> NotInTime:
-    total, found = gang.total, joiner.missing
-    if found is None or not found["some"]:
-        where = "its leader was reached" if joiner.is_connected else "its leader was not reached"
+    total, missing = gang.total, joiner.missing
+    if missing is None or not missing["some"]:
+        where = "the leader was reached" if joiner.is_connected else "the leader was not reached"
         return NotInTime(f"the {total} members of the job did not gather in time: {where}")
-    more = found["n"] - len(found["some"])
-    message = f"{found['n']} of {total} members did not come in time: "
-    places = tuple(gang.place(rank) for rank in found["some"])
-    return NotInTime(message + gang.named(found["some"], more), places, found["n"])
+    count, ranks = missing["n"], missing["some"]
+    message = f"{count} of {total} members did not come in time: "
+    places = tuple(gang.place(rank) for rank in ranks)
+    return NotInTime(message + gang.named(ranks, count - len(ranks)), places, count)
 
 
 class _Search:
-    """Calls `locate` in a thread, because it waits and the loop must not."""
+    """Calls `locate` in a thread, because the loop must not wait for it."""
 
     def __init__(self, locate: Locate, deadline_s: float) -> None:
         self._locate = locate
@@ -132,14 +132,14 @@ class _Search:
         left_s = max(0.0, self._deadline_s - time.monotonic())
         try:
             result: Address | BaseException | None = self._locate(min(_SEEK_S, left_s))
-        except BaseException as e:  # noqa: BLE001 - raised again where it is awaited
+        except BaseException as e:  # noqa: BLE001 - `result` raises it
             result = e
         with self._closed:
             if self._done >= 0:
                 self._result = result
                 os.write(self._done, b".")
 
-    def found(self) -> Address | None:
+    def result(self) -> Address | None:
         os.read(self.fd, 1)
         if isinstance(self._result, BaseException):
             raise self._result

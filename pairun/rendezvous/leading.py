@@ -1,7 +1,7 @@
-"""The leader's side: the roster, the tree below it, facts and barriers. No input or output.
+"""The leader's state machine: the roster, the tree below it, facts and barriers. Does no I/O.
 
-The first members to come stay connected and are the leader's children; the others are sent to one
-of these, so that ten thousand members are a hundred connections here and a hundred there.
+The first members to join are the leader's children and stay connected. Later members are sent to
+one of them, so that with ten thousand members each of these has about a hundred connections.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pairun.rendezvous.machine import Net
 from pairun.rendezvous.roster import Address, Gang, JobKey, Row, checked_address
 from pairun.rendezvous.wire import BadPeer, Message, Packed, pack
 
-LEAST_FAN = 64
+MIN_FAN = 64
 _SUSPECT_S = 30.0
-_LATER_S = 2.0
+_RETRY_S = 2.0
 NAMED_MISSING = 10
-"""How many of those who are missing are told by name."""
+"""How many missing members a report names."""
 
 
 def fan_of(total: int) -> int:
-    """How many children a leader has: what makes a tree of two levels even."""
-    return max(LEAST_FAN, math.isqrt(total))
+    """How many children a leader has, so that both levels of the tree are of equal size."""
+    return max(MIN_FAN, math.isqrt(total))
 
 
 class _Child:
@@ -39,14 +39,13 @@ class _Child:
 
 
 class Leader:
-    """Rank 0 of a job, as its peers see it.
+    """The leader of a job, rank 0.
 
     Args:
         gang: the roles of the job.
-        job: the attempt that is gathered; no other is let in.
-        net: leads to the peers.
-        keyed: the peers have proven themselves; without that nothing they say is kept but that
-            they are there.
+        job: the attempt to gather; members of other attempts are refused.
+        net: the connections to peers.
+        keyed: peers authenticate with the job's key; without it, only their presence is recorded.
         log: takes lines for people.
         max_held: how many peers may wait at once.
     """
@@ -73,8 +72,8 @@ class Leader:
         self._absent = dict.fromkeys(range(gang.total))
         self._packed: Packed | None = None
         self._roster_changed = False
-        self._told_missing = 0
-        self._tell_at: float | None = None
+        self._reported_missing = 0
+        self._report_at: float | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -83,19 +82,19 @@ class Leader:
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody waits for a fact."""
+        """Whether a peer waits for a fact."""
         return self._board.is_read
 
     @property
     def changed(self) -> bool:
-        """Whether there is something that was not dumped yet."""
+        """Whether the state has changed since the last `dump`."""
         return self._roster_changed or self._board.changed
 
     def received(self, peer: int, packed: Packed, now: float) -> None:
         """Answer a message; see `Machine`."""
         message = packed.message
         if why := self._refusal(message):
-            return self._part(peer, {"t": "no", "why": why, "have": self._job.attempt})
+            return self._dismiss(peer, {"t": "no", "why": why, "have": self._job.attempt})
         match message["t"]:
             case "join":
                 return self._join(peer, message, now)
@@ -107,7 +106,7 @@ class Leader:
                 return self._board.get(peer, message)
             case "arrive" if self._keyed:
                 return self._board.arrive(peer, message)
-        raise BadPeer("it asked for what a leader does not do")
+        raise BadPeer("it sent a message that a leader does not accept")
 
     def _refusal(self, message: Message) -> str | None:
         attempt = message.get("attempt")
@@ -130,15 +129,15 @@ class Leader:
             return self._net.close(peer)
         if not message.get("kids") and (parent := self._parent(now)):
             parent.load += 1
-            return self._part(peer, {"t": "go", "at": parent.at})
+            return self._dismiss(peer, {"t": "go", "at": parent.at})
         if len(self._children) >= self._max_held:
-            return self._part(peer, {"t": "later", "s": _LATER_S})
+            return self._dismiss(peer, {"t": "later", "s": _RETRY_S})
         self._children[peer] = _Child(row, at if self._keyed else None)
         self._net.send(peer, pack({"t": "stay", "missing": self._missing()}))
         return None
 
     def _parent(self, now: float) -> _Child | None:
-        """To whom a newcomer goes; None where it stays."""
+        """The parent for a new member; None if it stays with the leader."""
         fan = fan_of(self._gang.total)
         if len(self._children) < fan:
             return None
@@ -149,11 +148,11 @@ class Leader:
     def _have(self, message: Message, now: float) -> None:
         rows = message.get("m")
         if not isinstance(rows, list):
-            raise BadPeer("it sent members that are none")
+            raise BadPeer("it sent an invalid list of members")
         self._learn([self._gang.checked(row) for row in rows], now)
 
     def _learn(self, rows: list[Row], now: float) -> list[Row]:
-        """Count members; returns what is kept of each."""
+        """Record members; returns the rows that are recorded."""
         if not self._keyed:
             rows = [[row[0], "", "", "", ""] for row in rows]
         was_complete = self.is_complete
@@ -164,57 +163,57 @@ class Leader:
             self._rows[row[0]] = row
             self._absent.pop(row[0], None)
         if self.is_complete and not was_complete:
-            self._log(f"all {self._gang.total} members are here")
+            self._log(f"all {self._gang.total} members are present")
             packed = self._released()
             for peer in self._children:
                 self._net.send(peer, packed)
                 self._net.close(peer)
             self._children.clear()
-        elif self._tell_at is None and not was_complete:
-            self._tell_at = now + max(1.0, self._gang.total / 1000)
+        elif self._report_at is None and not was_complete:
+            self._report_at = now + max(1.0, self._gang.total / 1000)
         return rows
 
     def _released(self) -> Packed:
         if self._packed is None:
-            said: Message = {"t": "look"}
+            message: Message = {"t": "look"}
             if self._keyed:
-                said = {"t": "all", "m": [self._rows[n] for n in sorted(self._rows)]}
-            self._packed = pack(said)
+                message = {"t": "all", "m": [self._rows[n] for n in sorted(self._rows)]}
+            self._packed = pack(message)
         return self._packed
 
     def _missing(self) -> dict[str, Any]:
         return {"n": len(self._absent), "some": list(islice(self._absent, NAMED_MISSING))}
 
-    def _part(self, peer: int, message: Message) -> None:
+    def _dismiss(self, peer: int, message: Message) -> None:
         self._children.pop(peer, None)
         self._net.send(peer, pack(message))
         self._net.close(peer)
 
     def closed(self, peer: int, now: float) -> None:
-        """Forget a peer. One that was here itself is missing until it is back, or replaced."""
+        """Forget a peer; a member that was connected is missing until it rejoins or is replaced."""
         self._board.closed(peer)
         child = self._children.pop(peer, None)
-        # The same list, and not an equal one, means that nobody has told of that member since.
+        # The same list object means that no other peer has reported this member since.
         if child and self._rows.get(child.row[0]) is child.row:
             del self._rows[child.row[0]]
             self._absent = dict.fromkeys(sorted((*self._absent, child.row[0])))
             self._roster_changed = True
 
     def tick(self, now: float) -> float | None:
-        """Tell the children who is missing, when that has changed."""
-        if self._tell_at is None or now < self._tell_at:
-            return self._tell_at
-        self._tell_at = None
+        """Report missing members to the children, if they have changed."""
+        if self._report_at is None or now < self._report_at:
+            return self._report_at
+        self._report_at = None
         missing = self._missing()
-        if missing["n"] not in (0, self._told_missing):
-            self._told_missing = missing["n"]
+        if missing["n"] not in (0, self._reported_missing):
+            self._reported_missing = missing["n"]
             packed = pack({"t": "missing", "missing": missing})
             for peer in self._children:
                 self._net.send(peer, packed)
         return None
 
     def dump(self) -> dict[str, Any]:
-        """The state as plain data; after that nothing counts as changed."""
+        """The state as plain data; resets `changed`."""
         self._roster_changed = self._board.changed = False
         return {
             "schema": 1,
@@ -225,10 +224,10 @@ class Leader:
         }
 
     def load(self, data: dict[str, Any]) -> bool:
-        """Take over what `dump` gave; returns False where that was another attempt or size.
+        """Restore what `dump` returned; returns False if that is of another attempt or size.
 
         Raises:
-            ValueError, KeyError, TypeError, AttributeError, BadPeer: it is not what `dump` gives.
+            ValueError, KeyError, TypeError, AttributeError, BadPeer: the data are invalid.
         """
         roles = [list(role) for role in self._gang.roles]
         if data["schema"] != 1 or data["job"] != list(self._job) or data["roles"] != roles:

@@ -1,4 +1,4 @@
-"""Find the leader's Pod at the API server: one small read, and a watch while it has no address."""
+"""Finds the leader's Pod at the API server: one small read, and a watch until it has an address."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _WATCH_S = 300.0
 _LEAST_WATCH_S = 1.0
 _PAUSE_S = 1.0
 _MAX_PAUSE_S = 30.0
-_OVER = ("Failed", "Succeeded")
+_ENDED = ("Failed", "Succeeded")
 
 
 class NotAllowed(Exception):
-    """This Pod may not read the leader's Pod; the message says what is missing."""
+    """This Pod may not read the leader's Pod; the message names the missing right."""
 
 
 class LeaderPod:
@@ -33,14 +33,14 @@ class LeaderPod:
 
     Args:
         api: the API server.
-        namespace: of the job.
-        name: of the leader's Pod, where it follows from the job's.
-        labels: else a selector of that one Pod.
+        namespace: the job's namespace.
+        name: the leader's Pod, if its name follows from the job's.
+        labels: otherwise, a selector of that one Pod.
 
     Attributes:
-        calls: how many calls to the API server this took.
-        range: the half-open range that the leader's other ports were taken from, where its Pod has
-            it and was found.
+        calls: the number of calls to the API server so far.
+        range: the half-open range of the leader's other ports; None until the Pod is found, or if
+            it has none.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class LeaderPod:
         self.range: tuple[int, int] | None = None
 
     def __call__(self, timeout_s: float) -> Address | None:
-        """Wait at most so long for the leader's address.
+        """Wait for the leader's address; None after the timeout.
 
         Raises:
             NotAllowed: this Pod may not read Pods.
-            pairun.module.Failure: the API server cannot be asked at all.
+            pairun.module.Failure: the request to the API server fails for good.
         """
         end, pause_s = time.monotonic() + timeout_s, _PAUSE_S
         while True:
-            asked_s = 0.0
+            retry_after = 0.0
             try:
                 answer = self._read(end - time.monotonic())
-                asked_s = retry_after_s(answer.header("retry-after"), time.time()) or 0.0
+                retry_after = retry_after_s(answer.header("retry-after"), time.time()) or 0.0
                 if answer.status in (200, 404):
                     pod, version = self._pod(_parsed(answer.body))
                     if address := self._address(pod):
@@ -79,8 +79,8 @@ class LeaderPod:
                     if address := self._watch(version, min(_WATCH_S, end - time.monotonic())):
                         return address
             except (Transient, TimedOut):
-                pass  # the API server may come back; the caller says what it waited for
-            wait_s = max(asked_s, pause_s * random.uniform(0.5, 1.0))  # noqa: S311
+                pass  # may be temporary; the caller reports what it waits for
+            wait_s = max(retry_after, pause_s * random.uniform(0.5, 1.0))  # noqa: S311
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
             if time.monotonic() + wait_s >= end:
                 return None
@@ -88,30 +88,30 @@ class LeaderPod:
 
     def _read(self, left_s: float) -> Fetched:
         self.calls += 1
-        one = f"{self._list}/{urllib.parse.quote(self._name, safe='')}" if self._name else None
+        path = f"{self._list}/{urllib.parse.quote(self._name, safe='')}" if self._name else None
         answer = self._api.get(
-            one or self._list,
-            query=None if one else {"labelSelector": self._labels},
+            path or self._list,
+            query=None if path else {"labelSelector": self._labels},
             timeout_s=max(0.1, min(_READ_S, left_s)),
             max_bytes=_MAX_POD_BYTES,
         )
         if answer.status in (401, 403):
-            verb = "get" if one else "list"
+            verb = "get" if path else "list"
             reason = "may not" if answer.status == 403 else "has no valid token to"
             raise NotAllowed(f"this Pod's service account {reason} {verb} pods in its namespace")
         return answer
 
-    def _pod(self, found: dict[str, Any]) -> tuple[Any, str]:
-        """The Pod in an answer, and the version from which on changes are to be watched."""
-        version = _part(found, "metadata").get("resourceVersion", "")
-        items = [found] if self._name else found.get("items")
+    def _pod(self, answer: dict[str, Any]) -> tuple[Any, str]:
+        """The Pod in an answer, and the version from which to watch."""
+        version = _part(answer, "metadata").get("resourceVersion", "")
+        items = [answer] if self._name else answer.get("items")
         pods = items if isinstance(items, list) else []
         # A retried instance has an older Pod beside the new one.
         pod = next(filter(self._address, pods), pods[0] if pods else None)
         return pod, version if isinstance(version, str) else ""
 
     def _watch(self, version: str, wait_s: float) -> Address | None:
-        """Wait for the Pod to get an address; where the version is empty, begin with all there is."""
+        """Wait for the Pod to get an address; an empty version starts with the current Pods."""
         if not self._may_watch or wait_s < _LEAST_WATCH_S:
             return None
         self.calls += 1
@@ -135,15 +135,15 @@ class LeaderPod:
     def _address(self, pod: Any) -> Address | None:
         metadata, status = _part(pod, "metadata"), _part(pod, "status")
         uid, ip = metadata.get("uid"), status.get("podIP")
-        is_over = bool(metadata.get("deletionTimestamp")) or status.get("phase") in _OVER
-        if isinstance(uid, str) and isinstance(ip, str) and uid and ip and not is_over:
+        has_ended = bool(metadata.get("deletionTimestamp")) or status.get("phase") in _ENDED
+        if isinstance(uid, str) and isinstance(ip, str) and uid and ip and not has_ended:
             self.range = _range(_part(metadata, "annotations").get(PORT_ANNOTATION))
             return ip, rendezvous_port(uid)
         return None
 
 
 def _range(annotation: Any) -> tuple[int, int] | None:
-    """The range in a port-scheduling annotation; one of an older form has none."""
+    """The range in a port-scheduling annotation; the older form has none."""
     try:
         return PortPlan(annotation).range
     except ValueError:
@@ -158,6 +158,6 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 
 def _part(owner: Any, name: str | None = None) -> dict[str, Any]:
-    """A mapping, or the mapping in it; empty where there is none."""
-    found = owner.get(name) if name and isinstance(owner, dict) else owner
-    return found if isinstance(found, dict) else {}
+    """A mapping, or the mapping under a name in it; empty if there is none."""
+    part = owner.get(name) if name and isinstance(owner, dict) else owner
+    return part if isinstance(part, dict) else {}

@@ -1,41 +1,36 @@
-"""One selector loop that carries a side of the protocol over sockets."""
+"""A selector loop that connects a state machine of the protocol with sockets."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import selectors
 import socket
 import time
 from collections.abc import Callable
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import Problem
 from pairun.rendezvous.machine import Machine
+from pairun.rendezvous.refusals import PortTaken
 from pairun.rendezvous.roster import Address
 from pairun.rendezvous.wire import BadPeer, Channel, Packed
 
 CONNECT_S = 1.5
 GREET_S = 10.0
-"""How long a peer may take until its first message has come and is proven."""
+"""How long a peer may take to send its first valid message."""
 
 STALL_S = 20.0
-"""How long a peer may take nothing of what it is sent."""
+"""How long a peer may accept none of the data that it is sent."""
 
 LOCAL_PEERS = 512
 _READ_BYTES = 256 * 1024
 _ACCEPTS = 64
 _BACKLOG = 4096
-_SPARE_FILES = 64
 _NO_FILES_S = 0.2
 
 
-class PortTaken(PairunError):
-    """Nobody can listen on the port that the others expect."""
-
-
 class _Peer:
-    """A connection and what is still to be sent over it."""
+    """A connection and the data that wait to be sent over it."""
 
     def __init__(self, sock: socket.socket, channel: Channel, where: str, limit_at: float) -> None:
         self.sock = sock
@@ -54,24 +49,23 @@ class _Peer:
 class Loop:
     """The connections of one process; see `pairun.rendezvous.machine.Net`.
 
-    A peer that sends garbage or too much, is slow or has another key is closed and counted; the
-    first one is told of.
+    A peer that sends garbage or too much, is slow or has another key is rejected and counted; the
+    first one is logged.
 
     Args:
-        key: of the job, or None.
+        key: the job's key, or None.
         log: takes lines for people.
-        max_peers: how many connections there may be; beyond, who has proven nothing goes first.
+        max_peers: the largest number of connections; beyond it, unauthenticated ones are closed.
 
     Attributes:
-        machine: what speaks here; to be set before `turn`.
-        turned_away: peers that were closed for what they sent.
+        machine: the state machine; set before `turn`.
     """
 
     def __init__(
         self, key: bytes | None, log: Callable[[str], None], *, max_peers: int = LOCAL_PEERS
     ) -> None:
         self.machine: Machine
-        self.turned_away = 0
+        self._rejected = 0
         self._key = key
         self._log = log
         self._max_peers = max_peers
@@ -87,10 +81,10 @@ class Loop:
         """Accept peers on the first of these addresses that this machine has.
 
         Returns:
-            Where; a port of 0 was replaced by a free one.
+            The address; a port of 0 is replaced by a free one.
 
         Raises:
-            PortTaken: the port cannot be had on any.
+            PortTaken: the port is not available on any address.
         """
         failed: OSError | None = None
         for host in hosts:
@@ -113,15 +107,15 @@ class Loop:
         raise PortTaken(Problem("PR777", message)) from failed
 
     def watch(self, fd: int, action: Callable[[], None]) -> None:
-        """Call when a file can be read, or is at its end."""
+        """Call the action when a descriptor can be read, or is at its end."""
         self._selector.register(fd, selectors.EVENT_READ, action)
 
     def unwatch(self, fd: int) -> None:
-        """Take no more notice of a file."""
+        """Stop watching a descriptor."""
         self._selector.unregister(fd)
 
     def connect(self, address: Address) -> int:
-        """Begin a connection; see `Net`."""
+        """Start a connection; see `Net`."""
         sock = socket.socket(_family(address[0]), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         peer = self._add(sock, address[0], serves=False, limit_s=CONNECT_S)
         peer.connecting = True
@@ -155,7 +149,7 @@ class Loop:
             except BlockingIOError:
                 return
             except OSError:
-                # No file is left. The others wait in the kernel for a moment.
+                # Out of file descriptors: further peers wait in the kernel for a moment.
                 self._selector.unregister(self._listener)
                 self._accept_at = time.monotonic() + _NO_FILES_S
                 return
@@ -169,12 +163,12 @@ class Loop:
     def _make_room(self) -> bool:
         for number, peer in self._limited.items():
             if peer.serves and not peer.channel.is_proven:
-                self._turn_away(number, peer, "too many came at once, and it had proven nothing")
+                self._reject(number, peer, "too many connections, and it has not authenticated")
                 return True
         return False
 
     def send(self, number: int, packed: Packed) -> None:
-        """Send when the peer takes it; see `Net`."""
+        """Send as soon as the peer can receive; see `Net`."""
         peer = self._peers.get(number)
         if peer is None or peer.closing:
             return
@@ -185,7 +179,7 @@ class Loop:
         self._flush(number, peer)
 
     def close(self, number: int) -> None:
-        """Close when all is sent; see `Net`."""
+        """Close once all is sent; see `Net`."""
         if peer := self._peers.get(number):
             peer.closing = True
             if not peer.out and not peer.queue:
@@ -194,8 +188,8 @@ class Loop:
     def _finish(self, number: int, peer: _Peer) -> None:
         if not peer.serves or peer.is_shut:
             return self._remove(number, peer)
-        # To close with something unread resets the connection, and the peer may lose our last
-        # word; so the peer closes.
+        # Closing with unread data resets the connection, and the peer may lose our last message
+        # (RFC 1122, 4.2.2.13); so the peer closes first.
         peer.is_shut = True
         peer.limit_at = time.monotonic() + STALL_S
         self._limited[number] = peer
@@ -205,10 +199,10 @@ class Loop:
         return None
 
     def _flush(self, number: int, peer: _Peer) -> None:
-        """Send what the kernel takes. What is lost is told later: machines are not re-entered."""
+        """Send what the kernel accepts; `turn` reports losses, because machines are not re-entrant."""
         if peer.connecting:
             return
-        had = len(peer.out)
+        unsent = len(peer.out)
         try:
             while peer.out:
                 del peer.out[: peer.sock.send(memoryview(peer.out)[:_READ_BYTES])]
@@ -226,7 +220,7 @@ class Loop:
             if not peer.out and peer.channel.is_ready:
                 peer.limit_at = None
                 self._limited.pop(number, None)
-            elif len(peer.out) < had or peer.limit_at is None:
+            elif len(peer.out) < unsent or peer.limit_at is None:
                 peer.limit_at = time.monotonic() + STALL_S
                 self._limited[number] = peer
         self._expect(number, peer)
@@ -247,7 +241,7 @@ class Loop:
             peer.sock.close()
 
     def turn(self, wait_s: float) -> None:
-        """Wait until something happens, at most so long, and deal with it."""
+        """Wait for events, at most so long, and handle them."""
         now = time.monotonic()
         limits = [p.limit_at for p in self._limited.values() if p.limit_at is not None]
         if self._accept_at is not None:
@@ -272,11 +266,11 @@ class Loop:
                 if peer.connecting or peer.is_shut:
                     self._lose(number, peer)
                 else:
-                    self._turn_away(number, peer, "it was too slow")
+                    self._reject(number, peer, "it was too slow")
         lost, self._lost = self._lost, []
         for number in lost:
-            if gone := self._peers.get(number):
-                self._lose(number, gone)
+            if lost_peer := self._peers.get(number):
+                self._lose(number, lost_peer)
 
     def _serve(self, number: int, peer: _Peer, events: int) -> None:
         if peer.connecting:
@@ -307,7 +301,7 @@ class Loop:
                     return None
                 self.machine.received(number, packed, time.monotonic())
         except BadPeer as e:
-            return self._turn_away(number, peer, str(e))
+            return self._reject(number, peer, str(e))
         if number in self._peers and peer.channel.is_ready:
             for packed in peer.queue:
                 peer.out += peer.channel.frame(packed)
@@ -315,45 +309,26 @@ class Loop:
             self._flush(number, peer)
         return None
 
-    def _turn_away(self, number: int, peer: _Peer, reason: str) -> None:
-        self.turned_away += 1
-        if self.turned_away == 1:
-            self._log(f"a peer at {peer.where} was turned away: {reason}; others are only counted")
+    def _reject(self, number: int, peer: _Peer, reason: str) -> None:
+        self._rejected += 1
+        if self._rejected == 1:
+            self._log(f"rejected a peer at {peer.where}: {reason}; further ones are only counted")
         self._lose(number, peer)
 
     def _lose(self, number: int, peer: _Peer) -> None:
-        told = not peer.closing
+        is_reported = not peer.closing
         self._remove(number, peer)
-        if told:
+        if is_reported:
             self.machine.closed(number, time.monotonic())
 
     def close_all(self) -> None:
-        """Close everything that this process has open here."""
+        """Close all sockets."""
         self._selector.close()
         for peer in self._peers.values():
             peer.sock.close()
         self._peers.clear()
         if self._listener:
             self._listener.close()
-
-
-def max_peers() -> int:
-    """How many connections this process may have; its limit of open files is raised for them."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 20_000 if hard == resource.RLIM_INFINITY else min(hard, 20_000)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
-    return max(_SPARE_FILES, min(wanted, soft) - _SPARE_FILES)
-
-
-def close_quietly(fd: int) -> None:
-    """Close a file that may be closed already."""
-    with contextlib.suppress(OSError):
-        os.close(fd)
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -1,4 +1,4 @@
-"""What a protocol's state machine sees of the world, be it sockets or a simulation."""
+"""The interface between the protocol's state machines and their connections (or a simulation)."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from pairun.rendezvous.wire import Packed
 
 
 class Net(Protocol):
-    """Connections to peers, each known by a number. Nothing here calls back at once."""
+    """Connections to peers, each with a number. Its methods never call the machine."""
 
     def connect(self, address: Address) -> int:
-        """Begin a connection; what is sent meanwhile waits."""
+        """Start a connection; messages wait until it is made."""
 
     def send(self, peer: int, packed: Packed) -> None:
-        """Send, as soon as the peer takes it; nothing happens where it is gone."""
+        """Send as soon as the peer can receive; does nothing if the peer is gone."""
 
     def close(self, peer: int) -> None:
-        """Close when all is sent; the machine hears no more of this peer."""
+        """Close once all is sent; the machine gets no more events of this peer."""
 
 
 class Machine(Protocol):
-    """A side of the protocol. Moments are seconds of any clock that never goes back."""
+    """One side of the protocol. Times are seconds of any monotonic clock."""
 
     def received(self, peer: int, packed: Packed, now: float) -> None:
-        """A message has come.
+        """Handle a message.
 
         Raises:
-            BadPeer: no member would send it; the connection ends, and `closed` follows.
+            BadPeer: no member sends such a message; the connection ends, and `closed` follows.
         """
 
     def closed(self, peer: int, now: float) -> None:
-        """A connection was lost, or could not be made."""
+        """Handle the loss of a connection, or the failure to make one."""
 
     def tick(self, now: float) -> float | None:
-        """Do what is due; returns when to come again, or None when nothing is planned."""
+        """Do what is due; returns when the next action is due, or None."""

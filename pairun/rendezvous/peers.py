@@ -1,4 +1,4 @@
-"""The instances of a job as its tasks and the user's code need them: verdicts, and barriers."""
+"""The instances of a job, for `run_on`: they share the verdicts of tasks."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pairun.plan import PeerVerdict, RunOn
 
 GONE_S = 60.0
-"""After so many seconds without reaching the leader, an instance runs a task itself."""
+"""An instance runs a task itself after so many seconds without reaching the leader."""
 
 _MAX_KEY_BYTES = 4096
 _LEAST_KEY_BYTES = 16
 
 
 def read_key(pai_dir: str) -> bytes | None:
-    """The job's key, or None where the platform mounted none that can be used.
+    """Read the job's key; None if the platform mounted no usable one.
 
     Args:
-        pai_dir: the shared volume.
+        pai_dir: path of the shared volume.
     """
     try:
         text = Door(pai_dir).read(os.path.join(pai_dir, KEY_FILE), _MAX_KEY_BYTES)
@@ -42,10 +42,10 @@ def read_key(pai_dir: str) -> bytes | None:
 
 
 def job_key(env: Mapping[str, str]) -> JobKey:
-    """The attempt of the job that an instance belongs to.
+    """The attempt of the job that this instance belongs to.
 
     Args:
-        env: FrameworkController's variables, or what an engine sets in their place.
+        env: holds FrameworkController's variables, which other engines set, too.
     """
     uid = env.get("FC_FRAMEWORK_UID") or env.get("FC_FRAMEWORK_NAME") or ""
     attempt = env.get("FC_FRAMEWORK_ATTEMPT_ID", "")
@@ -56,9 +56,9 @@ class JobPeers(NamedTuple):
     """The instances of the job that this one belongs to; see `pairun.plan.Peers`.
 
     Attributes:
-        place: where they meet.
-        facts: what they share there.
-        phase: of the tasks.
+        place: this instance's place in the job.
+        facts: the facts that the instances share.
+        phase: the phase of the tasks.
     """
 
     place: Place
@@ -67,18 +67,18 @@ class JobPeers(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of this instance, for people."""
+        """This instance's name for people."""
         return _name(self.place.gang.place(self.place.rank))
 
     def first(self, run_on: RunOn) -> str | None:
-        """Who runs a task for others, or None when it is this instance."""
+        """The name of the instance that runs a task for others; None if it is this one."""
         role, index = self.place.gang.place(self.place.rank)
         if run_on == "first_of_role":
             return _name((role, 0)) if index else None
         return _name(self.place.gang.place(0)) if self.place.rank else None
 
     def topic(self, run_on: RunOn, task: str) -> str:
-        """The name under which the verdict of a task is told."""
+        """The name of the fact that holds a task's verdict."""
         role = f" {self.place.gang.place(self.place.rank)[0]}" if run_on == "first_of_role" else ""
         return f"task {self.phase} {task}{role}"
 
@@ -86,21 +86,21 @@ class JobPeers(NamedTuple):
         """Wait for a verdict.
 
         Raises:
-            Failure: it did not come in time, or cannot come.
+            Failure: there is no verdict in time.
         """
         try:
             verdict = self.facts.get(topic, timeout_s, gone_s=GONE_S)
         except PairunError as e:
             raise Transient(e.problems[0].message, fault="platform") from e
         if not isinstance(verdict, dict):
-            raise Transient("what was told is no verdict", fault="platform")
+            raise Transient("the leader sent an invalid verdict", fault="platform")
         return verdict
 
     def give(self, topic: str, verdict: PeerVerdict, timeout_s: float) -> None:
-        """Tell a verdict, in place of an earlier one.
+        """Publish a verdict; it replaces an earlier one.
 
         Raises:
-            Failure: it cannot be told.
+            Failure: the leader was not reached, or refuses.
         """
         try:
             self.facts.put(topic, verdict, timeout_s, replace=True)
@@ -109,11 +109,11 @@ class JobPeers(NamedTuple):
 
 
 def peers_of(pai_dir: str, phase: str) -> JobPeers | None:
-    """The instances of the job; None where they do not know each other.
+    """The instances of the job; None if they have no rendezvous, or the job no key.
 
     Args:
-        pai_dir: the shared volume.
-        phase: of the tasks that ask.
+        pai_dir: path of the shared volume.
+        phase: the phase of the tasks.
     """
     place = read_place(pai_dir)
     try:

@@ -1,4 +1,4 @@
-"""The note on the volume that tells the user's container where the rendezvous is."""
+"""The file on the volume from which the user's container learns where the rendezvous is."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MAX_BYTES = 1024 * 1024
 
 
 class Place(NamedTuple):
-    """Where a job's members meet.
+    """A member's place in its job.
 
     Attributes:
-        leader: address of the leader.
+        leader: the leader's address.
         job: the attempt.
         rank: this member's number among all.
         gang: the roles and their counts.
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 def write_place(pai_dir: str, place: Place) -> None:
-    """Write the note; it holds nothing that is secret.
+    """Write the file; it holds no secret.
 
     Raises:
         OSError: it cannot be written.
@@ -47,7 +47,7 @@ def write_place(pai_dir: str, place: Place) -> None:
 
 
 def read_place(pai_dir: str) -> Place | None:
-    """Read the note; None where there is none that can be used."""
+    """Read the file; None if it is missing or invalid."""
     try:
         data = json.loads(Door(pai_dir).read(os.path.join(pai_dir, PLACE_FILE), _MAX_BYTES))
         leader = checked_address(data["leader"])

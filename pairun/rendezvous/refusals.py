@@ -1,4 +1,4 @@
-"""What the rendezvous raises, in the words of the rest."""
+"""The errors that the rendezvous raises."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pairun.errors import PairunError, Problem
 
 
 class NotInTime(PairunError):
-    """What was waited for did not come.
+    """A wait for members or facts has timed out.
 
     Attributes:
-        missing: of a gathering, some of those who did not come, as ``(role, index)``.
-        missing_count: how many did not come; None where nobody could say.
+        missing: some of a gathering's missing members, as ``(role, index)``.
+        missing_count: the number of missing members, or None if unknown.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class LeaderRefusal(PairunError):
     """The leader refuses this member or this request; a retry does not help.
 
     Attributes:
-        why: the leader's word.
+        why: the leader's reason, a key of `_WORDS`.
     """
 
     def __init__(self, why: str) -> None:
@@ -36,12 +36,16 @@ class LeaderRefusal(PairunError):
         self.why = why
 
 
+class PortTaken(PairunError):
+    """The port that the other members expect cannot be listened on."""
+
+
 class NoKey(PairunError):
-    """Values are not taken from peers that cannot prove themselves."""
+    """The job has no key, so its members accept no values from each other."""
 
     def __init__(self) -> None:
         super().__init__(
-            Problem("PR778", "this job has no key, so its Pods take no values from each other")
+            Problem("PR778", "this job has no key, so its Pods accept no values from each other")
         )
 
 
@@ -50,6 +54,6 @@ _WORDS = {
     "newer": "the leader belongs to an older attempt of the job",
     "job": "this Pod belongs to another job",
     "size": "the value is too large",
-    "full": "there are too many names already",
-    "count": "the barrier was begun with another count of members",
+    "full": "there are too many names",
+    "count": "another member gave a different count for the barrier",
 }

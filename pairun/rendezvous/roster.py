@@ -1,4 +1,4 @@
-"""Who belongs to a job: its roles and their counts, and the Pods that play them."""
+"""The members of a job: its roles and their counts, and the Pods."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pairun.rendezvous.wire import BadPeer
 
 Address = tuple[str, int]
 Row = list[Any]
-"""A member as JSON: rank, UID, IP, host's IP, name of the Pod."""
+"""A member as JSON: rank, and the Pod's UID, IP, host IP and name."""
 
 _MAX_TEXT = 253
 """The longest name of a Pod (RFC 1123, as Kubernetes applies it)."""
 
 
 class JobKey(NamedTuple):
-    """One attempt of one job: what does not agree in both never meets.
+    """One attempt of one job; only members of the same attempt gather.
 
     Attributes:
-        uid: of the object that stands for the job.
-        attempt: its number; of two, the higher is the newer.
+        uid: the UID of the job's object.
+        attempt: the attempt's number; a newer one has a higher number.
     """
 
     uid: str
@@ -34,12 +34,12 @@ class Member:
     """One Pod of a job.
 
     Attributes:
-        role: its role's name, as the Pods bear it.
+        role: its role's name, as in the Pods' names.
         index: its number in the role.
-        pod_uid: of the Pod.
-        pod_ip: the address that its peers reach.
-        host_ip: of its node.
-        pod_name: of the Pod.
+        pod_uid: the Pod's UID.
+        pod_ip: the address at which peers reach it.
+        host_ip: its node's address.
+        pod_name: the Pod's name.
     """
 
     role: str
@@ -61,7 +61,7 @@ class Gang(NamedTuple):
 
     @classmethod
     def of(cls, members_by_role: Mapping[str, int]) -> Gang:
-        """From a mapping in the job's order."""
+        """Make a gang of a mapping in the job's order."""
         return cls(tuple(members_by_role.items()))
 
     @property
@@ -96,15 +96,15 @@ class Gang(NamedTuple):
         return f"{words} and {more} more" if more else words
 
     def row(self, member: Member) -> Row:
-        """A member as it goes over the wire."""
+        """A member in the form for the wire."""
         rank = self.rank(member.role, member.index)
         return [rank, member.pod_uid, member.pod_ip, member.host_ip, member.pod_name]
 
     def checked(self, row: Any) -> Row:
-        """A row that came from a peer.
+        """Check a row that a peer sent.
 
         Raises:
-            BadPeer: it is none of this gang.
+            BadPeer: it is not a member of this gang.
         """
         if not (
             isinstance(row, list)
@@ -129,10 +129,10 @@ class Roster(NamedTuple):
 
     @classmethod
     def of(cls, gang: Gang, rows: Iterable[Row]) -> Roster:
-        """From rows in any order, which were checked.
+        """Make a roster of checked rows in any order.
 
         Raises:
-            BadPeer: a member is missing, or an address is none.
+            BadPeer: a member is missing, or an address is invalid.
         """
         by_rank = {row[0]: row for row in rows}
         if len(by_rank) != gang.total:
@@ -141,15 +141,15 @@ class Roster(NamedTuple):
         members = tuple(Member(*place, *by_rank[n][1:]) for n, place in enumerate(places))
         for address in {a for m in members for a in (m.pod_ip, m.host_ip) if a}:
             if not _is_ip(address):
-                raise BadPeer("it sent a roster with an address that is none")
+                raise BadPeer("it sent a roster with an invalid address")
         return cls(members)
 
 
 def checked_address(value: Any) -> Address | None:
-    """An IP and port that came from a peer, or None where it sent none.
+    """Check an IP and port that a peer sent; None stays None.
 
     Raises:
-        BadPeer: it is neither.
+        BadPeer: the address is invalid.
     """
     if value is None:
         return None
@@ -162,7 +162,7 @@ def checked_address(value: Any) -> Address | None:
         and _is_ip(value[0])
     ):
         return value[0], value[1]
-    raise BadPeer("it sent an address that is none")
+    raise BadPeer("it sent an invalid address")
 
 
 def _is_ip(text: str) -> bool:

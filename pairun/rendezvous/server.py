@@ -1,6 +1,6 @@
-"""The leader as a process: serves its peers, and keeps its state in a file.
+"""The leader as a process: it serves its peers and saves its state in a file.
 
-Init starts one, and PID 1 of the user's container another one that goes on where it ended.
+Init starts one. PID 1 of the user's container starts another one, which continues with its state.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping
 from pairun.base.paths import STATE_FILE, runtime_file
 from pairun.base.signals import STOP_SIGNALS
 from pairun.handover.door import Door
+from pairun.rendezvous.descriptors import close_quietly, max_peers
 from pairun.rendezvous.leading import Leader
-from pairun.rendezvous.loop import Loop, close_quietly, max_peers
+from pairun.rendezvous.loop import Loop
 from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.wire import BadPeer
 
@@ -24,7 +25,7 @@ _SAVE_EVERY_S = 0.5
 _TURN_S = 60.0
 _STOP_S = 5.0
 STAY_S = 10.0
-"""How long a leader whose own work is done stays for those who wait for a fact."""
+"""How long a leader serves peers that wait for a fact after its own tasks have ended."""
 _MAX_STATE_BYTES = 64 * 1024 * 1024
 _STAY = b"s"
 
@@ -33,19 +34,19 @@ class Server:
     """Listens from the moment it is made.
 
     Args:
-        members_by_role: how many members each role has, in the job's order.
-        job: the attempt that is gathered.
-        key: of the job; None where it has none, and then it only tells when all are here.
-        host: own address; where this machine does not have it, all of them are used.
+        members_by_role: the number of members of each role, in the job's order.
+        job: the attempt to gather.
+        key: the job's key; without one, the server only reports when all members are present.
+        host: this Pod's address; if this machine does not have it, all addresses are used.
         port: the leader's rendezvous port.
         log: takes lines for people.
-        volume: the shared volume, where the state is read and kept; None keeps none.
+        volume: the shared volume, which holds the state; None for no saved state.
 
     Attributes:
-        address: where it listens.
+        address: the address where it listens.
 
     Raises:
-        PortTaken: something else has the port (PR777).
+        PortTaken: the port is in use (PR777).
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Server:
     ) -> None:
         peers = max_peers()
         self._loop = Loop(key, log, max_peers=peers)
-        # The rest is for those who ask and go.
+        # a quarter of the connections is for short requests
         self._leader = Leader(
             Gang.of(members_by_role),
             job,
@@ -85,23 +86,18 @@ class Server:
             self._loop.close_all()
             raise
 
-    @property
-    def turned_away(self) -> int:
-        """How many peers were closed for what they sent."""
-        return self._loop.turned_away
-
     def serve_forever(self, stop_fd: int | None = None) -> None:
-        """Serve until `stop_fd` can be read or is at its end; keep the state then.
+        """Serve until `stop_fd` can be read or is at its end, then save the state.
 
-        `Child.stop` says there to stay a little.
+        `Child.stop` may ask through it to stay for `STAY_S`.
         """
         if stop_fd is not None:
             self._loop.watch(stop_fd, lambda: self._stop(stop_fd))
         while not self._stopped:
-            self._loop.turn(self._keep())
+            self._loop.turn(self._save_if_due())
         while self._leader.is_read and (left_s := self._stay_until - time.monotonic()) > 0:
-            self._loop.turn(min(left_s, self._keep()))
-        self._keep(now_at_once=True)
+            self._loop.turn(min(left_s, self._save_if_due()))
+        self._save_if_due(at_once=True)
         self.close()
 
     def _stop(self, stop_fd: int) -> None:
@@ -110,24 +106,22 @@ class Server:
         if os.read(stop_fd, 1) == _STAY:
             self._stay_until = time.monotonic() + STAY_S
 
-    def _keep(self, *, now_at_once: bool = False) -> float:
-        """Save what has changed, not too often; returns how long nothing is to be saved."""
+    def _save_if_due(self, *, at_once: bool = False) -> float:
+        """Save changes, at most every half second; returns the seconds until the next save."""
         if self._volume is None or not self._leader.changed:
             return _TURN_S
         wait_s = self._save_at - time.monotonic()
-        if wait_s > 0 and not now_at_once:
+        if wait_s > 0 and not at_once:
             return wait_s
         try:
             self.save(self._volume)
         except OSError as e:
-            self._log(f"the rendezvous cannot keep its state, and goes on: {e.strerror}")
+            self._log(f"the rendezvous cannot save its state, and continues: {e.strerror}")
         self._save_at = time.monotonic() + _SAVE_EVERY_S
         return _TURN_S
 
     def save(self, volume: Door) -> None:
-        """Write the state to a file that all may read, at once or not at all.
-
-        PID 1 may be another user, and who reaches the volume belongs to the Pod.
+        """Write the state to the volume atomically, readable for all users of the Pod.
 
         Raises:
             OSError: it cannot be written.
@@ -136,18 +130,18 @@ class Server:
         volume.write(runtime_file(volume.root, STATE_FILE), data)
 
     def load(self, volume: Door) -> bool:
-        """Go on with the state on the volume; False where there is none that fits this attempt."""
+        """Restore the state on the volume; returns False if there is none of this attempt."""
         try:
             data = volume.read(runtime_file(volume.root, STATE_FILE), _MAX_STATE_BYTES)
             return self._leader.load(json.loads(data))
         except FileNotFoundError:
             return False
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPeer):
-            self._log("the state of the rendezvous cannot be read; it begins anew")
+            self._log("the saved state of the rendezvous is invalid; starting with an empty one")
             return False
 
     def close(self) -> None:
-        """Close everything; others may listen on the port then."""
+        """Close all sockets; the port is free then."""
         self._loop.close_all()
 
 
@@ -155,11 +149,11 @@ class Child:
     """A server in a child process, which ends with this process.
 
     Args:
-        server: to be served; this process has no use for it any more.
+        server: the server; this process closes its own copy.
 
     Attributes:
-        pid: of the child.
-        address: where it listens.
+        pid: the child's PID.
+        address: the address where it listens.
     """
 
     def __init__(self, server: Server) -> None:
@@ -169,7 +163,7 @@ class Child:
         if self.pid == 0:
             code = 1
             try:
-                # It ends with this process, which may still have work for it when signals come.
+                # It ends with this process, which may still need it after a stop signal.
                 signal.set_wakeup_fd(-1)
                 for number in STOP_SIGNALS:
                     signal.signal(number, signal.SIG_IGN)
@@ -182,10 +176,10 @@ class Child:
         server.close()
 
     def stop(self, *, stay: bool = False) -> None:
-        """Let it keep its state and end, within seconds; its port is free then.
+        """Make it save its state and end, within seconds; its port is free then.
 
         Args:
-            stay: not before those who wait for a fact have it, or 10 s are over.
+            stay: serve peers that wait for a fact first, for up to `STAY_S`.
         """
         if stay:
             with contextlib.suppress(OSError):

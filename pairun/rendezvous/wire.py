@@ -1,9 +1,9 @@
-"""What goes over a connection: frames of limited size, each proven by the job's key.
+"""The wire format: frames of limited size, each authenticated with the job's key. Does no I/O.
 
 Both sides greet with a magic word and 16 random bytes. A frame is five bytes (whether it is
-compressed, and its length), an HMAC-SHA256 where the job has a key, and JSON. The HMAC's key is
-made of the job's key and both greetings, and covers the direction and a counter, so that nothing
-which was recorded can be said again. Nothing here does input or output.
+compressed, and its length), an HMAC-SHA256 if the job has a key, and JSON. The HMAC's key derives
+from the job's key and both greetings, and the HMAC covers the direction and a counter, so a
+recorded frame cannot be replayed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import zlib
 from typing import Any, Final
 
 MAX_FIRST_BYTES = 32 * 1024
-"""What a peer may send in one frame before it has proven itself."""
+"""The largest frame that an unauthenticated peer may send."""
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 MAX_INFLATED_BYTES = 64 * 1024 * 1024
-"""A roster of 10,000 members has 2 MiB, and 0.4 MiB when it is compressed."""
+"""A roster of 10,000 members has 2 MiB, compressed 0.4 MiB."""
 
 _COMPRESS_FROM_BYTES = 1024
 _MAGIC: Final = {True: b"PRZ1", False: b"PRZ0"}
@@ -35,11 +35,11 @@ Message = dict[str, Any]
 
 
 class BadPeer(Exception):
-    """What came is not what a member of this job sends; the message says why, in words."""
+    """A peer sent what no member of this job sends; the message says what."""
 
 
 class Packed:
-    """A message as it goes over the wire, so that one for many is made once.
+    """An encoded message, so that one for many peers is encoded once.
 
     Attributes:
         compressed: whether `data` is compressed.
@@ -52,23 +52,23 @@ class Packed:
 
     @functools.cached_property
     def message(self) -> Message:
-        """What is said; always a mapping with a word under ``t``.
+        """The message: a mapping with a word under ``t``.
 
         Raises:
-            BadPeer: it is not that, or too large.
+            BadPeer: it is not such a mapping, or too large.
         """
         data = _inflate(self.data) if self.compressed else self.data
         try:
             message = json.loads(data)
         except (ValueError, RecursionError):
-            raise BadPeer("it sent what is not JSON") from None
+            raise BadPeer("it sent invalid JSON") from None
         if not isinstance(message, dict) or not isinstance(message.get("t"), str):
-            raise BadPeer("it sent JSON that is no message")
+            raise BadPeer("it sent an invalid message")
         return message
 
 
 def pack(message: Message) -> Packed:
-    """Make a message ready for sending."""
+    """Encode a message."""
     data = json.dumps(message, separators=(",", ":")).encode()
     if len(data) < _COMPRESS_FROM_BYTES:
         return Packed(data, compressed=False)
@@ -78,25 +78,25 @@ def pack(message: Message) -> Packed:
 def _inflate(data: bytes) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        found = inflater.decompress(data, MAX_INFLATED_BYTES)
+        inflated = inflater.decompress(data, MAX_INFLATED_BYTES)
     except zlib.error:
-        raise BadPeer("it sent what cannot be inflated") from None
+        raise BadPeer("it sent invalid compressed data") from None
     if not inflater.eof:
         raise BadPeer("it sent a message that is too large, or cut off")
-    return found
+    return inflated
 
 
 class Channel:
     """One side of a connection.
 
     Args:
-        key: of the job; None where it has none, and then nothing is proven.
-        serves: this is the side that was connected to.
+        key: the job's key; without one, nothing is authenticated.
+        serves: this side accepted the connection.
 
     Attributes:
-        greeting: to be sent first.
+        greeting: the bytes to send first.
         is_ready: the other side has greeted, so frames can be made.
-        is_proven: a frame of the other side was received and is right.
+        is_proven: a valid frame of the other side was received.
     """
 
     def __init__(self, key: bytes | None, *, serves: bool) -> None:
@@ -110,25 +110,25 @@ class Channel:
         self._counts = [0, 0]
 
     def feed(self, data: bytes) -> list[Packed]:
-        """Take what was received, in pieces of any size; returns what is complete.
+        """Take received bytes, in pieces of any size; returns the messages that are complete.
 
         Raises:
-            BadPeer: the other side is no member of this job. Nothing after that is to be read.
+            BadPeer: the other side is not a member of this job; the connection must be closed.
         """
         self._received += data
-        found: list[Packed] = []
+        complete: list[Packed] = []
         if not self.is_ready and not self._greeted():
-            return found
+            return complete
         while (packed := self._next()) is not None:
-            found.append(packed)
-        return found
+            complete.append(packed)
+        return complete
 
     def _greeted(self) -> bool:
         magic = self.greeting[:4]
         if self._received[:4] != magic[: len(self._received)]:
-            other = self._received[:3] == magic[:3]
+            is_ours = self._received[:3] == magic[:3]
             raise BadPeer(
-                "only one side has the job's key" if other else "it does not speak our protocol"
+                "only one side has the job's key" if is_ours else "it does not speak our protocol"
             )
         if len(self._received) < _GREETING_BYTES:
             return False
@@ -163,7 +163,7 @@ class Channel:
         return Packed(data, compressed=bool(compressed))
 
     def frame(self, packed: Packed) -> bytes:
-        """The bytes of a message; only when the other side has greeted."""
+        """The bytes of a message; the other side must have greeted."""
         assert self.is_ready
         head = _HEAD.pack(packed.compressed, len(packed.data))
         return head + self._mac(head, packed.data, by_server=self._serves) + packed.data

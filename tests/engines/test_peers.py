@@ -75,7 +75,7 @@ def test_who_comes_to_a_barrier_alone(job: Any, start: Any) -> None:
     said = "\n".join(run.said("chief-0"))
     assert "it ended with 124" in said
     assert "[PR775]" in said
-    assert "not all 2 came to the barrier" in said
+    assert "not all 2 members reached the barrier" in said
 
 
 @pytest.mark.parametrize(

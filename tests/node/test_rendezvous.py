@@ -159,7 +159,7 @@ def test_the_tasks_find_each_other(node: Node, make: Make, engine: str) -> None:
     for each in ended.values():
         assert FOUND.format(5) in each.log("barrier.log"), each.story
     assert "ended with 124\n" in said(ended["chief-0"])
-    assert "not all 5 came to the barrier nobody in time" in said(ended["chief-0"])
+    assert "not all 5 members reached the barrier nobody in time" in said(ended["chief-0"])
 
 
 def test_one_runs_a_task_for_others(node: Node, make: Make) -> None:
@@ -219,7 +219,7 @@ def test_without_a_key(node: Node, debian: str, runtime_image: str) -> None:
         assert "found each other" not in each.log("barrier.log")
         assert "[PR779]" in said(each)
         assert "ended with 1\n" in said(each)
-    assert "all 5 members are here" in ended["chief-0"].log("init.log")
+    assert "all 5 members are present" in ended["chief-0"].log("init.log")
 
 
 def test_a_pod_that_comes_again(node: Node, make: Make) -> None:

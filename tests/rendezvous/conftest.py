@@ -104,7 +104,7 @@ class Gathering:
         locate: Locate | None = None,
         within_s: float = WAIT_S,
         log: Callable[[str], None] | None = None,
-        told: Callable[[bool], None] = lambda _: None,
+        on_turn: Callable[[bool], None] = lambda _: None,
         leave_fd: int | None = None,
     ) -> Roster | None:
         """Gather as one member."""
@@ -116,7 +116,7 @@ class Gathering:
             locate=locate or self.locate,
             deadline_s=time.monotonic() + within_s,
             log=log or self.lines.append,
-            told=told,
+            on_turn=on_turn,
             leave_fd=leave_fd,
         )
 

@@ -35,17 +35,17 @@ def test_a_fact_that_nobody_sets_is_waited_for_in_vain(gathering: Make) -> None:
     """The wait ends, and names the fact."""
     job = gathering(1)
     job.lead()
-    with pytest.raises(NotInTime, match="the fact x did not come in time") as e:
+    with pytest.raises(NotInTime, match="the fact x was not set in time") as e:
         job.facts().get("x", 0.2)
     assert [p.id for p in e.value.problems] == ["PR775"]
 
 
 def test_a_barrier_opens_when_all_have_come(gathering: Make, background: Background) -> None:
-    """To come twice counts once; an open barrier stays open; another count is refused."""
+    """To come twice counts once; an open barrier stays open; a different count is refused."""
     job = gathering(1)
     job.lead()
     for _ in range(2):
-        with pytest.raises(NotInTime, match="not all 3 came to the barrier b"):
+        with pytest.raises(NotInTime, match="not all 3 members reached the barrier b"):
             job.facts().arrive("b", "one", 3, 0.2)
     calls = [background(lambda w=w: job.facts().arrive("b", w, 3, WAIT_S)) for w in ("one", "two")]  # type: ignore[misc]
     job.facts().arrive("b", "three", 3, WAIT_S)
@@ -54,7 +54,7 @@ def test_a_barrier_opens_when_all_have_come(gathering: Make, background: Backgro
     job.facts().arrive("b", "late", 3, WAIT_S)
     with pytest.raises(NotInTime):
         job.facts().arrive("c", "one", 2, 0.2)
-    with pytest.raises(LeaderRefusal, match="another count"):
+    with pytest.raises(LeaderRefusal, match="a different count"):
         job.facts().arrive("c", "two", 3, WAIT_S)
 
 
@@ -119,7 +119,7 @@ def test_a_silent_address_is_gone_too() -> None:
                 each = stack.enter_context(socket.socket())
                 each.setblocking(False)
                 each.connect_ex(address)
-            with pytest.raises(NotInTime, match="not reached: nothing answers at its address"):
+            with pytest.raises(NotInTime, match="not reached: no answer from its address"):
                 Facts(address, JOB, KEY).get("x", 3600.0, gone_s=0.1)
 
 
@@ -169,7 +169,7 @@ def test_what_is_not_the_leader_is_told() -> None:
     """Nobody there, silence, and another protocol."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = silent.getsockname()
-        with pytest.raises(NotInTime, match="gave no answer"):
+        with pytest.raises(NotInTime, match="did not answer"):
             Facts(address, JOB, KEY).get("x", 0.2)
     with pytest.raises(NotInTime, match="the leader was not reached: Connection refused"):
         Facts(address, JOB, KEY).get("x", 0.2)
@@ -187,7 +187,7 @@ def test_an_impostor_is_told(background: Background) -> None:
                     pass
 
         lies = background(lie)
-        with pytest.raises(NotInTime, match="what answers is not the leader"):
+        with pytest.raises(NotInTime, match="the server at its address is not the leader"):
             Facts(impostor.getsockname(), JOB, KEY).get("x", 0.15)
         lies.result()
 

@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from pairun.errors import PairunError
-from pairun.rendezvous.loop import PortTaken
 from pairun.rendezvous.place import Place, read_place, write_place
-from pairun.rendezvous.refusals import LeaderRefusal, NotInTime
+from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member, Roster
 from pairun.rendezvous.server import Server
 from pairun.rendezvous.wire import Channel, Packed, pack
@@ -65,11 +64,11 @@ def test_a_member_that_leaves_is_counted(
     read, write = os.pipe()
     is_in = threading.Event()
 
-    def told(connected: bool) -> None:
+    def on_turn(connected: bool) -> None:
         if connected:
             is_in.set()
 
-    goes = background(lambda: job.join(1, key=key, told=told, leave_fd=read))
+    goes = background(lambda: job.join(1, key=key, on_turn=on_turn, leave_fd=read))
     assert is_in.wait(WAIT_S)
     os.close(write)
     assert goes.result() is None
@@ -96,7 +95,7 @@ def test_who_is_missing_is_told(gathering: Make) -> None:
 
 def test_a_leader_that_was_not_reached_is_told(gathering: Make) -> None:
     """Nobody is blamed who is not known to be missing."""
-    with pytest.raises(NotInTime, match="its leader was not reached"):
+    with pytest.raises(NotInTime, match="the leader was not reached"):
         gathering(2).join(1, within_s=0.2)
 
 
@@ -138,7 +137,7 @@ def test_an_impostor_that_says_garbage_holds_nobody_up(
     job.lead(port=job.address[1])
     assert job.join(0) == expected(2)
     assert waits.result() == expected(2)
-    assert any("was turned away" in line for line in job.lines)
+    assert any(line.startswith("rejected a peer") for line for line in job.lines)
 
 
 def test_peers_that_send_garbage_or_nothing_block_nobody(
@@ -378,12 +377,12 @@ def test_a_leader_goes_on_where_its_last_process_ended(gathering: Make) -> None:
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"schema": 1}', "\0\0"])
 def test_a_state_that_cannot_be_read_is_none(content: str, gathering: Make) -> None:
-    """The leader begins anew and says so."""
+    """The leader starts with an empty state and reports it."""
     job = gathering(1)
     job.state.write_text(content)
     job.lead()
     assert job.join(0) == expected(1)
-    assert any("begins anew" in line for line in job.lines)
+    assert any("starting with an empty one" in line for line in job.lines)
 
 
 def test_the_state_of_another_attempt_is_left(gathering: Make, tmp_path: pathlib.Path) -> None:
