@@ -137,7 +137,7 @@ def test_an_impostor_that_says_garbage_holds_nobody_up(
     job.lead(port=job.address[1])
     assert job.join(0) == expected(2)
     assert waits.result() == expected(2)
-    assert any(line.startswith("rejected a peer") for line for line in job.lines)
+    assert any(line.startswith("rejected a peer") for line in job.lines)
 
 
 def test_peers_that_send_garbage_or_nothing_block_nobody(
