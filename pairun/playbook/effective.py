@@ -11,6 +11,7 @@ from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
@@ -172,7 +173,7 @@ class Layers:
                 draft.steps = self._steps(tasks, origin, problems)
                 draft.vars, draft.grace = {}, None
                 draft.place = tasks.key or tasks.place
-            for name, node in (document.get("vars") or Node({}, document.place)).items():
+            for name, node in entries(document, "vars"):
                 draft.vars[name] = merged(draft.vars.get(name), node)
                 if name in RESERVED:
                     problems.error(
@@ -186,15 +187,13 @@ class Layers:
 
     def _steps(self, tasks: Node, origin: str, problems: Problems) -> list[TaskDraft | GroupDraft]:
         steps: list[TaskDraft | GroupDraft] = []
+        modules = self.content.modules
         for node in tasks.elements():
             if (name := node.get("parallel")) is not None:
-                inner = [
-                    t
-                    for n in (node.get("tasks") or Node([], node.place)).elements()
-                    if (t := draft_task(n, self.content.modules, origin, problems))
-                ]
-                steps.append(GroupDraft(name=str(name.value), tasks=inner, place=node.place))
-            elif task := draft_task(node, self.content.modules, origin, problems):
+                inner = (draft_task(n, modules, origin, problems) for n in elements(node, "tasks"))
+                group = [task for task in inner if task]
+                steps.append(GroupDraft(name=str(name.value), tasks=group, place=node.place))
+            elif task := draft_task(node, modules, origin, problems):
                 steps.append(task)
         return steps
 
@@ -203,20 +202,18 @@ class Layers:
     ) -> None:
         policy = self.policy if layer == "job" else None
         before = len(problems.errors)
+        schema = layer_schema({name: {} for name in self.content.modules})
+        whole = "extras.pairun"
         problems.extend(
-            violations(
-                node,
-                self._layer_schema(),
-                _IDS,
-                foreign=FOREIGN,
-                what="keyword",
-                whole="extras.pairun",
-            )
+            violations(node, schema, _IDS, foreign=FOREIGN, what="keyword", whole=whole)
         )
         if len(problems.errors) > before and not isinstance(node.value, dict):
             return
-        for name, value in (node.get("vars") or Node({}, node.place)).items():
-            self._set_variable(drafts, name, value, policy, problems)
+        for name, value in entries(node, "vars"):
+            what, place = f"set the variable '{name}'", value.key or value.place
+            if policy is None or policy.may_set(name).granted(problems, what, place):
+                for draft in drafts.values():
+                    draft.vars[name] = merged(draft.vars.get(name), value)
         for phase in PHASES:
             if (operations := node.get(phase)) is None:
                 continue
@@ -225,31 +222,6 @@ class Layers:
             Patcher(drafts[phase], self.content.modules, layer, policy, problems, elsewhere).apply(
                 operations
             )
-
-    def _set_variable(
-        self,
-        drafts: Mapping[Phase, Draft],
-        name: str,
-        value: Node,
-        policy: Policy | None,
-        problems: Problems,
-    ) -> None:
-        if policy is not None:
-            may, place, words = policy.may_set(name)
-            if not may:
-                problems.error(
-                    "PR402",
-                    f"a job may not set the variable '{name}'",
-                    value.key or value.place,
-                    words,
-                    also=[("the policy", place)],
-                )
-                return
-        for draft in drafts.values():
-            draft.vars[name] = merged(draft.vars.get(name), value)
-
-    def _layer_schema(self) -> dict[str, Any]:
-        return layer_schema({name: {} for name in self.content.modules})
 
 
 def layer_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,7 +258,6 @@ def _check_ids(drafts: Mapping[Phase, Draft], problems: Problems) -> None:
 def _ids_of(task: TaskDraft) -> Iterator[tuple[str, Place]]:
     """The id of a task, and those that its exit handlers were given."""
     yield task.id, task.place
-    handlers = task.node.get("on_exit")
-    for handler in handlers.elements() if handlers else ():
+    for handler in elements(task.node, "on_exit"):
         if (given := handler.get("id")) is not None:
             yield str(given.value), given.place

@@ -123,16 +123,9 @@ class Patcher:
             return True
         fine = True
         for path, leaf in _leaves("args" if keyword == task.module else keyword, node):
-            may, place, words = self._policy.may_patch(task.id, task.module, path)
-            if not may:
-                fine = False
-                self._problems.error(
-                    "PR402",
-                    f"a job may not change '{path}' of the task '{task.id}'",
-                    leaf.key or leaf.place,
-                    words,
-                    also=[("the policy", place)],
-                )
+            permission = self._policy.may_patch(task.id, task.module, path)
+            what = f"change '{path}' of the task '{task.id}'"
+            fine = permission.granted(self._problems, what, leaf.key or leaf.place) and fine
         if fine and keyword == "on_exit":
             fine = self._handlers_permitted(node)
         return fine
@@ -150,16 +143,9 @@ class Patcher:
     def _may_insert(self, module: str, node: Node) -> bool:
         if self._policy is None:
             return True
-        may, place, words = self._policy.may_insert(self._draft.phase, module)
-        if not may:
-            self._problems.error(
-                "PR402",
-                f"a job may not insert '{module}' into {self._draft.phase}",
-                node.place,
-                words,
-                also=[("the policy", place)],
-            )
-        return may
+        permission = self._policy.may_insert(self._draft.phase, module)
+        what = f"insert '{module}' into {self._draft.phase}"
+        return permission.granted(self._problems, what, node.place)
 
     def _disable(self, op: Node) -> None:
         for name, node in op.items():
@@ -171,18 +157,10 @@ class Patcher:
         task = self._target(target)
         if task is None or self._locked(task, target.place):
             return
-        if self._policy is not None:
-            may, place, words = self._policy.may_disable(task.id, task.module)
-            if not may:
-                self._problems.error(
-                    "PR402",
-                    f"a job may not disable the task '{task.id}'",
-                    target.place,
-                    words,
-                    also=[("the policy", place)],
-                )
-                return
-        task.disabled = target.place
+        if self._policy is None or self._policy.may_disable(task.id, task.module).granted(
+            self._problems, f"disable the task '{task.id}'", target.place
+        ):
+            task.disabled = target.place
 
     def _insert(self, kind: str, op: Node) -> None:
         body = Node({k: n for k, n in op.items() if k not in OPERATIONS}, op.place, op.key)

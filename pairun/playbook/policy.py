@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from pairun.errors import Place, Problems
+from pairun.errors import Place, Problems, Source
 from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 
 _NAMES: dict[str, Any] = {"anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]}
@@ -56,9 +57,26 @@ SCHEMA: dict[str, Any] = {
 NEVER_BY_STAR = ("on_exit", "environment", "exit_codes", "locked", "vars")
 """Keywords that ``"*"`` does not include; a policy names them or they stay closed."""
 
+_STAR_WORDS = f"'*' covers everything but {', '.join(NEVER_BY_STAR)}"
+
+
+class Permission(NamedTuple):
+    """Whether a job may do something, the policy's place, and what would be allowed in words."""
+
+    allowed: bool
+    place: Place
+    words: str = ""
+
+    def granted(self, problems: Problems, what: str, place: Place) -> bool:
+        """Whether it is allowed; if not, report that a job may not ``what``."""
+        if not self.allowed:
+            also = [("the policy", self.place)]
+            problems.error("PR402", f"a job may not {what}", place, self.words, also)
+        return self.allowed
+
 
 class Policy:
-    """Answers whether a job may do a thing, and says where the answer stands.
+    """What a job may do.
 
     Args:
         node: the policy document.
@@ -73,53 +91,50 @@ class Policy:
         """Where the policy stands."""
         return self._may.key or self._may.place
 
-    def may_patch(self, id_: str, module: str, path: str) -> tuple[bool, Place, str]:
-        """Whether ``path`` (``retries``, ``args.depth``) of a task may be changed.
-
-        Returns:
-            The answer, the policy's place, and what would be allowed in words.
-        """
+    def may_patch(self, id_: str, module: str, path: str) -> Permission:
+        """Whether ``path`` (``retries``, ``args.depth``) of a task may be changed."""
         section = self._may.get("patch")
         if section is None:
-            return False, self.place, "no task may be patched"
+            return Permission(False, self.place, "no task may be patched")
         if section.value == "*":
-            return path.split(".", maxsplit=1)[0] not in NEVER_BY_STAR, section.place, _star_words()
+            return Permission(_covers("*", path), section.place, _STAR_WORDS)
         entries = [n for k, n in section.items() if k in (id_, module, "*")]
         if not entries:
             named = ", ".join(sorted(dict(section.items()))) or "none"
-            return False, section.key or section.place, f"tasks that may be patched: {named}"
+            return Permission(
+                False, section.key or section.place, f"tasks that may be patched: {named}"
+            )
         for entry in entries:
             for allowed in ["*"] if entry.value == "*" else [n.value for n in entry.elements()]:
                 if _covers(str(allowed), path):
-                    return True, entry.place, ""
+                    return Permission(True, entry.place)
         allowed_here = sorted({str(a) for e in entries for a in _names(e)})
         words = f"of '{id_}' a job may change: {', '.join(allowed_here) or 'nothing'}"
-        return False, entries[0].key or entries[0].place, words
+        return Permission(False, entries[0].key or entries[0].place, words)
 
-    def may_disable(self, id_: str, module: str) -> tuple[bool, Place, str]:
+    def may_disable(self, id_: str, module: str) -> Permission:
         """Whether a task may be taken out."""
         return self._listed(self._may.get("disable"), {id_, module}, "tasks that may be disabled")
 
-    def may_insert(self, phase: str, module: str) -> tuple[bool, Place, str]:
+    def may_insert(self, phase: str, module: str) -> Permission:
         """Whether a task with this module may be inserted into a phase."""
         section = self._may.get("insert")
         node = section.get(phase) if section else None
         what = f"modules that may be inserted into {phase}"
         if node is None and section is not None:
-            return False, section.key or section.place, f"{what}: none"
+            return Permission(False, section.key or section.place, f"{what}: none")
         return self._listed(node, {module}, what)
 
-    def may_set(self, name: str) -> tuple[bool, Place, str]:
+    def may_set(self, name: str) -> Permission:
         """Whether a variable may be set (and seen) by a job."""
         return self._listed(self._may.get("vars"), {name}, "variables that may be set")
 
-    def may_use(self, plugin: str) -> tuple[bool, Place, str]:
+    def may_use(self, plugin: str) -> Permission:
         """Whether a plugin may be used."""
         section = self._may.get("plugins")
-        denied = section.get("deny") if section else None
-        for node in denied.elements() if denied else ():
+        for node in elements(section, "deny"):
             if node.value == plugin:
-                return False, node.place, f"the policy denies the plugin {plugin}"
+                return Permission(False, node.place, f"the policy denies the plugin {plugin}")
         return self._listed(section.get("allow") if section else None, {plugin}, "plugins")
 
     def plugin_paths(self) -> list[str]:
@@ -136,21 +151,17 @@ class Policy:
         names = ["*"] if roots is None else _names(roots)
         return "*" in names or os.path.realpath(root) in map(os.path.realpath, names)
 
-    def _listed(self, node: Node | None, names: set[str], what: str) -> tuple[bool, Place, str]:
+    def _listed(self, node: Node | None, names: set[str], what: str) -> Permission:
         if node is None:
-            return False, self.place, f"{what}: none"
+            return Permission(False, self.place, f"{what}: none")
         allowed = _names(node)
         if "*" in allowed or names & set(allowed):
-            return True, node.place, ""
-        return False, node.key or node.place, f"{what}: {', '.join(allowed) or 'none'}"
+            return Permission(True, node.place)
+        return Permission(False, node.key or node.place, f"{what}: {', '.join(allowed) or 'none'}")
 
 
 def _names(node: Node) -> list[str]:
     return ["*"] if node.value == "*" else [str(n.value) for n in node.elements()]
-
-
-def _star_words() -> str:
-    return f"'*' covers everything but {', '.join(NEVER_BY_STAR)}"
 
 
 def _covers(allowed: str, path: str) -> bool:
@@ -167,7 +178,5 @@ def read_policy(documents: Iterable[Node], problems: Problems) -> Policy:
     for last in documents:
         problems.extend(violations(last, SCHEMA, Ids("PR406", "PR406", "PR406")))
     if last is None or not isinstance(last.value, dict):
-        from pairun.errors import Source
-
         last = Node({}, Place(Source("policy.yaml", "built-in", ""), 1, 1))
     return Policy(last)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pairun.contract.arguments import arguments
 from pairun.errors import PairunError, Problem, did_you_mean, nearest
 from pairun.playbook.content import Content
+from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
 from pairun.playbook.specs import PHASES
@@ -30,22 +31,17 @@ def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iter
     if may is None:
         return
     known = {*content.modules, *content.specs, *tasks}
-    patch = may.get("patch")
-    for name, entry in patch.items() if patch else ():
+    for name, entry in entries(may, "patch"):
         yield from _task_name(name, entry, known)
         module = name if name in content.modules else tasks.get(name)
         for path in entry.elements():
             yield from _path(path, module, content)
-    disable = may.get("disable")
-    for node in disable.elements() if disable else ():
+    for node in elements(may, "disable"):
         yield from _task_name(str(node.value), node, known)
-    insert = may.get("insert")
     for phase in PHASES:
-        modules = insert.get(phase) if insert else None
-        for node in modules.elements() if modules else ():
+        for node in elements(may.get("insert"), phase):
             yield from _inserted(node, phase, content)
-    plugins = may.get("plugins")
-    for _, names in plugins.items() if plugins else ():
+    for _, names in entries(may, "plugins"):
         for node in names.elements():
             if node.value not in (*content.specs, "*"):
                 message = f"there is no plugin '{node.value}'"

@@ -24,6 +24,7 @@ from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems
 from pairun.playbook.content import Content, Root
 from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.rootfiles import RULES_FOLDER
 
@@ -171,7 +172,7 @@ def check_rules(document: Node, problems: Problems) -> None:
     """
     wrong = list(violations(document, SCHEMA, IDS))
     problems.extend(wrong)
-    for node in () if wrong else _elements(document, "rules"):
+    for node in () if wrong else elements(document, "rules"):
         if mistake := _mistake(_sample(node.plain(), ""), tried=True):
             problems.error("PR794", f"the rule '{node.value['id'].value}': {mistake}", node.place)
 
@@ -189,11 +190,6 @@ def _document(
     return None if wrong else document
 
 
-def _elements(document: Node, key: str) -> list[Node]:
-    listed = document.get(key)
-    return [] if listed is None else listed.elements()
-
-
 def _add(
     document: Node,
     samples: dict[str, Sample],
@@ -203,10 +199,10 @@ def _add(
     checked: bool,
 ) -> None:
     family = document.plain()
-    for name in _elements(document, "disable"):
+    for name in elements(document, "disable"):
         if samples.pop(name.value, None) is None:
             problems.warning("PR793", f"there is no rule '{name.value}' to disable", name.place)
-    for node in _elements(document, "rules"):
+    for node in elements(document, "rules"):
         sample = _sample(node.plain(), family.get("source", ""))
         wrong = _mistake(sample, tried=checked)
         if wrong:

@@ -10,6 +10,7 @@ from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.plainschema import is_schema
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft, draft_task
@@ -68,15 +69,8 @@ def add_plugins(
     """
     taken = {t.id for d in drafts.values() for t in d.tasks()}
     for number, use in enumerate(uses):
-        may, place, words = policy.may_use(use.plugin)
-        if not may:
-            problems.error(
-                "PR402",
-                f"a job may not use the plugin '{use.plugin}'",
-                use.place,
-                words,
-                also=[("the policy", place)],
-            )
+        permission = policy.may_use(use.plugin)
+        if not permission.granted(problems, f"use the plugin '{use.plugin}'", use.place):
             continue
         is_folder = use.plugin in folders.folders
         if is_folder:
@@ -101,7 +95,7 @@ def add_plugins(
             },
         }
         for phase in PHASES:
-            for node in (spec.get(phase) or Node([], spec.place)).elements():
+            for node in elements(spec, phase):
                 task = draft_task(
                     node,
                     content.modules,

@@ -9,6 +9,7 @@ from pairun.contract.mistakes import argument_problems
 from pairun.errors import PairunError, Problems
 from pairun.module import Module
 from pairun.playbook.content import Content
+from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import TaskDraft, draft_task
 from pairun.playbook.expressions.template import is_template
@@ -29,8 +30,7 @@ def check_tasks(tasks: Node | None, phase: str, content: Content) -> Problems:
 def check_task(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
     """Check a task, as a playbook writes it or after every layer."""
     _check_module(task, phase, content, problems)
-    handlers = task.node.get("on_exit")
-    for node in handlers.elements() if handlers else ():
+    for node in elements(task.node, "on_exit"):
         if handler := draft_task(node, content.modules, "file", problems):
             _check_module(handler, phase, content, problems)
     if task.node.get("retries") and not (task.node.get("timeout") or task.node.get("deadline")):

@@ -154,7 +154,7 @@ class Values:
             "results": scope.results,
         }
         if node.place.source.layer == "job":
-            names |= {n: v for n, v in scope.vars.items() if scope.policy.may_set(n)[0]}
+            names |= {n: v for n, v in scope.vars.items() if scope.policy.may_set(n).allowed}
             names["secrets"] = inputs.secrets
             return Scope({**names, **self.vars}, statements=False)
         own = self._draft.scope if self._draft else {}

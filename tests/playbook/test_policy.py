@@ -240,11 +240,11 @@ def test_without_any_policy_a_job_may_change_nothing(desk: Desk) -> None:
     from pairun.playbook.policy import read_policy
 
     policy = read_policy([], Problems())
-    assert not policy.may_patch("a", "cmd", "retries")[0]
-    assert not policy.may_disable("a", "cmd")[0]
-    assert not policy.may_insert("runtime", "cmd")[0]
-    assert not policy.may_set("a")[0]
-    assert not policy.may_use("git")[0]
+    assert not policy.may_patch("a", "cmd", "retries").allowed
+    assert not policy.may_disable("a", "cmd").allowed
+    assert not policy.may_insert("runtime", "cmd").allowed
+    assert not policy.may_set("a").allowed
+    assert not policy.may_use("git").allowed
 
 
 def test_the_highest_root_with_a_policy_decides(desk: Desk) -> None:
