@@ -25,7 +25,7 @@ from pairun.playbook.specs import PHASES, add_plugins, check_spec
 
 _IDS = Ids("PR201", "PR204", "PR205")
 RESERVED = frozenset(
-    {"job", "parameters", "cluster", "env", "results", "secrets", "plugin", "user_extension", "vars",
+    {"job", "parameters", "cluster", "env", "results", "secrets", "plugin", "user_extension", "expanded", "vars",
      "true", "false", "none", "range"}
 )  # fmt: skip
 """Names that expressions give a meaning to; a variable may not be called so."""

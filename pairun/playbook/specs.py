@@ -7,7 +7,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from pairun.errors import PairunError, Problems, did_you_mean
-from pairun.module import Phase, Secret
+from pairun.module import Phase, Secret, reveal
+from pairun.plan import Late
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
@@ -36,6 +37,12 @@ def spec_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
         "properties": {
             "summary": {"type": "string", "description": "One sentence for people."},
             "parameters": {"type": "object", "description": "JSON Schema of the parameters."},
+            "expands": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Parameters whose texts `expanded` holds for tasks of the runtime "
+                "phase: $NAME, ${NAME} and a leading ~ as in the user's container.",
+            },
             "init": tasks,
             "runtime": tasks,
         },
@@ -94,6 +101,12 @@ def add_plugins(
                 **(folders.scope(use.plugin, number, content, written) if is_folder else {}),
             },
         }
+        names = [
+            str(each.value) for each in (spec.get("expands") or Node([], spec.place)).elements()
+        ]
+        expanded = {name: _expanded(parameters[name]) for name in names if name in parameters}
+        # The init container has another environment.
+        scopes: dict[Phase, Any] = {"init": scope, "runtime": {**scope, "expanded": expanded}}
         for phase in PHASES:
             for node in elements(spec, phase):
                 task = draft_task(
@@ -101,7 +114,7 @@ def add_plugins(
                     content.modules,
                     "plugin",
                     problems,
-                    scope=scope,
+                    scope=scopes[phase],
                     failure_policy=use.failure_policy,
                     handler_policy=use.failure_policy,
                     used_at=use.place,
@@ -113,6 +126,19 @@ def add_plugins(
                 taken.add(task.id)
                 steps = drafts[phase].steps
                 steps.insert(drafts[phase].end(), task)
+
+
+def _expanded(value: Any) -> Any:
+    """A parameter as a shell in the user's container would read it: the run alone can tell."""
+    if isinstance(value, Mapping):
+        return {name: _expanded(inner) for name, inner in value.items()}
+    text = reveal(value) if isinstance(value, Secret) else value
+    if not isinstance(text, str) or not ("$" in text or text.startswith("~")):
+        return value
+    because = "the environment of the user's container"
+    return Late(
+        template="{{ text | expand(env) }}", expression=True, because=because, vars={"text": value}
+    )
 
 
 def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
@@ -203,6 +229,7 @@ def check_spec(node: Node, content: Content, problems: Problems) -> None:
         violations(node, schema, Ids("PR201", "PR204", "PR205"), foreign=FOREIGN, what="keyword")
     )
     parameters = node.get("parameters")
+    _check_expands(node, parameters, problems)
     if parameters is None or is_schema(parameters.plain()):
         return
     from jsonschema import Draft202012Validator, SchemaError
@@ -212,3 +239,13 @@ def check_spec(node: Node, content: Content, problems: Problems) -> None:
     except SchemaError as e:
         where = parameters.at(tuple(e.absolute_path)) or parameters
         problems.error("PR204", f"'parameters' is not a JSON Schema: {e.message}", where.place)
+
+
+def _check_expands(node: Node, parameters: Node | None, problems: Problems) -> None:
+    """Every name in ``expands`` must be one of the plugin's parameters."""
+    properties = parameters.get("properties") if parameters else None
+    known = [name for name, _ in properties.items()] if properties else []
+    for name in (node.get("expands") or Node([], node.place)).elements():
+        if name.value not in known:
+            message = f"'expands' names the unknown parameter '{name.value}'"
+            problems.error("PR204", message, name.place, did_you_mean(str(name.value), known))

@@ -191,3 +191,33 @@ def test_a_script_knows_its_name_and_its_failure_has_no_kind(pod: Pod) -> None:
     log = (pod.logs / "runtime.log").read_text()
     assert "I am cmd_pre.sh" in log
     assert "the script ended with exit code 1 [no retries; fault: user]" in log
+
+
+def repository(path: Path) -> Path:
+    """A git repository with one commit."""
+    subprocess.run(["git", "init", "-q", str(path)], check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    commit = ["commit", "-q", "--allow-empty", "-m", "first"]
+    subprocess.run(["git", "-C", str(path), *identity, *commit], check=True)
+    return path
+
+
+def test_paths_of_plugins_are_shell_words(pod: Pod, tmp_path: Path) -> None:
+    """The parameters that OpenPAI's scripts put into a shell are expanded in the user's container."""
+    repo = repository(tmp_path / "repo")
+    homes = [tmp_path / name for name in ("home", "a home")]
+    for home, written in zip(homes, ("$HOME/${SUB}x", "~/deep/$SUB"), strict=True):
+        git = {"plugin": "git", "parameters": {"repo_uri": f"file://{repo}", "clone_dir": written}}
+        assert pod.run(git, HOME=str(home), SUB="sub") == 0, pod.app.stderr
+    assert (homes[0] / "subx" / ".git").is_dir()
+    assert (homes[1] / "deep" / "sub" / ".git").is_dir()
+
+
+def test_only_those_paths_are_shell_words(pod: Pod, tmp_path: Path) -> None:
+    """A command in a path is text, and so are parameters that no shell read."""
+    repo = repository(tmp_path / "$HOME repo")
+    target = tmp_path / "$(touch oops) `touch oops` * \\x"
+    git = {"plugin": "git", "parameters": {"repo_uri": f"file://{repo}", "clone_dir": str(target)}}
+    assert pod.run(git) == 0, pod.app.stderr
+    assert (target / ".git").is_dir()
+    assert not list(tmp_path.rglob("oops"))

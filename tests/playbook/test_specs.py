@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pairun.errors import render
+from pairun.plan import Late
+from pairun.playbook.expressions.template import resolve
 
 if TYPE_CHECKING:
     from tests.desk import Desk
@@ -222,3 +224,62 @@ def test_a_prerequisite_carries_free_keys(desk: Desk) -> None:
             "    instances", "    prerequisites: [hi]\n    instances"
         )
         assert [p.id for p in desk.valid(text, root).problems] == ids
+
+
+EXPANDS = """\
+summary: Paths
+parameters: {type: object, properties: {to: {type: string}, from: {type: string}}}
+expands: [to]
+runtime:
+  - name: Copy to {{ parameters.to }}
+    cmd: {argv: [cp, "{{ parameters.from }}", "{{ expanded.to }}"]}
+"""
+
+
+@pytest.mark.parametrize("to", ["$HOME/x", "a/${B}", "~/x"])
+def test_an_expanded_parameter_is_known_at_run_time(desk: Desk, to: str) -> None:
+    """What a shell would expand waits for the user's container; the parameter itself does not."""
+    use = f"- {{plugin: copy, parameters: {{to: '{to}', from: $HOME}}}}\n"
+    review = desk.valid(desk.job(plugins=use), desk.root({"plugin_specs/copy.yaml": EXPANDS}))
+    task = desk.task(review, "copy")
+    assert task.name == f"Copy to {to}"
+    program, source, target = task.args["argv"]
+    assert (program, source) == ("cp", "$HOME")
+    assert isinstance(target, Late)
+    assert resolve(target, {"env": {"HOME": "/h", "B": "b"}}) == {
+        "$HOME/x": "/h/x", "a/${B}": "a/b", "~/x": "/h/x"
+    }[to]  # fmt: skip
+
+
+@pytest.mark.parametrize("to", ["/x", "a~", "x/~/y", ""])
+def test_a_parameter_without_variables_is_known(desk: Desk, to: str) -> None:
+    """Where there is nothing to expand, the review shows the value."""
+    use = f"- {{plugin: copy, parameters: {{to: '{to}', from: x}}}}\n"
+    review = desk.valid(desk.job(plugins=use), desk.root({"plugin_specs/copy.yaml": EXPANDS}))
+    assert desk.task(review, "copy").args["argv"][2] == to
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("$A$B", "1"), ("${A}b", "1b"), ("$Ab", ""), ("~x/$A", "~x/1"), ("~", "/h"), ("$", "$"),
+        ("${A", "${A"), ("$(x)", "$(x)"), ("$1", "$1"), ("{{ env.A }}", "{{ env.A }}"),
+    ],
+)  # fmt: skip
+def test_expanding_is_all_that_a_shell_does(text: str, expanded: str) -> None:
+    """Variables and the home directory; no command, no pattern, no expression."""
+    late = Late(
+        template="{{ text | expand(env) }}", because="", expression=True, vars={"text": text}
+    )
+    assert resolve(late, {"env": {"A": "1", "HOME": "/h"}}) == expanded
+
+
+def test_only_parameters_can_be_expanded(desk: Desk) -> None:
+    """A name in ``expands`` that is no parameter is an error of the spec."""
+    spec = EXPANDS.replace("expands: [to]", "expands: [too]")
+    (problem,) = desk.problems(
+        desk.job(plugins="- {plugin: copy, parameters: {to: x, from: y}}\n"),
+        desk.root({"plugin_specs/copy.yaml": spec}),
+    )
+    assert problem.id == "PR204"
+    assert "unknown parameter 'too'" in problem.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os.path
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -167,6 +168,15 @@ def _join(values: Iterable[Any], d: str = "", attribute: str | None = None) -> s
     return _joined(text for pair in separated for text in pair)
 
 
+_SHELL_NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+
+
+def _expand(text: str, env: Mapping[str, str]) -> str:
+    """A text with ``$NAME``, ``${NAME}`` and a leading ``~`` as a shell expands them, and no more."""
+    text = re.sub(r"^~(?=/|$)", lambda _: env.get("HOME", "~"), str(text))
+    return _SHELL_NAME.sub(lambda name: env.get(name[1] or name[2], ""), text)
+
+
 def _to_json(value: Any) -> str:
     return json.dumps(plain(value))
 
@@ -228,6 +238,7 @@ def _make_environment() -> SandboxEnvironment:
     environment.filters |= {
         "replace": _replace,
         "join": _join,
+        "expand": _expand,
         "tojson": _to_json,
         "quote": lambda value: shlex.quote(str(value)),
         "basename": lambda value: os.path.basename(str(value)),
