@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         )
         # Another user may own the file: it is read only, and new state stays in memory.
         server.load(Door(args.pai_dir))
-        server.serve_forever(signals.fd)
+        server.serve_forever(signals.fd, is_last=True)
     return 0
 
 

@@ -11,6 +11,7 @@ from pairun.job.model import Job, Role
 from pairun.kube.cluster import Cluster
 
 if TYPE_CHECKING:
+    from pairun.rendezvous.otherpods import OtherPods
     from pairun.rendezvous.peers import JobPeers
     from pairun.rendezvous.server import Child
 
@@ -124,4 +125,11 @@ class Meeting:
             return None
         from pairun.rendezvous.peers import peers_of
 
-        return peers_of(self._pai_dir, "init")
+        return peers_of(self._pai_dir, "init", self._pods())
+
+    def _pods(self) -> OtherPods | None:
+        """The other Pods at the API server; None outside of a cluster."""
+        from pairun.rendezvous.otherpods import OtherPods
+
+        names = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")
+        return OtherPods(self._env) if all(self._env.get(name) for name in names) else None

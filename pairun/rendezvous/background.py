@@ -13,7 +13,8 @@ from pairun.module import Failure, Gathering, Peer
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.gathering import gather
-from pairun.rendezvous.locating import LeaderPod, NotAllowed
+from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed
+from pairun.rendezvous.otherpods import OtherPods, pod_query
 from pairun.rendezvous.peers import job_key, read_key
 from pairun.rendezvous.roster import Address, Gang, JobKey, Member
 
@@ -64,15 +65,16 @@ def begin(
 
 def _leader(api: ApiServer, env: Mapping[str, str], gang: Gang) -> LeaderPod:
     """The leader's Pod, by its name if that follows from the job's, else by labels."""
-    namespace, name = env["FC_FRAMEWORK_NAMESPACE"], env["FC_FRAMEWORK_NAME"]
-    role, _ = gang.place(0)
-    if env.get("PAIRUN_BARRIER") != "pods":
-        return LeaderPod(api, namespace, name=f"{name}-{role}-0")
-    # A Job's containers get the index as a variable, and since Kubernetes 1.28 its Pods as a label.
-    indexed = "JOB_COMPLETION_INDEX" in env
-    index = "batch.kubernetes.io/job-completion-index" if indexed else "pairun/index"
-    labels = f"pairun/job={name},pairun/role={role},{index}=0"
-    return LeaderPod(api, namespace, labels=labels)
+    role, index = gang.place(0)
+    query = pod_query(env, role, index)
+    pods = OtherPods(env, api)
+    return LeaderPod(
+        api,
+        query.namespace,
+        name=query.name,
+        labels=query.labels,
+        has_ended=lambda: pods.has_ended(role, index),
+    )
 
 
 def _own_address(host: str) -> str:
@@ -142,7 +144,7 @@ class _Background:
                 for m in (roster.members if roster else ())
             ]
             self._set(peers=peers or None, complete=True)
-        except NotAllowed as e:
+        except (NotAllowed, LeaderEnded) as e:
             self._set(over=str(e))
         except (PairunError, Failure) as e:
             self._set(over=e.message if isinstance(e, Failure) else e.problems[0].message)

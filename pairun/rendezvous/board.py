@@ -105,6 +105,14 @@ class Board:
             self._wake("barrier", name)
         return self._answer(peer, self._outcome("barrier", name))
 
+    def part(self) -> None:
+        """Tell those who wait for a fact that none comes any more: the leader ends."""
+        packed = pack({"t": "bye"})
+        for peer in [peer for peer, wait in self._waits.items() if wait.kind == "fact"]:
+            self.closed(peer)
+            self._net.send(peer, packed)
+            self._net.close(peer)
+
     def closed(self, peer: int) -> None:
         """Forget what a peer waits for."""
         if wait := self._waits.pop(peer, None):

@@ -6,6 +6,7 @@ import contextlib
 import random
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pairun.rendezvous.refusals import LeaderRefusal, NoKey, NotInTime
@@ -13,6 +14,11 @@ from pairun.rendezvous.roster import Address, JobKey
 from pairun.rendezvous.wire import BadPeer, Channel, Message, pack
 
 _CONNECT_S = 3.0
+_SHORT_CONNECT_S = 1.0
+"""The same for the first attempt of a caller that can check whether the leader has ended."""
+_CHECK_S = 5.0
+"""Seconds between two such checks."""
+_ENDED = "the leader has ended"
 _PAUSE_S = 0.2
 _MAX_PAUSE_S = 5.0
 
@@ -57,20 +63,29 @@ class Facts:
             request["replace"] = True
         return self._ask(request, timeout_s, f"the fact {name} was not written in time")["v"]
 
-    def get(self, name: str, timeout_s: float, *, gone_s: float | None = None) -> Any:
+    def get(
+        self,
+        name: str,
+        timeout_s: float,
+        *,
+        gone_s: float | None = None,
+        has_ended: Callable[[], bool] | None = None,
+    ) -> Any:
         """Wait for a fact.
 
         Args:
             name: the fact's name.
             timeout_s: how long to wait, in seconds.
             gone_s: give up after so many seconds without reaching the leader; None for no limit.
+            has_ended: whether the leader has ended for good; called when it is not reached.
 
         Raises:
-            NotInTime: the fact was not set, or the leader was not reached (PR775).
+            NotInTime: the fact was not set, or the leader was not reached, or has ended (PR775).
             LeaderRefusal: the attempt differs (PR776).
         """
         late = f"the fact {name} was not set in time"
-        return self._ask({"t": "get", "k": name}, timeout_s, late, gone_s=gone_s)["v"]
+        request: Message = {"t": "get", "k": name}
+        return self._ask(request, timeout_s, late, gone_s=gone_s, has_ended=has_ended)["v"]
 
     def arrive(self, barrier: str, member: str, count: int, timeout_s: float) -> None:
         """Arrive at a barrier and wait until all have arrived; a member counts once.
@@ -90,19 +105,29 @@ class Facts:
         self._ask(request, timeout_s, late)
 
     def _ask(
-        self, request: Message, timeout_s: float, late: str, *, gone_s: float | None = None
+        self,
+        request: Message,
+        timeout_s: float,
+        late: str,
+        *,
+        gone_s: float | None = None,
+        has_ended: Callable[[], bool] | None = None,
     ) -> Message:
         end = time.monotonic() + timeout_s
         packed = pack({**request, "job": self._job.uid, "attempt": self._job.attempt})
         trouble, pause_s = "", _PAUSE_S
         away_since: float | None = None
+        connect_s = _CONNECT_S if has_ended is None else _SHORT_CONNECT_S
+        checked_at = -_CHECK_S
         while True:
             began = time.monotonic()
             try:
-                answer = self._answer(packed, end)
+                answer = self._answer(packed, end, connect_s)
                 match answer["t"]:
                     case "is" | "open":
                         return answer
+                    case "bye" if gone_s is not None:
+                        raise NotInTime(f"{late} ({_ENDED})")
                     case "no" if answer.get("why") != "newer":
                         raise LeaderRefusal(str(answer.get("why")))
                 trouble, away_since = "the leader was busy", None
@@ -113,6 +138,10 @@ class Facts:
                 # A connection that lasted a while before it broke had reached the leader.
                 held = time.monotonic() - began > 2 * _CONNECT_S
                 away_since = time.monotonic() if held else away_since or began
+                if has_ended is not None and time.monotonic() - checked_at >= _CHECK_S:
+                    checked_at, connect_s = time.monotonic(), _CONNECT_S
+                    if has_ended():
+                        raise NotInTime(f"{late} ({_ENDED})") from None
             except BadPeer as e:
                 trouble = f"the server at its address is not the leader: {e}"
             left_s = end - time.monotonic()
@@ -123,9 +152,9 @@ class Facts:
             time.sleep(min(left_s, pause_s * random.uniform(0.5, 1.0)))  # noqa: S311
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
 
-    def _answer(self, packed: Any, end: float) -> Message:
+    def _answer(self, packed: Any, end: float, connect_s: float) -> Message:
         channel = Channel(self._key, serves=False)
-        with self._connect(max(0.001, end - time.monotonic())) as sock:
+        with self._connect(min(connect_s, max(0.001, end - time.monotonic()))) as sock:
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20)
@@ -142,9 +171,9 @@ class Facts:
                     sock.sendall(channel.frame(packed))
                     asked = True
 
-    def _connect(self, left_s: float) -> socket.socket:
+    def _connect(self, limit_s: float) -> socket.socket:
         try:
-            return socket.create_connection(self._address, min(_CONNECT_S, left_s))
+            return socket.create_connection(self._address, limit_s)
         except TimeoutError:
             # The address of a deleted Pod may drop packets.
             raise ConnectionError("no answer from its address") from None

@@ -189,6 +189,10 @@ class Leader:
         self._net.send(peer, pack(message))
         self._net.close(peer)
 
+    def part(self) -> None:
+        """Say farewell to those who wait for a fact: no other process goes on with this state."""
+        self._board.part()
+
     def closed(self, peer: int, now: float) -> None:
         """Forget a peer; a member that was connected is missing until it rejoins or is replaced."""
         self._board.closed(peer)

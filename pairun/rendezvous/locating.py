@@ -6,6 +6,7 @@ import json
 import random
 import time
 import urllib.parse
+from collections.abc import Callable
 from typing import Any
 
 from pairun.base.retryafter import retry_after_s
@@ -28,6 +29,13 @@ class NotAllowed(Exception):
     """This Pod may not read the leader's Pod; the message names the missing right."""
 
 
+class LeaderEnded(Exception):
+    """The leader's Pod has ended, and no other one will take its place."""
+
+    def __init__(self) -> None:
+        super().__init__("the job's leader has ended")
+
+
 class LeaderPod:
     """Finds the leader by its Pod; see `pairun.rendezvous.gathering.Locate`.
 
@@ -36,6 +44,7 @@ class LeaderPod:
         namespace: the job's namespace.
         name: the leader's Pod, if its name follows from the job's.
         labels: otherwise, a selector of that one Pod.
+        has_ended: whether the leader has ended for good; called when its Pod does not exist.
 
     Attributes:
         calls: the number of calls to the API server so far.
@@ -50,11 +59,13 @@ class LeaderPod:
         *,
         name: str | None = None,
         labels: str = "",
+        has_ended: Callable[[], bool] = lambda: False,
     ) -> None:
         self._api = api
         self._list = f"/api/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/pods"
         self._name = name
         self._labels = labels
+        self._has_ended = has_ended
         self._may_watch = True
         self.calls = 0
         self.range: tuple[int, int] | None = None
@@ -64,6 +75,7 @@ class LeaderPod:
 
         Raises:
             NotAllowed: this Pod may not read Pods.
+            LeaderEnded: the leader has ended, and is not replaced.
             pairun.module.Failure: the request to the API server fails for good.
         """
         end, pause_s = time.monotonic() + timeout_s, _PAUSE_S
@@ -76,6 +88,8 @@ class LeaderPod:
                     pod, version = self._pod(_parsed(answer.body))
                     if address := self._address(pod):
                         return address
+                    if self._is_over(answer.status, pod):
+                        raise LeaderEnded
                     if address := self._watch(version, min(_WATCH_S, end - time.monotonic())):
                         return address
             except (Transient, TimedOut):
@@ -109,6 +123,12 @@ class LeaderPod:
         # A retried instance has an older Pod beside the new one.
         pod = next(filter(self._address, pods), pods[0] if pods else None)
         return pod, version if isinstance(version, str) else ""
+
+    def _is_over(self, status: int, pod: Any) -> bool:
+        """Whether the leader has ended for good. A Pod that failed may be replaced."""
+        if _part(pod, "status").get("phase") == "Succeeded":
+            return True
+        return status == 404 and self._has_ended()
 
     def _watch(self, version: str, wait_s: float) -> Address | None:
         """Wait for the Pod to get an address; an empty version starts with the current Pods."""

@@ -114,6 +114,11 @@ class Loop:
         """Stop watching a descriptor."""
         self._selector.unregister(fd)
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether a connection is open."""
+        return bool(self._peers)
+
     def connect(self, address: Address) -> int:
         """Start a connection; see `Net`."""
         sock = socket.socket(_family(address[0]), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)

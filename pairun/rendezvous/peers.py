@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pairun.base.paths import KEY_FILE
 from pairun.errors import PairunError
@@ -14,14 +15,18 @@ from pairun.handover.door import Door
 from pairun.module import Transient
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.place import Place, read_place
-from pairun.rendezvous.refusals import NoKey
+from pairun.rendezvous.refusals import NoKey, NotInTime
 from pairun.rendezvous.roster import JobKey
 
 if TYPE_CHECKING:
     from pairun.plan import PeerVerdict, RunOn
+    from pairun.rendezvous.otherpods import OtherPods
 
 GONE_S = 60.0
 """An instance runs a task itself after so many seconds without reaching the leader."""
+
+PROMPT_S = 1.5
+"""Init checks after so many seconds without a verdict whether one can still come."""
 
 _MAX_KEY_BYTES = 4096
 _LEAST_KEY_BYTES = 16
@@ -59,11 +64,13 @@ class JobPeers(NamedTuple):
         place: this instance's place in the job.
         facts: the facts that the instances share.
         phase: the phase of the tasks.
+        pods: the other Pods at the API server; None where it cannot be asked.
     """
 
     place: Place
     facts: Facts
     phase: str
+    pods: OtherPods | None = None
 
     @property
     def name(self) -> str:
@@ -89,12 +96,36 @@ class JobPeers(NamedTuple):
             Failure: there is no verdict in time.
         """
         try:
-            verdict = self.facts.get(topic, timeout_s, gone_s=GONE_S)
+            verdict = self._verdict(topic, timeout_s)
         except PairunError as e:
             raise Transient(e.problems[0].message, fault="platform") from e
         if not isinstance(verdict, dict):
             raise Transient("the leader sent an invalid verdict", fault="platform")
         return verdict
+
+    def _verdict(self, topic: str, timeout_s: float) -> Any:
+        if (pods := self.pods) is None:
+            return self.facts.get(topic, timeout_s, gone_s=GONE_S)
+        role, index = self.place.gang.place(0)
+
+        def has_ended() -> bool:
+            return pods.has_ended(role, index)
+
+        began = time.monotonic()
+        try:
+            return self.facts.get(
+                topic, min(PROMPT_S, timeout_s), gone_s=GONE_S, has_ended=has_ended
+            )
+        except NotInTime:
+            if has_ended() or pods.is_past_init(*self._runner(topic)):
+                raise
+        left_s = timeout_s - (time.monotonic() - began)
+        return self.facts.get(topic, max(0.0, left_s), gone_s=GONE_S, has_ended=has_ended)
+
+    def _runner(self, topic: str) -> tuple[str, int]:
+        """The instance that gives the verdict of a topic."""
+        _, _, _, *role = topic.split(" ")
+        return (role[0], 0) if role else self.place.gang.place(0)
 
     def give(self, topic: str, verdict: PeerVerdict, timeout_s: float) -> None:
         """Publish a verdict; it replaces an earlier one.
@@ -108,19 +139,20 @@ class JobPeers(NamedTuple):
             raise Transient(e.problems[0].message, fault="platform") from e
 
 
-def peers_of(pai_dir: str, phase: str) -> JobPeers | None:
+def peers_of(pai_dir: str, phase: str, pods: OtherPods | None = None) -> JobPeers | None:
     """The instances of the job; None if they have no rendezvous, or the job no key.
 
     Args:
         pai_dir: path of the shared volume.
         phase: the phase of the tasks.
+        pods: the other Pods at the API server, where it can be asked.
     """
     place = read_place(pai_dir)
     try:
         facts = Facts(place.leader, place.job, read_key(pai_dir)) if place else None
     except NoKey:
         return None
-    return JobPeers(place, facts, phase) if place and facts else None
+    return JobPeers(place, facts, phase, pods) if place and facts else None
 
 
 def _name(place: tuple[str, int]) -> str:

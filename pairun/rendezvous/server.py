@@ -24,6 +24,8 @@ from pairun.rendezvous.wire import BadPeer
 _SAVE_EVERY_S = 0.5
 _TURN_S = 60.0
 _STOP_S = 5.0
+_FAREWELL_S = 0.5
+"""How long the last process of a leader takes to say that it ends."""
 STAY_S = 10.0
 """How long a leader serves peers that wait for a fact after its own tasks have ended."""
 _MAX_STATE_BYTES = 64 * 1024 * 1024
@@ -86,10 +88,14 @@ class Server:
             self._loop.close_all()
             raise
 
-    def serve_forever(self, stop_fd: int | None = None) -> None:
+    def serve_forever(self, stop_fd: int | None = None, *, is_last: bool = False) -> None:
         """Serve until `stop_fd` can be read or is at its end, then save the state.
 
         `Child.stop` may ask through it to stay for `STAY_S`.
+
+        Args:
+            stop_fd: becomes readable when the server must stop.
+            is_last: no other process continues with the state: tell those who wait.
         """
         if stop_fd is not None:
             self._loop.watch(stop_fd, lambda: self._stop(stop_fd))
@@ -98,7 +104,15 @@ class Server:
         while self._leader.is_read and (left_s := self._stay_until - time.monotonic()) > 0:
             self._loop.turn(min(left_s, self._save_if_due()))
         self._save_if_due(at_once=True)
+        if is_last and self._leader.is_read:
+            self._say_farewell()
         self.close()
+
+    def _say_farewell(self) -> None:
+        self._leader.part()
+        end = time.monotonic() + _FAREWELL_S
+        while self._loop.has_peers and time.monotonic() < end:
+            self._loop.turn(_FAREWELL_S)
 
     def _stop(self, stop_fd: int) -> None:
         self._loop.unwatch(stop_fd)
@@ -150,13 +164,14 @@ class Child:
 
     Args:
         server: the server; this process closes its own copy.
+        is_last: no other process continues with its state.
 
     Attributes:
         pid: the child's PID.
         address: the address where it listens.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, is_last: bool = False) -> None:
         self.address = server.address
         stop, self._stop = os.pipe()
         self.pid = os.fork()
@@ -168,7 +183,7 @@ class Child:
                 for number in STOP_SIGNALS:
                     signal.signal(number, signal.SIG_IGN)
                 os.close(self._stop)
-                server.serve_forever(stop)
+                server.serve_forever(stop, is_last=is_last)
                 code = 0
             finally:
                 os._exit(code)

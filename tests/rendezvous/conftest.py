@@ -68,7 +68,13 @@ class Gathering:
         self._child: Child | None = None
 
     def lead(
-        self, *, key: bytes | None = KEY, job: JobKey = JOB, port: int = 0, state: bool = True
+        self,
+        *,
+        key: bytes | None = KEY,
+        job: JobKey = JOB,
+        port: int = 0,
+        state: bool = True,
+        is_last: bool = False,
     ) -> Address:
         """Start the leader's process."""
         server = Server(
@@ -80,7 +86,7 @@ class Gathering:
             log=self.lines.append,
             volume=Door(str(self.state.parent.parent)) if state else None,
         )
-        self._child = Child(server)
+        self._child = Child(server, is_last=is_last)
         self.address = self._child.address
         return self.address
 

@@ -123,6 +123,51 @@ def test_a_silent_address_is_gone_too() -> None:
                 Facts(address, JOB, KEY).get("x", 3600.0, gone_s=0.1)
 
 
+def test_a_leader_that_has_ended_is_not_waited_for(gathering: Make) -> None:
+    """Where somebody knows that it has ended, nobody waits for its address."""
+    job = gathering(1)
+    job.lead()
+    job.stop()
+    with pytest.raises(NotInTime, match="the leader has ended"):
+        job.facts().get("x", 3600.0, has_ended=lambda: True)
+
+
+def test_a_leader_says_farewell(gathering: Make) -> None:
+    """Its last process tells those who wait for a verdict that none comes."""
+    job = gathering(1)
+    job.lead(is_last=True)
+    with socket.create_connection(job.address or ("", 0), WAIT_S) as asks:
+        channel = Channel(KEY, serves=False)
+        asks.sendall(channel.greeting)
+        while not channel.is_ready:
+            list(channel.feed(asks.recv(4096)))
+        question = {"t": "get", "k": "x", "job": JOB.uid, "attempt": JOB.attempt}
+        asks.sendall(channel.frame(pack(question)))
+        # Answered after the question before it.
+        job.facts().put("y", 0, WAIT_S)
+        job.stop()
+        assert [f.message for f in channel.feed(asks.recv(4096))] == [{"t": "bye"}]
+
+
+def test_a_farewell_ends_a_wait(background: Background) -> None:
+    """Who waits for a verdict hears that none comes, and does the work itself."""
+    with socket.create_server(("127.0.0.1", 0)) as leader:
+
+        def say_farewell() -> None:
+            peer, _ = leader.accept()
+            with peer:
+                channel = Channel(KEY, serves=True)
+                peer.sendall(channel.greeting)
+                while not list(channel.feed(peer.recv(4096))):
+                    pass
+                peer.sendall(channel.frame(pack({"t": "bye"})))
+
+        leaves = background(say_farewell)
+        with pytest.raises(NotInTime, match="the leader has ended"):
+            Facts(leader.getsockname(), JOB, KEY).get("x", 3600.0, gone_s=3600.0)
+        leaves.result()
+
+
 def test_too_much_is_refused(gathering: Make) -> None:
     """A value has a limit, and so has the number of facts."""
     job = gathering(1)

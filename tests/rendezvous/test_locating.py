@@ -13,7 +13,7 @@ import pytest
 
 from pairun.kube.ports import rendezvous_port
 from pairun.net.apiserver import ApiServer
-from pairun.rendezvous.locating import LeaderPod, NotAllowed
+from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed
 
 FOUND = ("10.1.2.3", rendezvous_port("uid-1"))
 
@@ -132,6 +132,22 @@ def test_a_leader_without_an_address_is_watched(
     assert path == "/api/v1/namespaces/ns/pods"
     assert query["fieldSelector"] == "metadata.name=job-worker-0"
     assert query.get("resourceVersion") == ("7" if first[0] == 200 else None)
+
+
+@pytest.mark.parametrize(
+    ("first", "ends"),
+    [
+        ((200, pod(podIP="10.9.9.9", phase="Succeeded")), False),
+        ((404, {"kind": "Status", "reason": "NotFound"}), True),
+    ],
+)
+def test_a_leader_that_has_ended_is_not_waited_for(
+    first: tuple[int, Any], ends: bool, api: FakeApi, search: Callable[..., LeaderPod]
+) -> None:
+    """Its Pod has succeeded, or its controller has deleted the Pod and has the task's end."""
+    api.answers = [first]
+    with pytest.raises(LeaderEnded, match="the job's leader has ended"):
+        search(name="job-worker-0", has_ended=lambda: ends)(30)
 
 
 def test_where_watching_is_forbidden_it_is_asked_again(

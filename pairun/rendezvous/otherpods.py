@@ -1,0 +1,133 @@
+"""What the API server says of other instances' Pods, for an init phase that waits for one of them.
+
+PID 1 has no token, so it cannot ask. A right that is missing, or a server that does not respond,
+leaves the answer open: the caller then waits as if nobody had been asked.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pairun.kube.pods import init_succeeded
+from pairun.kube.statuses import MAX_BYTES, task_statuses
+from pairun.module import Failure
+
+if TYPE_CHECKING:
+    from pairun.net.apiserver import ApiServer
+
+_READ_S = 5.0
+_MAX_PODS_BYTES = 8 * 1024 * 1024
+_OVER = ("Failed", "Succeeded")
+_FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/frameworks/{}"
+
+
+class PodQuery(NamedTuple):
+    """How the Pod of one instance is found.
+
+    Attributes:
+        namespace: of the job.
+        name: of the Pod, where it follows from the job's; else None.
+        labels: else a selector of the instance's Pods.
+    """
+
+    namespace: str
+    name: str | None
+    labels: str = ""
+
+
+def pod_query(env: Mapping[str, str], role: str, index: int) -> PodQuery:
+    """How to find the Pod of an instance of this Pod's own job.
+
+    Args:
+        env: the environment of the init container.
+        role: the instance's role.
+        index: its number in the role.
+    """
+    namespace, job = env["FC_FRAMEWORK_NAMESPACE"], env["FC_FRAMEWORK_NAME"]
+    if env.get("PAIRUN_BARRIER") != "pods":
+        return PodQuery(namespace, f"{job}-{role}-{index}")
+    # Kubernetes gives the index to the containers and, since 1.28, as a label to the Pods of a Job.
+    indexed = "JOB_COMPLETION_INDEX" in env
+    label = "batch.kubernetes.io/job-completion-index" if indexed else "pairun/index"
+    return PodQuery(namespace, None, f"pairun/job={job},pairun/role={role},{label}={index}")
+
+
+class OtherPods:
+    """The Pods of this job.
+
+    Args:
+        env: the environment of the init container.
+        api: the API server; None for the one of the cluster that this Pod is in, which is asked
+            only when a question comes.
+    """
+
+    def __init__(self, env: Mapping[str, str], api: ApiServer | None = None) -> None:
+        self._env = env
+        self._api = api
+
+    def has_ended(self, role: str, index: int) -> bool:
+        """Whether an instance has ended, and no other Pod of it exists."""
+        pods = self._pods(role, index)
+        if pods:
+            return all(_phase(pod) in _OVER for pod in pods)
+        return pods is not None and self._task_is_completed(role, index)
+
+    def is_past_init(self, role: str, index: int) -> bool:
+        """Whether an instance's init phase has ended: it gives no further verdict."""
+        pods = self._pods(role, index)
+        if pods:
+            return all(_phase(pod) in _OVER or init_succeeded(pod) for pod in pods)
+        return pods is not None and self._task_is_completed(role, index)
+
+    def _pods(self, role: str, index: int) -> list[Any] | None:
+        """The Pods of an instance; None where that is unknown."""
+        query = pod_query(self._env, role, index)
+        path = f"/api/v1/namespaces/{urllib.parse.quote(query.namespace, safe='')}/pods"
+        if query.name is not None:
+            path += f"/{urllib.parse.quote(query.name, safe='')}"
+        found = self._read(path, {} if query.name else {"labelSelector": query.labels})
+        if found is None:
+            return None
+        items = found.get("items") if query.name is None else [found] if found else []
+        pods = items if isinstance(items, list) else []
+        return [pod for pod in pods if isinstance(pod, dict)]
+
+    def _task_is_completed(self, role: str, index: int) -> bool:
+        """Whether FrameworkController has the end of a task, whose Pod it deletes.
+
+        A task that it retries is not ``Completed``.
+        """
+        namespace, job = self._env["FC_FRAMEWORK_NAMESPACE"], self._env["FC_FRAMEWORK_NAME"]
+        if self._env.get("PAIRUN_BARRIER") == "pods":
+            return False
+        path = _FRAMEWORKS.format(*(urllib.parse.quote(p, safe="") for p in (namespace, job)))
+        try:
+            roles = task_statuses(self._read(path, {}, MAX_BYTES) or {})
+        except ValueError:
+            return False
+        return any(
+            each["name"] == role and task.get("index") == index and task.get("state") == "Completed"
+            for each in roles
+            for task in each.get("taskStatuses") or ()
+        )
+
+    def _read(
+        self, path: str, query: Mapping[str, str], max_bytes: int = _MAX_PODS_BYTES
+    ) -> dict[str, Any] | None:
+        """An object; empty where it does not exist, None where that is unknown."""
+        from pairun.net.apiserver import ApiServer
+
+        try:
+            self._api = self._api or ApiServer.in_pod(self._env)
+            data = self._api.ask(path, query=query, timeout_s=_READ_S, max_bytes=max_bytes)
+            parsed = json.loads(data) if data is not None else {}
+        except (Failure, OSError, ValueError, RecursionError):
+            return None
+        return parsed if isinstance(parsed, dict) else None
+
+
+def _phase(pod: Mapping[str, Any]) -> Any:
+    return (pod.get("status") or {}).get("phase")

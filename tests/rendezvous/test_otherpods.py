@@ -1,0 +1,129 @@
+"""What an init phase learns of the Pods that it waits for, and what it does then."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pairun.module import Transient
+from pairun.net.apiserver import ApiServer
+from pairun.rendezvous.otherpods import OtherPods
+from pairun.rendezvous.peers import JobPeers
+from pairun.rendezvous.place import Place
+from pairun.rendezvous.roster import Gang
+from tests.rendezvous.conftest import JOB, Gathering
+
+FRAMEWORK = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/ns/frameworks/job"
+POD = "/api/v1/namespaces/ns/pods/job-worker-0"
+PODS = "/api/v1/namespaces/ns/pods"
+GANG = Gang.of({"worker": 3})
+
+
+def pod(phase: str, *init_codes: int) -> dict[str, Any]:
+    """A Pod, with init containers that have ended."""
+    inits = [{"state": {"terminated": {"exitCode": code}}} for code in init_codes]
+    return {"status": {"phase": phase, "initContainerStatuses": inits}}
+
+
+def framework(state: str) -> dict[str, Any]:
+    """A Framework whose controller says that of worker 0."""
+    task = {"index": 0, "state": state, "attemptStatus": {}}
+    roles = [{"name": "worker", "taskStatuses": [task]}]
+    return {"status": {"attemptStatus": {"taskRoleStatuses": roles}}}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Callable[..., OtherPods]]:
+    """An API server with these objects, asked from a Pod of a Framework or of another engine."""
+    objects: dict[str, Any] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = objects.get(self.path.partition("?")[0])
+            missing = {"kind": "Status", "reason": "NotFound"}
+            data = json.dumps(found if found is not None else missing).encode()
+            self.send_response(200 if found is not None else 404)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        client = ApiServer(f"http://127.0.0.1:{server.server_port}")
+
+        def make(content: dict[str, Any], barrier: str = "framework") -> OtherPods:
+            objects.update(content)
+            env = {"FC_FRAMEWORK_NAMESPACE": "ns", "FC_FRAMEWORK_NAME": "job"}
+            return OtherPods({**env, "PAIRUN_BARRIER": barrier}, client)
+
+        yield make
+        client.close()
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("barrier", "objects", "has_ended", "is_past_init"),
+    [
+        ("framework", {POD: pod("Running", 0)}, False, True),
+        ("framework", {POD: pod("Pending")}, False, False),
+        ("framework", {POD: pod("Failed", 1)}, True, True),
+        ("framework", {FRAMEWORK: framework("Completed")}, True, True),
+        ("framework", {FRAMEWORK: framework("AttemptCreationPending")}, False, False),
+        ("framework", {}, False, False),
+        ("pods", {PODS: {"items": [pod("Succeeded", 0)]}}, True, True),
+        ("pods", {PODS: {"items": [pod("Failed", 0), pod("Pending")]}}, False, False),
+        ("pods", {PODS: {"items": []}}, False, False),
+    ],
+)
+def test_what_a_pod_can_still_tell(
+    cluster: Callable[..., OtherPods],
+    barrier: str,
+    objects: dict[str, Any],
+    has_ended: bool,
+    is_past_init: bool,
+) -> None:
+    """By its phase, by a newer Pod in its place, by the task's state where the Pod is deleted."""
+    pods = cluster(objects, barrier)
+    assert pods.has_ended("worker", 0) == has_ended
+    assert pods.is_past_init("worker", 0) == is_past_init
+
+
+def test_a_server_that_does_not_respond_leaves_it_open() -> None:
+    """The caller then waits as it did before."""
+    env = {"FC_FRAMEWORK_NAMESPACE": "ns", "FC_FRAMEWORK_NAME": "job"}
+    pods = OtherPods(env, ApiServer("http://127.0.0.1:1"))
+    assert not pods.has_ended("worker", 0)
+    assert not OtherPods(env).is_past_init("worker", 0)
+
+
+def test_a_verdict_of_an_ended_leader_is_not_waited_for(
+    gathering: Callable[[int], Gathering], cluster: Callable[..., OtherPods]
+) -> None:
+    """An instance that is retried after its leader's end runs the task itself."""
+    job = gathering(3)
+    job.lead()
+    job.stop()
+    pods = cluster({FRAMEWORK: framework("Completed")})
+    peers = JobPeers(Place(job.address or ("", 0), JOB, 1, GANG), job.facts(), "init", pods)
+    with pytest.raises(Transient, match="the leader has ended"):
+        peers.take(peers.topic("first_of_role", "image_check"), 3600.0)
+
+
+def test_a_verdict_that_a_replaced_leader_lost_is_not_waited_for(
+    gathering: Callable[[int], Gathering], cluster: Callable[..., OtherPods]
+) -> None:
+    """The leader is there, and who gave the verdict is past its init phase and gives it no more."""
+    job = gathering(3)
+    job.lead()
+    pods = cluster({POD: pod("Running", 0)})
+    peers = JobPeers(Place(job.address or ("", 0), JOB, 1, GANG), job.facts(), "init", pods)
+    with pytest.raises(Transient, match="was not set in time"):
+        peers.take(peers.topic("first_of_role", "image_check"), 3600.0)
