@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.ready
 
-# Tests of the built bundle, of containers, of a Kubernetes node and of real servers.
-BEYOND := tests/bundle tests/containers tests/node tests/real
+# Tests of the built bundle, of containers, of a Kubernetes node, of real servers, in a browser.
+BEYOND := tests/browser tests/bundle tests/containers tests/node tests/real
+BROWSER := $(VENV)/.browser
 # One more than there are cores, since many tests wait for the programs that they start.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
@@ -17,7 +18,7 @@ run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 test: $(STAMP) ## all that needs only Python and this kernel, on every core
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(BEYOND:%=--ignore=%)
 
-test-beyond: $(STAMP) ## the others: what is slow, the bundle, containers, a node, real servers (root on Debian 12)
+test-beyond: $(STAMP) $(BROWSER) ## the others: what is slow, the bundle, containers, a node, real servers (root on Debian 12)
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(BEYOND:%=--ignore=%)
 	$(VENV)/bin/python -m pytest $(BEYOND)
 
@@ -45,10 +46,15 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+$(BROWSER): requirements-browser.lock $(STAMP)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-browser.lock
+	touch $@
+
 lock: ## renew the locks from pyproject.toml (needs uv)
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements-dev.lock
 	echo hatchling==1.27.0 | uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header - -o requirements-build.lock
+	printf 'playwright\naxe-playwright-python\n' | uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header - -o requirements-browser.lock
 	printf 'ansible-core\npyinfra>=3,<4\n' | uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header - -o requirements-bench.lock
 
 clean:

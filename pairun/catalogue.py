@@ -325,6 +325,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),
     ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),
+    ("PR811", "a page that cannot be written", "Name a file in a folder that exists and has room."),
     # 9xx: warnings
     (
         "PR901",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 
+from pairun.base.runfolders import RUNS
+from pairun.errors import Problem
 from pairun.report.journal.blame_text import print_blame
 from pairun.report.journal.data import report_data
 from pairun.report.journal.instances import read_instances
@@ -24,13 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "last run in pairun-run/)")  # fmt: skip
     parser.add_argument("--blame", action="store_true",
                         help="where the time went, the dearest first")  # fmt: skip
+    parser.add_argument("--html", metavar="FILE",
+                        help="write one HTML file to look at, with a timeline (- for standard output)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when everything could be read, else 1, whatever the report says."""
     instances, problems = read_instances(args.path)
-    if args.json:
+    if args.html and instances:
+        _write_page(args.html, instances, args.path, problems)
+        print_problems(problems, args.vault)
+    elif args.json:
         shown = [{"id": p.id, "message": p.message, "hint": p.hint} for p in problems]
         data = report_data(instances, problems=shown, with_blame=args.blame)
         # ASCII alone: nothing in it is obeyed by a terminal, or refused by one
@@ -51,3 +59,28 @@ def _print(instances: Sequence[InstancePast], *, blame: bool) -> None:
         print_blame(text, instances)
     else:
         text.run(instances)
+
+
+def _write_page(
+    file: str, instances: Sequence[InstancePast], path: str | None, problems: Sequence[Problem]
+) -> None:
+    from pairun.report.page.document import write_page
+    from pairun.report.page.runpage import run_page
+
+    page = run_page(instances, _title(instances, path), [p.message for p in problems])
+    if file == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(page.encode())
+    else:
+        write_page(file, page)
+
+
+def _title(instances: Sequence[InstancePast], path: str | None) -> str:
+    """What people call the run: the name of its folder."""
+    if path == "-":
+        return "a journal"
+    if path is None:
+        # The last run on this machine: RUNS/JOB/INSTANCE/….
+        within = instances[0].journal or next(iter(instances[0].logs), "run")
+        path = os.path.relpath(within, RUNS).split(os.sep)[0]
+    return os.path.basename(os.path.abspath(path))

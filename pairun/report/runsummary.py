@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from collections.abc import Sequence
 
@@ -200,7 +201,8 @@ def _ending(report: RunReport, style: Style) -> list[str]:
     code = [] if report.succeeded else [f"exit code {report.exit_code}"]
     logs = f"logs: {report.workdir}/INSTANCE/output.log, more in {report.workdir}/INSTANCE/pai/logs"
     why = _first_failure(report.instances)
-    return [first, *more, *why, *code, *_wrap(logs)]
+    page = f"a page to look at: pairun report --html report.html {shlex.quote(report.workdir)}"
+    return [first, *more, *why, *code, *_wrap(logs), *_wrap(page)]
 
 
 def _wrap(text: str) -> list[str]:

@@ -27,6 +27,7 @@ class AttemptPast:
     Attributes:
         number: from 1 on.
         outcome: how it ended.
+        began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
         details: kind, fault, message, hint, output, trace of one that failed, where known.
@@ -34,15 +35,15 @@ class AttemptPast:
 
     number: int
     outcome: str = UNFINISHED
+    began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
     details: Record = attrs.Factory(dict)
-    _began: float = 0.0
 
     def cut_off(self, outcome: str, at: float) -> None:
         """Take note that it never ended."""
         if not self.measured:
-            self.outcome, self.seconds = outcome, max(0.0, at - self._began)
+            self.outcome, self.seconds = outcome, max(0.0, at - self.began_s)
 
 
 @attrs.define(kw_only=True)
@@ -51,11 +52,13 @@ class WaitPast:
 
     Attributes:
         after: the number of the attempt that failed.
+        began_s: seconds from the journal's first record to its beginning.
         seconds: how long it was to be.
         because: why.
     """
 
     after: int
+    began_s: float
     seconds: float
     because: str
 
@@ -71,6 +74,7 @@ class TaskPast:
         handler: whether it is an exit handler.
         outcome: how it ended.
         of: how many attempts it had at most, where known.
+        began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
         details: kind, fault, message and hint, where known.
@@ -85,13 +89,13 @@ class TaskPast:
     handler: bool = False
     outcome: str = UNFINISHED
     of: int | None = None
+    began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
     details: Record = attrs.Factory(dict)
     attempts: list[AttemptPast] = attrs.Factory(list)
     waits: list[WaitPast] = attrs.Factory(list)
     span: tuple[int, int] = (0, 0)
-    _began: float = 0.0
 
     @property
     def failed(self) -> bool:
@@ -105,7 +109,7 @@ class TaskPast:
 
     def cut_off(self, outcome: str, at: float, position: int) -> None:
         """Take note that it never ended."""
-        self.outcome, self.seconds = outcome, max(0.0, at - self._began)
+        self.outcome, self.seconds = outcome, max(0.0, at - self.began_s)
         self.span = (self.span[0], position)
         for attempt in self.attempts:
             attempt.cut_off(outcome, at)
@@ -117,14 +121,15 @@ class CommandPast:
 
     Attributes:
         exit_code: None when its end is not in the journal.
+        began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
     """
 
     exit_code: int | None = None
+    began_s: float = 0.0
     seconds: float = 0.0
     measured: bool = False
-    _began: float = 0.0
 
 
 @attrs.define(kw_only=True)
@@ -135,12 +140,14 @@ class PhasePast:
         name: init, runtime, or empty where the journal does not say.
         start: the how manieth run of the phase in this Pod, from 1 on.
         began: seconds since the epoch, by the clock of its machine; where known.
+        began_s: seconds from the journal's first record to its beginning.
         pairun: the version that ran it, where known.
         tasks: in the order in which they began; exit handlers last.
         command: the user's, where it was started.
         diagnosis: why it failed, where that was looked for: ``class``, ``fault``, ``retry``,
             ``confidence``, ``headline``, ``advice``, ``evidence``, ``time``.
         event: what the exit handlers ran for, where any did.
+        event_s: seconds from the journal's first record to their beginning.
         outcome: success, failure, signal, or that there is no end.
         exit_code: where it has ended.
         message: why it ended so.
@@ -151,11 +158,13 @@ class PhasePast:
     name: str
     start: int = 1
     began: float | None = None
+    began_s: float = 0.0
     pairun: str = ""
     tasks: list[TaskPast] = attrs.Factory(list)
     command: CommandPast | None = None
     diagnosis: Record | None = None
     event: str | None = None
+    event_s: float = 0.0
     outcome: str = UNFINISHED
     exit_code: int | None = None
     message: str = ""
@@ -185,7 +194,7 @@ class _Builder:
         self.phases: list[PhasePast] = []
         self._open: PhasePast | None = None
         self._tasks: dict[str, TaskPast] = {}
-        self._began_at = self._at = 0.0
+        self._at = 0.0
         self._position = 0
         self._take: Mapping[str, Callable[[Record], None]] = {
             "phase_begin": self._phase_begin, "phase_end": self._phase_end,
@@ -212,9 +221,9 @@ class _Builder:
             return
         self._cut_off(outcome)
         if phase.command is not None and not phase.command.measured:
-            phase.command.seconds = max(0.0, self._at - phase.command._began)
+            phase.command.seconds = max(0.0, self._at - phase.command.began_s)
         if not phase.measured:
-            phase.outcome, phase.seconds = outcome, self._at - self._began_at
+            phase.outcome, phase.seconds = outcome, self._at - phase.began_s
         self._open = None
 
     def _cut_off(self, outcome: str) -> None:
@@ -230,9 +239,8 @@ class _Builder:
 
     def _begin(self, name: str) -> PhasePast:
         start = 1 + sum(p.name == name for p in self.phases)
-        self._open = PhasePast(name=name, start=start)
+        self._open = PhasePast(name=name, start=start, began_s=self._at)
         self.phases.append(self._open)
-        self._began_at = self._at
         return self._open
 
     def _phase_begin(self, data: Record) -> None:
@@ -253,15 +261,18 @@ class _Builder:
     def _handlers_begin(self, data: Record) -> None:
         # what came before is over by now, though its process was killed before it could say so
         self._cut_off(INTERRUPTED)
-        self._phase().event = data["event"]
+        phase = self._phase()
+        phase.event, phase.event_s = data["event"], self._at
 
     def _command_begin(self, _data: Record) -> None:
         self._cut_off(INTERRUPTED)
-        self._phase().command = CommandPast(began=self._at)
+        self._phase().command = CommandPast(began_s=self._at)
 
     def _command_end(self, data: Record) -> None:
-        self._phase().command = CommandPast(
-            exit_code=data["exit_code"], seconds=data["seconds"], measured=True
+        phase, seconds = self._phase(), data["seconds"]
+        began_s = phase.command.began_s if phase.command else max(0.0, self._at - seconds)
+        phase.command = CommandPast(
+            exit_code=data["exit_code"], began_s=began_s, seconds=seconds, measured=True
         )
 
     def _diagnosis(self, data: Record) -> None:
@@ -275,7 +286,7 @@ class _Builder:
         id_ = data["task"]
         task = self._tasks.get(id_)
         if task is None:
-            task = TaskPast(id=id_, began=self._at, span=(self._position, self._position))
+            task = TaskPast(id=id_, began_s=self._at, span=(self._position, self._position))
             self._tasks[id_] = task
             phase.tasks.append(task)
         task.name = data.get("name", task.name)
@@ -286,13 +297,14 @@ class _Builder:
     def _attempt_begin(self, data: Record) -> None:
         task = self._task(data)
         task.module = data.get("module", task.module)
-        task.attempts.append(AttemptPast(number=data["attempt"], began=self._at))
+        task.attempts.append(AttemptPast(number=data["attempt"], began_s=self._at))
 
     def _attempt_end(self, data: Record) -> None:
         task = self._task(data)
         attempt = next((a for a in reversed(task.attempts) if a.number == data["attempt"]), None)
         if attempt is None:
-            attempt = AttemptPast(number=data["attempt"])
+            began_s = max(0.0, self._at - data["seconds"])
+            attempt = AttemptPast(number=data["attempt"], began_s=began_s)
             task.attempts.append(attempt)
         attempt.outcome, attempt.seconds, attempt.measured = data["outcome"], data["seconds"], True
         names = ("kind", "fault", "message", "hint", "output", "trace", "exit_code")
@@ -301,13 +313,16 @@ class _Builder:
     def _wait(self, data: Record) -> None:
         task = self._task(data)
         after = task.attempts[-1].number if task.attempts else 0
+        because = data.get("because", "")
         task.waits.append(
-            WaitPast(after=after, seconds=data["seconds"], because=data.get("because", ""))
+            WaitPast(after=after, began_s=self._at, seconds=data["seconds"], because=because)
         )
 
     def _task_end(self, data: Record) -> None:
         task = self._task(data)
         task.outcome, task.seconds, task.measured = data["outcome"], data["seconds"], True
+        # Where its end is its only record, that record was written when it had ended.
+        task.began_s = min(task.began_s, max(0.0, self._at - task.seconds))
         names = ("kind", "fault", "message", "hint", "trace", "exit_code")
         task.details = {k: data[k] for k in names if k in data}
         task.span = (task.span[0], self._position)

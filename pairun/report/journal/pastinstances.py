@@ -58,6 +58,11 @@ class InstancePast:
         return sum(p.seconds for p in self.phases)
 
     @property
+    def began(self) -> float:
+        """Seconds since the epoch of its journal's first record, by the clock of its machine; or 0."""
+        return next((p.began - p.began_s for p in self.phases if p.began is not None), 0.0)
+
+    @property
     def state(self) -> str:
         """How it ended, in words."""
         if self.journal is None:

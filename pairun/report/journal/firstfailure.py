@@ -1,0 +1,72 @@
+"""Which of several instances failed first, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from pairun.diagnose.brief import CONSEQUENCES
+from pairun.handover.journal import Record
+from pairun.report.journal.history import PhasePast
+from pairun.report.journal.pastinstances import InstancePast
+
+
+@attrs.frozen(kw_only=True)
+class FirstFailure:
+    """The failure from which the others follow.
+
+    Attributes:
+        label: of the instance.
+        why: in one sentence.
+        advice: what to do; empty where nothing is known.
+        diagnosis: as the journal has it, where the failure was diagnosed.
+    """
+
+    label: str
+    why: str
+    advice: str = ""
+    diagnosis: Record | None = None
+
+
+def first_failure(instances: Sequence[InstancePast]) -> FirstFailure | None:
+    """The first failure: causes come before what follows from them, then the clock decides.
+
+    Args:
+        instances: of one job.
+
+    Returns:
+        None where nothing has failed.
+    """
+    failures = [
+        (_follows(phase), _ended_at(instance, phase), instance.label, phase)
+        for instance in instances
+        for phase in instance.phases
+        if phase.outcome == "failure"
+    ]
+    if not failures:
+        return None
+    *_, label, phase = min(failures, key=lambda failure: failure[:3])
+    if phase.diagnosis is not None:
+        return FirstFailure(
+            label=label,
+            why=str(phase.diagnosis.get("headline") or ""),
+            advice=str(phase.diagnosis.get("advice") or ""),
+            diagnosis=phase.diagnosis,
+        )
+    task = next((t for t in phase.tasks if t.failed and not t.handler), None)
+    if task is not None:
+        return FirstFailure(
+            label=label,
+            why=f"{task.id} failed: {task.message}",
+            advice=str(task.details.get("hint") or ""),
+        )
+    return FirstFailure(label=label, why=phase.message or f"exit code {phase.exit_code}")
+
+
+def _follows(phase: PhasePast) -> bool:
+    return phase.diagnosis is not None and phase.diagnosis.get("class") in CONSEQUENCES
+
+
+def _ended_at(instance: InstancePast, phase: PhasePast) -> float:
+    return instance.began + phase.began_s + phase.seconds

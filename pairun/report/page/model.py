@@ -1,0 +1,156 @@
+"""All that a page on a run shows, as data for its script."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from pairun.report.journal.blame import Cost, blame, slowest
+from pairun.report.journal.firstfailure import first_failure
+from pairun.report.journal.history import PhasePast
+from pairun.report.journal.pastinstances import InstancePast
+from pairun.report.journal.records import describe
+from pairun.report.page.bands import MOST_LANES, bands, outstanding
+from pairun.report.page.lanes import clip, diagnosis, lane
+
+MOST_COSTS = 40
+"""How many tasks of a phase the page lists by their time."""
+
+
+@attrs.frozen(kw_only=True)
+class Headline:
+    """What a reader sees first.
+
+    Attributes:
+        title: of the page.
+        outcome: failed, stopped, unfinished, no journal or succeeded: the worst of all instances.
+        sentence: what happened, in one.
+        advice: what to do; empty where nothing is known.
+        facts: what else counts, as name and value.
+    """
+
+    title: str
+    outcome: str
+    sentence: str
+    advice: str
+    facts: Sequence[tuple[str, str]]
+
+
+_WORST_FIRST = ("failed", "stopped", "unfinished", "no journal")
+
+
+def headline(instances: Sequence[InstancePast], title: str) -> Headline:
+    """The page's beginning.
+
+    Args:
+        instances: what happened.
+        title: what people call the run.
+    """
+    counts = Counter(i.outcome for i in instances)
+    outcome = next((o for o in _WORST_FIRST if counts[o]), "succeeded")
+    first = first_failure(instances)
+    many = len(instances) > 1
+    if first is not None:
+        who = f"{first.label} failed first: " if many else ""
+        sentence, advice = f"{who}{first.why}", first.advice
+    else:
+        sentence, advice = ("every instance succeeded" if many else "it succeeded"), ""
+        if outcome != "succeeded":
+            worst = next(i for i in instances if i.outcome == outcome)
+            sentence = f"{worst.label}: {worst.state}" if many else worst.state
+    codes = Counter(i.exit_code for i in instances if i.exit_code is not None)
+    versions = sorted({p.pairun for i in instances for p in i.phases if p.pairun})
+    facts = [("instances", ", ".join(f"{n} {o}" for o, n in sorted(counts.items())))]
+    if codes:
+        by_code = (
+            f"{code}" + (f" ({n} times)" if n > 1 else "") for code, n in sorted(codes.items())
+        )
+        facts.append(("exit codes", ", ".join(by_code)))
+    if began := min((i.began for i in instances if i.began), default=0.0):
+        at = datetime.datetime.fromtimestamp(began, datetime.UTC)
+        facts.append(("began", f"{at:%Y-%m-%d %H:%M:%S} UTC"))
+    if versions:
+        facts.append(("pairun", ", ".join(versions)))
+    return Headline(
+        title=clip(title),
+        outcome=outcome,
+        sentence=clip(sentence),
+        advice=clip(advice),
+        facts=[(name, clip(value)) for name, value in facts],
+    )
+
+
+def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[str, Any]:
+    """The data of the page's script.
+
+    Args:
+        instances: what happened.
+        problems: what could not be read, in sentences.
+    """
+    zero = min((i.began for i in instances if i.began), default=0.0)
+    folded = len(instances) > MOST_LANES
+    first = first_failure(instances)
+    shown = (
+        outstanding(instances, first.label if first else None) if folded else _by_role(instances)
+    )
+    ends = [i.began - zero + p.began_s + p.seconds for i in instances for p in i.phases]
+    begun = [i for i in instances if i.phases]
+    dearest = max(begun, key=lambda i: i.seconds, default=None)
+    return {
+        "began": zero or None,
+        "seconds": round(max(ends, default=0.0), 3),
+        "count": len(instances),
+        "lanes": [lane(i, zero) for i in shown],
+        "bands": bands(instances, zero) if folded else [],
+        "first": None if first is None else describe(first.label),
+        "why": None if first is None or first.diagnosis is None else diagnosis(first.diagnosis),
+        "blame": None
+        if dearest is None
+        else {
+            "label": describe(dearest.label),
+            "seconds": round(dearest.seconds, 3),
+            "phases": [_costs(p) for p in dearest.phases],
+        },
+        "slowest": [
+            {**attrs.asdict(s), "phase": describe(s.phase), "task": describe(s.task), "label": describe(s.label)}
+            for s in slowest(begun)[:MOST_COSTS]
+        ]
+        if len(begun) > 1
+        else [],
+        "problems": [clip(p) for p in problems],
+    }  # fmt: skip
+
+
+def _by_role(instances: Sequence[InstancePast]) -> list[InstancePast]:
+    """In the order of their roles' first appearance, and of their numbers."""
+
+    def number(instance: InstancePast) -> tuple[str, int]:
+        role, _, index = instance.label.rpartition("-")
+        return (role, int(index)) if index.isdecimal() and len(index) < 10 else (instance.label, 0)
+
+    return sorted(instances, key=number)
+
+
+def _costs(phase: PhasePast) -> dict[str, Any]:
+    found = blame(phase)
+    return {
+        "title": found.title,
+        "seconds": round(found.seconds, 3),
+        "overhead": round(found.overhead_s, 3),
+        "costs": [_cost(cost) for cost in found.costs[:MOST_COSTS] if cost.seconds > 0],
+    }
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    return {
+        "id": describe(cost.id),
+        "kind": cost.kind,
+        "seconds": round(cost.seconds, 3),
+        "share": round(cost.share, 4),
+        "attempts": cost.attempts,
+        "beside": None if cost.beside is None else describe(cost.beside),
+    }

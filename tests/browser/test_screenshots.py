@@ -1,0 +1,24 @@
+"""Pictures of the pages, to look at: kept in `build/screenshots`."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.browser.conftest import Open
+
+FOLDER = pathlib.Path(__file__).parents[2] / "build" / "screenshots"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("story", ["success", "retries", "gang"])
+def test_pictures(
+    open_page: Open, pages: dict[str, pathlib.Path], story: str, width: int, scheme: str
+) -> None:
+    """Each story has a picture, in which the timeline is on the first screen."""
+    page = open_page(pages[story], width, color_scheme=scheme)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=FOLDER / f"report-{story}-{width}-{scheme}.png")
+    assert page.locator(".timeline .bar").first.bounding_box()["y"] < 900
