@@ -59,27 +59,27 @@ class File(StateModule):
 
     def probe(self, ctx: Context) -> _State:
         """What stands there."""
-        found = ctx.stat(self.path)
-        if self.absent or found is None or found.kind != "file":
-            return _State(found, None)
-        limit = max(_SHOWN_BYTES, len(self._wanted()))
-        return _State(found, ctx.read_file(self.path, limit) if found.size <= limit else None)
+        stat = ctx.stat(self.path)
+        if self.absent or stat is None or stat.kind != "file":
+            return _State(stat, None)
+        limit = max(_SHOWN_BYTES, len(self._data()))
+        return _State(stat, ctx.read_file(self.path, limit) if stat.size <= limit else None)
 
     def plan(self, state: _State) -> Verdict:
         """Compare existence, content and mode."""
-        found, wanted = state.stat, self._wanted()
+        stat, data = state.stat, self._data()
         if self.absent:
-            if found is None:
+            if stat is None:
                 return no_change("it does not exist")
-            return will_change(f"remove the {_word(found)}", _word(found), "nothing")
-        if found is None:
-            return will_change("write the file", "nothing", f"{len(wanted)} bytes")
-        if found.kind != "file":
-            return will_change(f"replace the {_word(found)}", _word(found), f"{len(wanted)} bytes")
-        if state.content != wanted:
-            return will_change("write the file", *self._shown(found, state.content, wanted))
-        if found.mode != self.mode:
-            return will_change("set the mode", f"{found.mode:04o}", f"{self.mode:04o}")
+            return will_change(f"remove the {_word(stat)}", _word(stat), "nothing")
+        if stat is None:
+            return will_change("write the file", "nothing", f"{len(data)} bytes")
+        if stat.kind != "file":
+            return will_change(f"replace the {_word(stat)}", _word(stat), f"{len(data)} bytes")
+        if state.content != data:
+            return will_change("write the file", *self._shown(stat, state.content, data))
+        if stat.mode != self.mode:
+            return will_change("set the mode", f"{stat.mode:04o}", f"{self.mode:04o}")
         return no_change("content and mode are as asked")
 
     def apply(self, ctx: Context) -> Result | None:
@@ -87,33 +87,33 @@ class File(StateModule):
         if self.absent:
             ctx.remove(self.path)
             return None
-        found = ctx.stat(self.path)
-        if found is not None and found.kind == "directory":
+        stat = ctx.stat(self.path)
+        if stat is not None and stat.kind == "directory":
             raise Permanent(
                 f"{self.path} is a directory; a file does not replace it",
                 fault="user",
                 hint="remove it in a task before, with 'absent: true'",
             )
         ctx.make_dir(os.path.dirname(self.path))
-        ctx.write_file(self.path, self._wanted(), self.mode)
+        ctx.write_file(self.path, self._data(), self.mode)
         return None
 
-    def _wanted(self) -> bytes:
+    def _data(self) -> bytes:
         return reveal(self.content or "").encode("utf-8", "surrogateescape")
 
-    def _shown(self, found: FileStat, content: bytes | None, wanted: bytes) -> tuple[str, str]:
+    def _shown(self, stat: FileStat, content: bytes | None, data: bytes) -> tuple[str, str]:
         """The first line that differs, or the sizes where a line must or could not be shown."""
         if content is None or isinstance(self.content, Secret):
-            return f"{found.size} bytes", f"{len(wanted)} bytes"
-        lines = zip_longest(content.splitlines(keepends=True), wanted.splitlines(keepends=True))
+            return f"{stat.size} bytes", f"{len(data)} bytes"
+        lines = zip_longest(content.splitlines(keepends=True), data.splitlines(keepends=True))
         for number, (old, new) in enumerate(lines, 1):
             if old != new:
                 return _line(number, old), _line(number, new)
-        return f"{found.size} bytes", f"{len(wanted)} bytes"
+        return f"{stat.size} bytes", f"{len(data)} bytes"
 
 
-def _word(found: FileStat) -> str:
-    return {"link": "symbolic link", "other": "special file"}.get(found.kind, found.kind)
+def _word(stat: FileStat) -> str:
+    return {"link": "symbolic link", "other": "special file"}.get(stat.kind, stat.kind)
 
 
 def _line(number: int, line: bytes | None) -> str:

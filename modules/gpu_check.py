@@ -87,8 +87,8 @@ class _Gpu(NamedTuple):
     @property
     def address(self) -> _Address | None:
         """Domain, bus and device on the PCI bus."""
-        found = re.search("([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})", self._bus)
-        return _address(*found.groups()) if found else None
+        match = re.search("([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})", self._bus)
+        return _address(*match.groups()) if match else None
 
     @property
     def _bus(self) -> str:
@@ -191,10 +191,10 @@ class GpuCheck(CheckModule):
                 f"{_shown(a)}, which is not there: {_in_words(c)}" for a, c in gone.items()
             ]
         for gpu in gpus:
-            found = list(self._wrong(gpu.element))
+            wrong = list(self._wrong(gpu.element))
             if gpu.address and (codes := (xids or {}).get(gpu.address)):
-                found.append(_in_words(codes))
-            problems += [f"{gpu}: {', '.join(found)}"] if found else []
+                wrong.append(_in_words(codes))
+            problems += [f"{gpu}: {', '.join(wrong)}"] if wrong else []
         driver = _plain(log.value("driver_version")) or "of an unknown version"
         count = f"{devices} GPU{'s' if devices != 1 else ''}, driver {driver}"
         unread = "; the kernel's log cannot be read" if xids is None else ""
@@ -244,13 +244,13 @@ def _xids(ctx: Context) -> dict[_Address, list[int]] | None:
         return None
     # Older ones were seen to by a reset, or by somebody who let the node work on.
     since = float(uptime[0]) - _RECENT_S if uptime else 0.0
-    found: dict[_Address, list[int]] = {}
+    errors: dict[_Address, list[int]] = {}
     for match in _XID.finditer(asked.stdout.decode("utf-8", "replace")):
         code = int(match[5])
-        codes = found.setdefault(_address(*match.group(2, 3, 4)), [])
+        codes = errors.setdefault(_address(*match.group(2, 3, 4)), [])
         if code in _XIDS and float(match[1]) >= since and code not in codes:
             codes.append(code)
-    return {address: codes for address, codes in found.items() if codes}
+    return {address: codes for address, codes in errors.items() if codes}
 
 
 def _address(domain: str, bus: str, device: str) -> _Address:

@@ -52,17 +52,17 @@ class JobEnvironment(StateModule):
         paths = {name: os.path.join(ctx.pai_dir, "runtime.d", name) for name in self._files()}
         state = {}
         for name, path in paths.items():
-            found = ctx.stat(path)
-            is_file = found is not None and found.kind == "file"
-            state[name] = (found, ctx.read_file(path, 256 * 1024 * 1024) if is_file else None)
+            stat = ctx.stat(path)
+            is_file = stat is not None and stat.kind == "file"
+            state[name] = (stat, ctx.read_file(path, 256 * 1024 * 1024) if is_file else None)
         return state
 
     def plan(self, state: _State) -> Verdict:
         """Compare both files."""
         wrong = [
             name
-            for name, wanted in self._files().items()
-            if state[name][1] != wanted or (found := state[name][0]) is None or found.mode != 0o644
+            for name, data in self._files().items()
+            if state[name][1] != data or (stat := state[name][0]) is None or stat.mode != 0o644
         ]
         if not wrong:
             return no_change("both files are as asked")

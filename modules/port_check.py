@@ -30,11 +30,11 @@ class PortCheck(CheckModule):
 
     def check(self, ctx: Context) -> Result:
         """Look for duplicates first, then at every port."""
-        wanted = [(number, label) for label, numbers in self.ports.items() for number in numbers]
-        if not wanted:
+        numbered = [(number, label) for label, numbers in self.ports.items() for number in numbers]
+        if not numbered:
             raise Skip("the task has no ports")
         seen: dict[int, str] = {}
-        for number, label in wanted:
+        for number, label in numbered:
             if number in seen:
                 raise Conflict(
                     f"port {number} was given twice, as '{seen[number]}' and as '{label}'",
@@ -43,7 +43,7 @@ class PortCheck(CheckModule):
                 )
             seen[number] = label
         taken = []
-        for number, label in wanted:
+        for number, label in numbered:
             if (holder := ctx.port_taken(number)) is not None:
                 taken.append(f"port {number} ('{label}'): {holder}")
         if taken:
@@ -53,4 +53,4 @@ class PortCheck(CheckModule):
                 fault="platform",
                 hint="a Pod that is made anew gets other ports",
             )
-        return Result(message=f"{len(wanted)} ports are free")
+        return Result(message=f"{len(numbered)} ports are free")

@@ -73,12 +73,12 @@ class StorageConfig(StateModule):
 
     def _allowed(self) -> list[str]:
         try:
-            found = json.loads(self.allowed or "[]")
+            allowed = json.loads(self.allowed or "[]")
         except ValueError:
-            found = None
-        if not isinstance(found, list):
+            allowed = None
+        if not isinstance(allowed, list):
             raise Permanent("'allowed' is no JSON list of names", fault="platform")
-        return [str(n) for n in found]
+        return [str(n) for n in allowed]
 
     def _chosen(self, configs: Mapping[str, Record], allowed: list[str]) -> list[str]:
         for name in self.names:
@@ -99,17 +99,17 @@ class StorageConfig(StateModule):
         path = f"/api/v1/namespaces/{self.namespace}/secrets/{name}"
         body = ctx.ask_api(path, max_bytes=4 * 1024 * 1024)
         if body is None:
-            said = f"there is no secret {name} in the namespace {self.namespace}"
-            raise Permanent(said, fault="platform", hint=_GRANT)
+            message = f"there is no secret {name} in the namespace {self.namespace}"
+            raise Permanent(message, fault="platform", hint=_GRANT)
         try:
             data = json.loads(body).get("data") or {}
-            found = {n: json.loads(base64.b64decode(text)) for n, text in data.items()}
+            records = {n: json.loads(base64.b64decode(text)) for n, text in data.items()}
         except (ValueError, TypeError, AttributeError):
-            found = {"": None}
-        if not all(isinstance(v, dict) for v in found.values()):
+            records = {"": None}
+        if not all(isinstance(v, dict) for v in records.values()):
             # Not a word of what it is: it holds passwords.
             raise Permanent(f"the secret {name} holds something else than JSON", fault="platform")
-        return found
+        return records
 
     def plan(self, state: tuple[bytes, bool]) -> Verdict:
         """Compare."""
@@ -125,10 +125,10 @@ class StorageConfig(StateModule):
 
 
 def _listed(record: Record, key: str, name: str) -> list[Record]:
-    found = record.get(key)
-    if not isinstance(found, list) or not all(isinstance(f, dict) for f in found):
+    entries = record.get(key)
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
         raise Permanent(f"the storage {name} in {_CONFIGS} has no list {key}", fault="platform")
-    return found
+    return entries
 
 
 def _entry(mount: Record, servers: Mapping[str, Record], name: str) -> dict[str, Any]:
@@ -136,18 +136,18 @@ def _entry(mount: Record, servers: Mapping[str, Record], name: str) -> dict[str,
     called = str(mount.get("server"))
     server = servers.get(called)
     if server is None:
-        said = f"the storage {name} names the server {called}, which is not in {_SERVERS}"
-        raise Permanent(said, fault="platform")
+        message = f"the storage {name} names the server {called}, which is not in {_SERVERS}"
+        raise Permanent(message, fault="platform")
     kind = str(server.get("type")).lower()
     if kind not in _KINDS:
-        said = f"the server {called} is of the type {kind}, which cannot be mounted"
-        raise Permanent(said, fault="platform")
+        message = f"the server {called} is of the type {kind}, which cannot be mounted"
+        raise Permanent(message, fault="platform")
     try:
         own = dict(_KINDS[kind](server))
         path = mount["mountPoint"]
     except KeyError as e:
-        said = f"{e.args[0]!r} is missing in the storage {name} or its server {called}"
-        raise Permanent(said, fault="platform") from e
+        message = f"{e.args[0]!r} is missing in the storage {name} or its server {called}"
+        raise Permanent(message, fault="platform") from e
     return {
         "type": kind,
         "path": path,

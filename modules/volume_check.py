@@ -52,13 +52,15 @@ class VolumeCheck(CheckModule):
                     continue
                 ctx.free_bytes(path, timeout_s=self.answer_within)
             except TimedOut:
-                said = f"what is mounted at {path} does not answer within {self.answer_within:g}s"
+                message = (
+                    f"what is mounted at {path} does not answer within {self.answer_within:g}s"
+                )
                 hint = "its server, or the way to it, hangs"
-                raise TimedOut(said, fault="platform", hint=hint) from None
+                raise TimedOut(message, fault="platform", hint=hint) from None
             except OSError as e:
-                said = f"what is mounted at {path} does not work: {e.strerror}"
-                raise Transient(said, fault="platform") from e
+                message = f"what is mounted at {path} does not work: {e.strerror}"
+                raise Transient(message, fault="platform") from e
         if missing:
-            said = f"the platform has mounted nothing at {', '.join(missing)}"
-            raise Permanent(said, fault="platform")
+            message = f"the platform has mounted nothing at {', '.join(missing)}"
+            raise Permanent(message, fault="platform")
         return Result(message=f"{', '.join(self.paths)}")

@@ -16,7 +16,7 @@ PROTOCOLS = ("https", "http", "ssh", "git")
 def address_problems(repo: str | Secret) -> Iterator[str]:
     """Why an address cannot be used, in sentences."""
     text = reveal(repo)
-    scheme = found[1].lower() if (found := re.match("([A-Za-z0-9+.-]+)://", text)) else ""
+    scheme = match[1].lower() if (match := re.match("([A-Za-z0-9+.-]+)://", text)) else ""
     if not text or text.startswith("-"):
         yield "'repo' must be the address of a repository, not an option"
     elif re.match(r"[A-Za-z0-9][A-Za-z0-9+.-]*::", text):

@@ -19,7 +19,7 @@ KNOWN_PLATFORM = re.compile(
 
 
 class Platform(NamedTuple):
-    """What an image was built for, in Go's words; the variant is empty where none is said."""
+    """What an image was built for, in Go's words; the variant is empty where none is described."""
 
     os: str
     architecture: str
@@ -34,8 +34,8 @@ class Platform(NamedTuple):
             return False
         if self.architecture != image.architecture:
             return _ALSO_RUNS.get(self.architecture) == image.architecture
-        wanted, offered = (re.findall("[0-9]{1,9}", p.variant) for p in (self, image))
-        return not wanted or list(map(int, offered)) <= list(map(int, wanted))
+        own, offered = (re.findall("[0-9]{1,9}", p.variant) for p in (self, image))
+        return not own or list(map(int, offered)) <= list(map(int, own))
 
 
 def parse_platform(text: str) -> Platform:
@@ -48,9 +48,9 @@ def parse_platform(text: str) -> Platform:
     return Platform(system, architecture, variant or implied)
 
 
-def platform_of(said: object) -> Platform | None:
+def platform_of(described: object) -> Platform | None:
     """The platform that a descriptor or an image's configuration names."""
-    parts = said if isinstance(said, dict) else {}
+    parts = described if isinstance(described, dict) else {}
     named = [parts.get(k) for k in ("os", "architecture", "variant")]
     names = [n if isinstance(n, str) else "" for n in named]
     return parse_platform("/".join(names)) if names[0] and names[1] else None

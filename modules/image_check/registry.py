@@ -102,7 +102,7 @@ class Conversation:
         else:
             raise Transient(f"{self._registry} answered {answer.status}")
 
-    def require_platform(self, wanted: Platform) -> None:
+    def require_platform(self, node: Platform) -> None:
         """Return when a variant of the image runs on a platform.
 
         Raises:
@@ -111,13 +111,13 @@ class Conversation:
             TimedOut: the registry did not answer in time.
         """
         platforms = self._platforms()
-        if any(p is not None and wanted.runs(p) for p in platforms):
+        if any(p is not None and node.runs(p) for p in platforms):
             return
         if None in platforms:
             raise Transient(f"{self._reference} does not name its platforms")
         names = {str(p) if KNOWN_PLATFORM.fullmatch(str(p)) else "others" for p in platforms}
         raise Permanent(
-            f"image {self._reference} is not built for {wanted}, only for "
+            f"image {self._reference} is not built for {node}, only for "
             + (", ".join(sorted(names)[:20]) or "nothing"),
             fault="user",
             hint="build it for that platform too, or choose another image or other machines",

@@ -55,8 +55,8 @@ def named_storages(storages: Iterable[Fields], user: str | None, job: str | None
     filled = [{n: _with_names(n, v, names) for n, v in fields.items()} for fields in storages]
     for problem in shared_mount_points(filled):
         raise Permanent(problem.partition(": ")[2], fault="user")
-    found = [Storage(fields, posixpath.normpath(str(fields["path"]))) for fields in filled]
-    return sorted(found, key=lambda s: (s.path.count("/"), s.path))
+    mounted = [Storage(fields, posixpath.normpath(str(fields["path"]))) for fields in filled]
+    return sorted(mounted, key=lambda s: (s.path.count("/"), s.path))
 
 
 def _with_names(name: str, value: Value, names: Mapping[str, str | None]) -> Value:

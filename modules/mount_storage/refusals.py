@@ -33,10 +33,10 @@ PRIVILEGE_HINT = (
 
 def _lacks_privilege(ctx: Context) -> bool:
     """Whether this process lacks CAP_SYS_ADMIN (number 21 of capabilities(7))."""
-    found = re.search(
+    match = re.search(
         rb"^CapEff:\s*([0-9a-f]+)", ctx.read_file("/proc/self/status") or b"", re.MULTILINE
     )
-    return found is not None and not int(found[1], 16) >> 21 & 1
+    return match is not None and not int(match[1], 16) >> 21 & 1
 
 
 def mount_refused(ctx: Context, storage: Storage, error: OSError) -> Failure:

@@ -50,10 +50,10 @@ def start_sshd(ctx: Context, programs: Programs, port: int) -> None:
         if is_running(ctx):
             return
         ctx.sleep(_LOOK_S)
-    said = (ctx.read_file(log) or b"").decode(errors="replace").strip().splitlines()
-    last = said[-1] if said else "nothing"
+    lines = (ctx.read_file(log) or b"").decode(errors="replace").strip().splitlines()
+    last = lines[-1] if lines else "nothing"
     ended = f", and ended with {done.code}" if done.code else ""
-    raise Transient(f"sshd does not listen on port {port}{ended}; the last that it said: {last}")
+    raise Transient(f"sshd does not listen on port {port}{ended}; its last line: {last}")
 
 
 def _prepare_image_sshd(ctx: Context) -> None:

@@ -177,8 +177,8 @@ def build(
 
 def _named(sentence: str, values: Mapping[str, Any]) -> tuple[str, ...]:
     """The path of the argument that a module's sentence begins with, where it was given."""
-    found = re.match(r"'(\w+)'", sentence)
-    return (found[1],) if found and found[1] in values else ()
+    quoted = re.match(r"'(\w+)'", sentence)
+    return (quoted[1],) if quoted and quoted[1] in values else ()
 
 
 def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any]:
@@ -195,11 +195,10 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
     if kind is Any:
         yield value
     elif origin in (Union, types.UnionType):
-        found: list[Any] = []
         for option in args:
-            found = list(_convert(value, option, path))
-            if found and not isinstance(found[-1], ArgumentProblem):
-                yield found[-1]
+            converted = list(_convert(value, option, path))
+            if converted and not isinstance(converted[-1], ArgumentProblem):
+                yield converted[-1]
                 return
         real = [a for a in args if a is not type(None) and not (a is Secret and str in args)]
         quoted = "quote it" if str in real and _is_number(value) else None

@@ -99,8 +99,8 @@ def _module_class(path: str, loaded: ModuleType) -> type[Module]:
                 f"the class of {path} must be a StateModule or a CheckModule made with @define",
             )
         )
-    if found := [Problem("PR603", f"{path} {what}", None, hint) for what, hint in mistakes(cls)]:
-        raise PairunError(*found)
+    if problems := [Problem("PR603", f"{path} {w}", None, hint) for w, hint in mistakes(cls)]:
+        raise PairunError(*problems)
     return cls
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from itertools import count
 from typing import Any
 
 import attrs
@@ -151,6 +152,12 @@ def draft_task(
     fixed = Node({**node.value, module: args}, node.place, node.key)
     id_ = str(given.value) if given and given.value else module
     return TaskDraft(id=id_, module=module, node=fixed, origin=origin, **more)
+
+
+def free_id(base: str, taken: Container[str]) -> str:
+    """The first of ``base``, ``base_2``, ``base_3`` … that is not taken."""
+    ids = (base if n == 1 else f"{base}_{n}" for n in count(1))
+    return next(id_ for id_ in ids if id_ not in taken)
 
 
 def history(node: Node) -> Iterator[Node]:

@@ -97,12 +97,12 @@ class Layers:
                 patches.key or patches.place,
                 also=[("the tasks", tasks.key or tasks.place)],
             )
-        said = document.get("phase")
-        if phase and said is not None and said.value in PHASES and said.value != phase:
+        declared = document.get("phase")
+        if phase and declared is not None and declared.value in PHASES and declared.value != phase:
             problems.error(
                 "PR204",
-                f"'phase' must be {phase} in a file of that name, not {said.value}",
-                said.place,
+                f"'phase' must be {phase} in a file of that name, not {declared.value}",
+                declared.place,
             )
 
     def effective(
@@ -153,7 +153,7 @@ class Layers:
     def _spec_is_sound(self, plugin: str, problems: Problems) -> bool:
         """Check a plugin's spec when it is first used; one with errors brings no tasks."""
         if plugin not in self.content.specs or plugin in self.folders.folders:
-            return True  # whoever asks for it is told
+            return True  # its use is reported
         if plugin not in self._spec_problems:
             spec_problems = self._spec_problems[plugin] = Problems()
             try:

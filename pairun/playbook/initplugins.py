@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import attrs
 
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.playbook.document.reading import Node
-from pairun.playbook.drafts import Draft, TaskDraft, draft_task
+from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
 
 
 @attrs.frozen(kw_only=True)
@@ -68,7 +67,7 @@ def replace_tasks(
         if task is None:
             continue
         if task.id in used or plugin.task is not None:
-            task.id = _free(task.id, taken | used.keys())
+            task.id = free_id(task.id, taken | used.keys())
         used[task.id] = task
         steps.append(task)
     for task in before:
@@ -76,11 +75,6 @@ def replace_tasks(
             task.disabled = task.disabled or listed.place
             steps.append(task)
     draft.steps = [*steps]
-
-
-def _free(base: str, taken: set[str]) -> str:
-    ids = (base if n == 1 else f"{base}_{n}" for n in count(1))
-    return next(id_ for id_ in ids if id_ not in taken)
 
 
 def _of_playbook(
@@ -97,9 +91,9 @@ def _of_playbook(
             did_you_mean(str(plugin.stands_for), [t.id for t in tasks]),
         )
         return None
-    # Its sentence tells a reader of the review which line asked for it.
+    # In the review, its sentence names the entry of the list.
     name = replaced.node.get("name")
     sentence = str(name.value) if name is not None else replaced.id
-    told = Node(f"{sentence} ({plugin.name})", plugin.place, plugin.place, name)
-    node = Node({**replaced.node.value, "name": told}, replaced.node.place, replaced.node.key)
+    renamed = Node(f"{sentence} ({plugin.name})", plugin.place, plugin.place, name)
+    node = Node({**replaced.node.value, "name": renamed}, replaced.node.place, replaced.node.key)
     return attrs.evolve(replaced, node=node, disabled=None)

@@ -1,4 +1,4 @@
-"""Every keyword of the format: its meaning, its schema, where it may stand.
+"""Every keyword of the format: its meaning, its schema, where it may be written.
 
 This table is the single source for the validator, for ``pairun schema`` and for the keyword
 reference.
@@ -26,120 +26,106 @@ _ID: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]*$"
 _KINDS: dict[str, Any] = {"enum": list(FAILURE_KINDS)}
 
 
-@attrs.frozen(kw_only=True)
+def _places(words: str) -> frozenset[Where]:
+    return frozenset(words.split())  # type: ignore[arg-type]
+
+
+@attrs.frozen
 class Keyword:
     """One keyword.
 
     Attributes:
         name: as written.
-        where: what it may stand in.
+        where: where it may be written.
         schema: JSON Schema of its value.
         meaning: one sentence.
-        default: what holds when it is absent, in words.
+        default: in words.
         example: a line or two of YAML.
     """
 
     name: str
-    where: frozenset[Where]
+    where: frozenset[Where] = attrs.field(converter=_places)
     schema: Mapping[str, Any]
     meaning: str
     default: str = ""
     example: str = ""
 
 
-def _keyword(
-    name: str,
-    where: str,
-    schema: Mapping[str, Any],
-    meaning: str,
-    default: str = "",
-    example: str = "",
-) -> Keyword:
-    return Keyword(
-        name=name,
-        where=frozenset(where.split()),  # type: ignore[arg-type]
-        schema=schema,
-        meaning=meaning,
-        default=default,
-        example=example,
-    )
-
-
 KEYWORDS: dict[str, Keyword] = {
     k.name: k
     for k in (
-        _keyword("phase", "playbook", {"enum": ["init", "runtime"]},
+        Keyword("phase", "playbook", {"enum": ["init", "runtime"]},
                  "The phase the playbook belongs to.", "required", "phase: init"),
-        _keyword("grace", "playbook", _DURATION,
+        Keyword("grace", "playbook", _DURATION,
                  "Time between TERM and KILL that the platform gives the container.",
                  "30s, or PAIRUN_GRACE", "grace: 60s"),
-        _keyword("patches", "playbook", {"type": "array", "items": {"type": "object"}},
+        Keyword("patches", "playbook", {"type": "array", "items": {"type": "object"}},
                  "Operations on the playbook of a lower layer, instead of tasks.", "none",
                  "patches: [{disable: port_check}]"),
-        _keyword("id", "task handler", _ID,
+        Keyword("id", "task handler", _ID,
                  "Stable handle for patches, results and the journal; unique over both phases.",
                  "the module's name", "id: fetch_code"),
-        _keyword("name", "task handler", {"type": "string", "minLength": 1},
+        Keyword("name", "task handler", {"type": "string", "minLength": 1},
                  "One sentence for people.", "required", "name: The code is there"),
-        _keyword("when", "task handler", {"type": ["string", "boolean"]},
+        Keyword("when", "task handler", {"type": ["string", "boolean"]},
                  "An expression; the task is skipped when it is false.", "true",
                  "when: job.role.instances > 1"),
-        _keyword("vars", "task handler playbook", {"type": "object"},
+        Keyword("vars", "task handler playbook", {"type": "object"},
                  "Names for expressions, for this task or the whole playbook.", "none",
                  "vars: {depth: 1}"),
-        _keyword("environment", "task handler", _TEXTS,
+        Keyword("environment", "task handler", _TEXTS,
                  "Variables that the task's commands see.", "none",
                  "environment: {HTTP_PROXY: 'http://proxy:3128'}"),
-        _keyword("retries", "task handler", {"type": ["integer", "string"], "minimum": 0, "maximum": 1000},
+        Keyword("retries", "task handler", {"type": ["integer", "string"], "minimum": 0, "maximum": 1000},
                  "Further attempts after the first.", "0", "retries: 5"),
-        _keyword("delay", "task handler", _DURATION,
+        Keyword("delay", "task handler", _DURATION,
                  "Base of the wait between attempts: exponential, full jitter, at most 5 minutes.",
                  "1s", "delay: 2s"),
-        _keyword("retry_on", "task handler", {"type": "array", "items": _KINDS, "minItems": 1},
+        Keyword("retry_on", "task handler", {"type": "array", "items": _KINDS, "minItems": 1},
                  "Kinds of failure that are retried.", "[transient, timeout, conflict]",
                  "retry_on: [transient]"),
-        _keyword("timeout", "task handler", _DURATION, "Limit of one attempt.", "none",
+        Keyword("timeout", "task handler", _DURATION, "Limit of one attempt.", "none",
                  "timeout: 2m"),
-        _keyword("deadline", "task handler", _DURATION,
+        Keyword("deadline", "task handler", _DURATION,
                  "Limit of the task with all its attempts and waits.", "none", "deadline: 10m"),
-        _keyword("failure_policy", "task handler", {"enum": ["fail", "ignore"]},
+        Keyword("failure_policy", "task handler", {"enum": ["fail", "ignore"]},
                  "Whether a failure fails the phase.", "fail; of an exit handler: ignore",
                  "failure_policy: ignore"),
-        _keyword("run_on", "task", {"enum": list(RUN_ON)},
+        Keyword("run_on", "task", {"enum": list(RUN_ON)},
                  "Which instances of the job run the task; the others take over what became of it.",
                  "all", "run_on: first_of_role"),
-        _keyword("on_exit", "task", {"type": "array", "items": {"type": "object"}, "minItems": 1},
+        Keyword("on_exit", "task", {"type": "array", "items": {"type": "object"}, "minItems": 1},
                  "Exit handlers that the task registers; they run in reverse order.", "none",
                  "on_exit: [{name: Say goodbye, event: always, cmd: {argv: [echo, bye]}}]"),
-        _keyword("event", "handler",
+        Keyword("event", "handler",
                  {"anyOf": [{"enum": [*EVENTS, "always"]},
                             {"type": "array", "items": {"enum": list(EVENTS)}, "minItems": 1}]},
                  "The outcomes of the phase that an exit handler runs for.", "required",
                  "event: [failure, signal]"),
-        _keyword("exit_codes", "task handler",
+        Keyword("exit_codes", "task handler",
                  {"type": "object", "propertyNames": _KINDS,
                   "additionalProperties": {"type": "integer", "minimum": 1, "maximum": 255}},
                  "Kind of failure to the exit code of the container.", "init 1, runtime 255",
                  "exit_codes: {conflict: 253}"),
-        _keyword("locked", "task handler", {"type": "boolean"},
+        Keyword("locked", "task handler", {"type": "boolean"},
                  "No layer above may touch the task.", "false", "locked: true"),
-        _keyword("parallel", "group", {"type": "string", "minLength": 1},
+        Keyword("parallel", "group", {"type": "string", "minLength": 1},
                  "One sentence for a group of tasks that run at once.", "",
                  "parallel: Check and fetch"),
-        _keyword("tasks", "playbook group", {"type": "array", "items": {"type": "object"}},
+        Keyword("tasks", "playbook group", {"type": "array", "items": {"type": "object"}},
                  "The tasks, in order.", "required", "tasks: [...]"),
-        _keyword("patch", "operation", _ID,
+        Keyword("patch", "operation", _ID,
                  "Change keywords of the task with this id.", "",
                  "patch: image_check\n  retries: 10"),
-        _keyword("args", "operation", {"type": "object"},
+        Keyword("args", "operation", {"type": "object"},
                  "Arguments of the patched task's module.", "none", "args: {policy: warn}"),
-        _keyword("disable", "operation", _ID, "Take the task with this id out.", "",
+        Keyword("disable", "operation", _ID, "Take the task with this id out.", "",
                  "disable: port_check"),
-        _keyword("before", "operation", _ID, "Insert a task before the one with this id.", "",
+        Keyword("before", "operation", _ID, "Insert a task before the one with this id.", "",
                  "before: user_command"),
-        _keyword("after", "operation", _ID, "Insert a task after the one with this id.", "",
+        Keyword("after", "operation", _ID, "Insert a task after the one with this id.", "",
                  "after: mount_storage"),
-        _keyword("append", "operation", {"type": ["null", "boolean"]},
+        Keyword("append", "operation", {"type": ["null", "boolean"]},
                  "Insert a task at the end of the phase, before the user's command.", "",
                  "append:"),
     )

@@ -62,13 +62,13 @@ def plugin_folders_in(path: str) -> list[str]:
 
 
 def _playbooks(folder: str, *, near_only: bool) -> Iterator[Problem]:
-    wanted = [f"{n}.yaml" for n in PLAYBOOK_FILES]
+    files = [f"{n}.yaml" for n in PLAYBOOK_FILES]
     for path in _sources_in(folder):
         name = os.path.basename(path)
         near = nearest(os.path.splitext(name)[0], PLAYBOOK_FILES)
-        known = (*wanted, *_PLAIN_POD) if near_only else wanted
+        known = (*files, *_PLAIN_POD) if near_only else files
         if name not in known and (near or not near_only):
-            hint = f"did you mean '{near}.yaml'?" if near else f"known: {', '.join(wanted)}"
+            hint = f"did you mean '{near}.yaml'?" if near else f"known: {', '.join(files)}"
             yield _nobody_reads(path, hint)
 
 

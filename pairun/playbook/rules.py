@@ -168,7 +168,7 @@ def check_rules(document: Node, problems: Problems) -> None:
 
     Args:
         document: the file.
-        problems: takes what is found.
+        problems: takes every mistake.
     """
     wrong = list(violations(document, SCHEMA, IDS))
     problems.extend(wrong)

@@ -14,7 +14,7 @@ from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.plainschema import is_schema
 from pairun.playbook.document.reading import Node
-from pairun.playbook.drafts import Draft, TaskDraft, draft_task
+from pairun.playbook.drafts import Draft, TaskDraft, draft_task, free_id
 from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
 from pairun.playbook.pluginfolders import FolderPlugins
@@ -122,7 +122,7 @@ def add_plugins(
                 )
                 if task is None or _left_out(task, scope):
                     continue
-                task.id = _free(use.base_id, taken)
+                task.id = free_id(use.base_id, taken)
                 taken.add(task.id)
                 steps = drafts[phase].steps
                 steps.insert(drafts[phase].end(), task)
@@ -157,14 +157,6 @@ def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
     except PairunError:
         # It asks for more than parameters: compiling decides, and reports what is wrong.
         return False
-
-
-def _free(base: str, taken: set[str]) -> str:
-    id_, n = base, 1
-    while id_ in taken:
-        n += 1
-        id_ = f"{base}_{n}"
-    return id_
 
 
 def _spec(content: Content, use: PluginUse, problems: Problems) -> Node | None:

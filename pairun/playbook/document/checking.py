@@ -38,7 +38,7 @@ def violations(
         node: the tree.
         schema: JSON Schema, draft 2020-12.
         ids: the error ids to use.
-        foreign: words of other formats, and what is said here instead.
+        foreign: words of other formats, and the word to use here.
         what: what a mapping's entries are called in messages (``key``, ``keyword``).
         whole: what the tree itself is called.
     """
@@ -157,11 +157,11 @@ def _wrong_kind(
     hint = None
     if "enum" in schema and isinstance(value, str):
         hint = did_you_mean(value, [str(v) for v in schema["enum"] if v is not None])
-    said = shown(value)
+    actual = shown(value)
     if error.validator in ("minItems", "minProperties"):
-        said = f"one of {len(value)}" if value else "an empty one"
+        actual = f"one of {len(value)}" if value else "an empty one"
     return Problem(
-        ids.kind, f"'{name}' must be {_described(schema, error)}, not {said}", place, hint
+        ids.kind, f"'{name}' must be {_described(schema, error)}, not {actual}", place, hint
     )
 
 

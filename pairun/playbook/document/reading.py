@@ -375,15 +375,15 @@ class _Reader:
         if kind == "!!str":
             return text
         value = self._resolve(text)
-        wanted = {"!!int": int, "!!float": (int, float), "!!bool": bool, "!!null": type(None)}
+        types = {"!!int": int, "!!float": (int, float), "!!bool": bool, "!!null": type(None)}
         if kind == "!!timestamp" and isinstance(value, Timestamp):
             return value
-        if kind in wanted and isinstance(value, wanted[kind]):  # type: ignore[arg-type]
+        if kind in types and isinstance(value, types[kind]):  # type: ignore[arg-type]
             return float(value) if kind == "!!float" and isinstance(value, int) else value
         self._problems.error(
             "PR107",
             f"{self._named(event, text[:40])} is not a {kind}"
-            if kind in wanted
+            if kind in types
             else f"{self._tag(event)} is not supported",
             self._place(event),
         )

@@ -267,7 +267,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
         LookupError,
         RecursionError,
     ) as e:
-        why = "it touches a secret, so no more is said" if state.secret else str(e)
+        why = "it touches a secret, so the reason is hidden" if state.secret else str(e)
         raise PairunError(
             Problem("PR305", f"the expression fails: {why}", _inside(place, text))
         ) from e

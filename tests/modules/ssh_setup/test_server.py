@@ -49,7 +49,7 @@ def test_an_sshd_that_ends_at_once(place: Place) -> None:
     failure = place.harness.run("ssh_setup", {"jobssh": True}, place.env).failure
     assert failure is not None
     assert failure.kind == "transient"
-    assert "and ended with 3; the last that it said: nothing" in failure.message
+    assert "and ended with 3; its last line: nothing" in failure.message
 
 
 def test_without_any_sshd(place: Place) -> None:
