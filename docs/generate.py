@@ -18,6 +18,7 @@ from pairun.module import Context
 from pairun.module.effects import Effect
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.keywords import FOREIGN, KEYWORDS
+from pairun.playbook.pod.table import POD_SETTINGS, PodSetting
 from pairun.report.pages import failure_lines, module_lines, plugin_lines
 
 FOLDER = pathlib.Path(__file__).parent / "reference"
@@ -40,6 +41,34 @@ def keywords() -> Iterator[str]:
     yield "|---|---|"
     for word, ours in FOREIGN.items():
         yield f"| `{word}` | {ours} |"
+
+
+def pod_settings() -> Iterator[str]:
+    """The reference of the settings of Pods."""
+    yield "# Settings of Pods\n"
+    yield "The keys of `extras.pairun.pod`; how they are layered and bounded: [pod](../pod.md).\n"
+    yield "| key | meaning | goes to | per role | policy's `*` | option |"
+    yield "|---|---|---|---|---|---|"
+    for s in POD_SETTINGS.values():
+        option = f"`{s.flag}`" if s.flag else ""
+        per_role, star = ("yes" if yes else "no" for yes in (s.per_role, not s.closed))
+        yield f"| `{s.key}` | {s.meaning} | {_target(s)} | {per_role} | {star} | {option} |"
+    yield "\n`pod` is a Pod's template, `app` and `init` are its containers, `job` is the spec of a Job or"
+    yield "of each Job of a JobSet, `workload` the spec of the Job, JobSet or Framework.\n"
+    yield "## Examples\n\n```yaml\nextras:\n  pairun:\n    pod:"
+    for s in POD_SETTINGS.values():
+        if s.schema is not None:
+            yield f"      {s.key.replace('.', ': {')}: {json.dumps(s.example)}{'}' * s.key.count('.')}"
+    yield "```"
+
+
+def _target(setting: PodSetting) -> str:
+    """Where a setting goes, and with which engines elsewhere."""
+    code = setting.target.startswith(("pod.", "app.", "init.", "job.", "workload."))
+    words = f"`{setting.target}`" if code else setting.target
+    for engine, target in setting.targets.items():
+        words += f"; {engine}: {f'`{target}`' if target else 'an error'}"
+    return words
 
 
 def modules(content: Content) -> Iterator[str]:
@@ -220,6 +249,7 @@ def main(check: bool) -> int:
     content = Content([built_in_root()])
     pages = {
         "keywords.md": keywords(),
+        "pod.md": pod_settings(),
         "modules.md": modules(content),
         "context.md": context(),
         "plugins.md": plugins(content),

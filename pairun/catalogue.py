@@ -304,6 +304,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "no such job in the cluster, or one already",
         "See the name, the namespace and the context.",
     ),
+    (
+        "PR796",
+        "a Pod Security profile forbids what the job asks for",
+        "Leave out what is named, or choose another profile; see docs/pod.md.",
+    ),
     ("PR790", "unknown key in diagnosis rules", "See docs/diagnosis.md for the keys."),
     ("PR791", "a value of the wrong kind in diagnosis rules", "Correct the value."),
     ("PR792", "missing in diagnosis rules", "Add what is named."),

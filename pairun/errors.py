@@ -73,14 +73,15 @@ _LEAST_CONCEALED = 4
 
 
 class Place(NamedTuple):
-    """A position in a `Source`; line and column count from 1."""
+    """A position in a `Source`; line and column count from 1, and line 0 is the whole of it."""
 
     source: Source
     line: int
     column: int
 
     def __str__(self) -> str:
-        return f"{self.source.file}:{self.line}:{self.column}"
+        where = f":{self.line}:{self.column}" if self.line else ""
+        return f"{self.source.file}{where}"
 
 
 class Problem(NamedTuple):

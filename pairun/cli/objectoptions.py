@@ -6,6 +6,7 @@ import argparse
 import os
 
 from pairun.cli.options import add_roots
+from pairun.cli.podoptions import add_pod_arguments, pod_flags
 from pairun.engines.manifest.choices import ENGINES, GPU_RESOURCE, SERVICE_ACCOUNT
 from pairun.engines.manifest.making import IMAGE, Request
 
@@ -25,16 +26,13 @@ def add_object_arguments(parser: argparse.ArgumentParser) -> None:
                         help="the cluster's, as 1.28: what it does not have is refused")  # fmt: skip
     parser.add_argument("--service-account", metavar="NAME", default=SERVICE_ACCOUNT,
                         help=f"whose API token init gets (default: {SERVICE_ACCOUNT})")  # fmt: skip
-    parser.add_argument("--app-uid", metavar="UID", type=int,
-                        help="who the user's container runs as (default: whom its image says)")  # fmt: skip
     parser.add_argument("--gpu-resource", metavar="NAME", default=GPU_RESOURCE,
                         help=f"what the cluster calls a GPU (default: {GPU_RESOURCE})")  # fmt: skip
-    parser.add_argument("--host-network", action=argparse.BooleanOptionalAction,
-                        help="Pods have their node's network (default: with framework only)")  # fmt: skip
     parser.add_argument("--log-host-path", metavar="DIR",
                         help="logs go to this folder of the node (default: /var/log/pai with "
                         "framework, else they go with the Pod)")  # fmt: skip
     parser.add_argument("--user", default="user", help="who submits the job")
+    add_pod_arguments(parser)
     add_roots(parser, "a content root above those of PAIRUN_PATH, to review the job with")
 
 
@@ -48,10 +46,9 @@ def request_of(args: argparse.Namespace) -> Request:
         namespace=args.namespace,
         kubernetes_version=args.kubernetes_version,
         service_account=args.service_account,
-        app_uid=args.app_uid,
         gpu_resource=args.gpu_resource,
-        host_network=args.host_network,
         log_host_path=args.log_host_path,
         user=args.user,
         roots=args.root,
+        pod=pod_flags(args),
     )

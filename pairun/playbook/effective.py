@@ -19,6 +19,7 @@ from pairun.playbook.inputs import PluginUse
 from pairun.playbook.keywords import FOREIGN, playbook_schema
 from pairun.playbook.patches import Patcher
 from pairun.playbook.pluginfolders import folder_plugins
+from pairun.playbook.pod.schema import pod_schema
 from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.rootfiles import unread
 from pairun.playbook.specs import PHASES, add_plugins, check_spec
@@ -233,7 +234,12 @@ def layer_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
         "title": "extras.pairun of a job",
         "type": "object",
         "additionalProperties": False,
-        "properties": {"vars": {"type": "object"}, "init": operations, "runtime": operations},
+        "properties": {
+            "vars": {"type": "object"},
+            "init": operations,
+            "runtime": operations,
+            "pod": pod_schema(),
+        },
         "$defs": base["$defs"],
     }
 

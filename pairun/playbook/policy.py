@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pairun.errors import Place, Problems, Source
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
+from pairun.playbook.pod.schema import policy_schema
+from pairun.playbook.pod.table import POD_SETTINGS
 
 _NAMES: dict[str, Any] = {"anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]}
 SCHEMA: dict[str, Any] = {
@@ -51,6 +53,7 @@ SCHEMA: dict[str, Any] = {
                 "paths": {"type": "array", "items": {"type": "string", "minLength": 1}},
             },
         },
+        "pod": policy_schema(),
     },
 }
 
@@ -80,11 +83,17 @@ class Policy:
 
     Args:
         node: the policy document.
+        pod_defaults: a Pod's settings by the policies of every root, the lowest first.
+
+    Attributes:
+        pod_defaults: as given.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, pod_defaults: Sequence[Node] = ()) -> None:
         self._may = node.get("job_may") or Node({}, node.place)
         self._folders = node.get("plugin_folders") or Node({}, node.place)
+        self._pod = node.get("pod") or Node({}, node.place)
+        self.pod_defaults = tuple(pod_defaults)
 
     @property
     def place(self) -> Place:
@@ -151,6 +160,28 @@ class Policy:
         names = ["*"] if roots is None else _names(roots)
         return "*" in names or os.path.realpath(root) in map(os.path.realpath, names)
 
+    def may_set_pod(self, key: str) -> Permission:
+        """Whether a job may set one of its Pods' settings (``queue``, ``security.run_as_user``)."""
+        section = self._pod.get("job_may")
+        if section is None:
+            words = "settings of Pods that a job may set: none"
+            return Permission(False, self._pod.key or self.place, words)
+        names = _names(section)
+        closed = POD_SETTINGS[key].closed
+        above = [key[:i] for i, c in enumerate(key) if c == "."]
+        if key in names or (not closed and {"*", *above} & set(names)):
+            return Permission(True, section.place)
+        allowed = ", ".join(names) or "none"
+        also = f"; name {key} itself, '*' does not include it" if closed else ""
+        words = f"settings of Pods that a job may set: {allowed}{also}"
+        return Permission(False, section.key or section.place, words)
+
+    @property
+    def pod_bounds(self) -> list[tuple[str, Node]]:
+        """The bounds on the Pods' settings, by their keys."""
+        bounds = self._pod.get("bounds")
+        return list(bounds.items()) if bounds else []
+
     def _listed(self, node: Node | None, names: set[str], what: str) -> Permission:
         if node is None:
             return Permission(False, self.place, f"{what}: none")
@@ -173,10 +204,16 @@ def _covers(allowed: str, path: str) -> bool:
 
 
 def read_policy(documents: Iterable[Node], problems: Problems) -> Policy:
-    """The policy in force: the highest root's file; without any, a job may change nothing."""
+    """The policy in force: the highest root's file; without any, a job may change nothing.
+
+    The defaults of Pods are those of every root: a higher one adds to a lower one's.
+    """
     last: Node | None = None
+    defaults = []
     for last in documents:
         problems.extend(violations(last, SCHEMA, Ids("PR406", "PR406", "PR406")))
+        if (given := last.at(("pod", "defaults"))) is not None and isinstance(given.value, dict):
+            defaults.append(given)
     if last is None or not isinstance(last.value, dict):
         last = Node({}, Place(Source("policy.yaml", "built-in", ""), 1, 1))
-    return Policy(last)
+    return Policy(last, defaults)

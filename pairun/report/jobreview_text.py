@@ -8,6 +8,7 @@ from typing import IO
 import pairun
 from pairun.job.model import Role
 from pairun.playbook.content import Content
+from pairun.playbook.pod.layering import PodSettings
 from pairun.report.review_data import as_data
 from pairun.report.review_text import ReviewText, summary
 from pairun.report.shown import shown_data
@@ -62,6 +63,7 @@ def _print_job(text: ReviewText, review: JobReview) -> None:
     printed: dict[tuple[str, str], str] = {}
     for plan in review.plans:
         _print_role(text, plan.role)
+        _print_pod_settings(text, review.pods[plan.role.name], review.vault)
         for phase, tasks in review.tasks[plan.role.name].items():
             shown = json.dumps([{**as_data(t, review.vault), "where": ""} for t in tasks])
             first = printed.setdefault((phase, shown), plan.role.name)
@@ -92,6 +94,17 @@ def _print_role(text: ReviewText, role: Role) -> None:
         hang="    ",
     )
     text.wrapped(f"  the job completes when {_completion(role)}", hang="    ")
+
+
+def _print_pod_settings(text: ReviewText, pod: PodSettings, vault: Vault) -> None:
+    """Print the settings of the Pods that a cluster or the job has set."""
+    for key, node in pod.above("built-in").items():
+        path = f"pod.{key}"
+        line = _line(path, Setting(node.plain(), node.place), vault)
+        if (before := node.overrides) is not None:
+            was = json.dumps(shown_data(before.plain(), vault), ensure_ascii=False)
+            line += f", was {was} ({before.place.source.layer} {before.place})"
+        text.wrapped(f"  {path} = {line}", hang="    ")
 
 
 def _completion(role: Role) -> str:
@@ -135,7 +148,8 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
     for path in paths:
         printed = set()
         for plan in review.plans:
-            chain = tuple(_line(path, each, review.vault) for each in settings_of(plan, path))
+            pod = review.pods[plan.role.name]
+            chain = tuple(_line(path, each, review.vault) for each in settings_of(plan, pod, path))
             if not chain or chain in printed:
                 continue
             printed.add(chain)

@@ -9,6 +9,7 @@ from pairun.errors import Problem
 from pairun.job.templates import user_command
 from pairun.module import format_duration
 from pairun.plan import Task
+from pairun.playbook.pod.layering import NO_POD_SETTINGS, PodSettings
 from pairun.report.problems import problem_data
 from pairun.report.shown import shown_data
 from pairun.review.jobreview import JobReview
@@ -37,10 +38,24 @@ def _review_data(review: JobReview) -> dict[str, Any]:
         assert review.job is not None
         command = review.vault.text(user_command(review.job, plan.role))
         role = roles[plan.role.name] = {"user_command": command}
+        if pod := _pod_data(review.pods.get(plan.role.name, NO_POD_SETTINGS), review.vault):
+            role["pod"] = pod
         for phase, tasks in review.tasks[plan.role.name].items():
             role[phase] = [as_data(t, review.vault) for t in tasks]
     problems = [problem_data(p, review.vault) for p in review.problems]
     return {"roles": roles, "problems": problems}
+
+
+def _pod_data(pod: PodSettings, vault: Vault) -> dict[str, Any]:
+    """The settings of a role's Pods that a cluster or the job has set."""
+    return {
+        key: {
+            "value": shown_data(node.plain(), vault),
+            "layer": node.place.source.layer,
+            "where": str(node.place),
+        }
+        for key, node in pod.above("built-in").items()
+    }
 
 
 def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:

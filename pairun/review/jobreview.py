@@ -30,12 +30,17 @@ from pairun.openpai.platform import platform_environment
 from pairun.openpai.startlayers import start_layer
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
+from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.views import Partial
+from pairun.playbook.pod.layering import PodSettings, check_roles, pod_settings
+from pairun.playbook.pod.schema import pod_schema
 from pairun.review.settings import NO_SETTINGS, Settings
 from pairun.review.taskreview import Reviewed, review_phase
 from pairun.secrets.vault import Vault
+
+_IDS = Ids("PR201", "PR204", "PR205")
 
 
 @attrs.frozen(kw_only=True)
@@ -50,6 +55,7 @@ class JobReview:
         problems: everything found.
         vault: masks what the process hides.
         settings: what the cluster sets, and what kind of Pod it is.
+        pods: role to the settings of its Pods, which only an engine of a cluster reads.
     """
 
     path: str
@@ -59,6 +65,7 @@ class JobReview:
     problems: Problems
     vault: Vault
     settings: Settings = NO_SETTINGS
+    pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
 
     @property
     def changes(self) -> bool:
@@ -77,9 +84,13 @@ def review_job(
     settings: Settings = NO_SETTINGS,
     *,
     vault: Vault,
+    pod_flags: Node | None = None,
 ) -> JobReview:
     """Read a job file and review it; the arguments are those of `review_loaded`."""
-    return review_loaded(path, *load_job(path, user=user), layers, only, settings, vault=vault)
+    job, problems = load_job(path, user=user)
+    return review_loaded(
+        path, job, problems, layers, only, settings, vault=vault, pod_flags=pod_flags
+    )
 
 
 def review_loaded(
@@ -91,6 +102,7 @@ def review_loaded(
     settings: Settings = NO_SETTINGS,
     *,
     vault: Vault,
+    pod_flags: Node | None = None,
 ) -> JobReview:
     """Review a job that was read already.
 
@@ -102,12 +114,15 @@ def review_loaded(
         only: the roles to review, all when empty.
         settings: what the cluster sets, and what kind of Pod it is.
         vault: takes every secret that was read.
+        pod_flags: settings of the Pods that a person's options set.
     """
     problems.extend(settings.warnings)
     plans: list[RolePlan] = []
+    pods: dict[str, PodSettings] = {}
     tasks: dict[str, dict[Phase, list[Reviewed]]] = {}
     if job is not None:
         problems.extend(job_warnings(job))
+        pods = _pods(layers, job, pod_flags, problems)
         for role in _chosen_roles(path, job, only, problems):
             try:
                 plan = _plan_role(layers, job, role, settings, problems, vault)
@@ -128,7 +143,22 @@ def review_loaded(
         problems=problems,
         vault=vault,
         settings=settings,
+        pods=pods,
     )
+
+
+def _pods(
+    layers: Layers, job: Job, flags: Node | None, problems: Problems
+) -> dict[str, PodSettings]:
+    """The settings of the Pods of each role."""
+    own = job.plugin_overrides.get("pod") if job.plugin_overrides else None
+    if own is not None and any(violations(own, pod_schema(), _IDS)):
+        own = None  # the plan of a role reports it
+    check_roles(own, [name for r in job.roles for name in (r.name, r.fc_name)], problems)
+    return {
+        r.name: pod_settings(layers.policy, own, flags, r.name, [r.fc_name], problems)
+        for r in job.roles
+    }
 
 
 def _chosen_roles(path: str, job: Job, only: list[str], problems: Problems) -> list[Role]:

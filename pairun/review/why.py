@@ -12,7 +12,12 @@ from pairun.job.planning import RolePlan
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import TaskDraft, history
 from pairun.playbook.keywords import keywords_of
+from pairun.playbook.pod.layering import PodSettings
+from pairun.playbook.pod.table import POD_SETTINGS
 from pairun.review.jobreview import JobReview
+
+POD = "pod."
+"""What the path of a Pod's setting begins with."""
 
 
 @attrs.frozen
@@ -23,12 +28,14 @@ class Setting:
     place: Place
 
 
-def settings_of(plan: RolePlan, path: str) -> list[Setting]:
+def settings_of(plan: RolePlan, pod: PodSettings, path: str) -> list[Setting]:
     """Who set a value, the one in force first; empty where nothing set it.
 
     Args:
         plan: of the role.
-        path: an id and keys: ``git.args.depth``; an id and a key may have dots themselves.
+        pod: the settings of its Pods.
+        path: an id and keys: ``git.args.depth``; an id and a key may have dots themselves. Or a
+            setting of the Pods: ``pod.queue``.
     """
     for draft in plan.effective.drafts.values():
         for task in draft.tasks():
@@ -36,7 +43,8 @@ def settings_of(plan: RolePlan, path: str) -> list[Setting]:
                 value = task.value_at(path.removeprefix(f"{task.id}."))
                 if value is not None:
                     return [Setting(each.plain(), each.place) for each in history(value)]
-    return []
+    node = pod.at(path.removeprefix(POD)) if path.startswith(POD) else None
+    return [Setting(each.plain(), each.place) for each in history(node)] if node else []
 
 
 def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
@@ -44,7 +52,15 @@ def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
     drafts = [d for plan in review.plans for d in plan.effective.drafts.values()]
     tasks = {task.id: task for draft in drafts for task in draft.tasks()}
     task = next((t for i, t in tasks.items() if path == i or path.startswith(f"{i}.")), None)
-    if task is None:
+    if task is None and path.startswith(POD):
+        key = path.removeprefix(POD)
+        known = key in POD_SETTINGS
+        hint = (
+            "it has its default"
+            if known
+            else did_you_mean(path, map(f"{POD}{{}}".format, POD_SETTINGS))
+        )
+    elif task is None:
         hint = did_you_mean(path.partition(".")[0], sorted(tasks))
     else:
         hint = _nearest_setting(task, path.removeprefix(task.id)[1:], content)

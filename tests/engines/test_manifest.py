@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.base.durations import parse_seconds
-from pairun.engines.manifest.choices import ENGINES, Engine, Object, Options
+from pairun.engines.manifest.choices import ENGINES, Object, Options
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
 from pairun.engines.manifest.versions import features_in, lowest
-from pairun.errors import PairunError, Problems, Source, render
+from pairun.errors import PairunError, Place, Problems, Source, render
 from pairun.formats.jsyaml import JS
 from pairun.job.hiding import leaves
 from pairun.job.jobfile import load_job, read_job
@@ -31,8 +31,11 @@ from pairun.kube.cluster import cluster_from_framework
 from pairun.kube.ports import PORT_ANNOTATION
 from pairun.module import Secret
 from pairun.openpai.framework import job_from_framework, make_framework, with_statuses
-from pairun.playbook.document.reading import read_text
+from pairun.playbook.document.reading import Node, node_of, read_text
 from pairun.playbook.document.scalars import js_text
+from pairun.playbook.pod.layering import COMMAND_LINE, PodSettings, pod_settings
+from pairun.playbook.pod.table import Engine
+from pairun.playbook.policy import Policy
 from tests.conftest import SHARED
 
 JOBS = sorted(p for p in (SHARED / "openpai" / "jobs").rglob("*.*") if p.suffix != ".md")
@@ -81,8 +84,25 @@ def job_of(text: str = TEXT) -> Job:
     return job
 
 
-def options(job: Job, engine: Engine, **more: Any) -> Options:
+NOWHERE = Place(Source("--flag", COMMAND_LINE, ""), 0, 0)
+ANYTHING = Policy(Node({}, NOWHERE))
+
+
+def settings_of(job: Job, pod: dict[str, Any]) -> dict[str, PodSettings]:
+    """Settings of the Pods of every role, as a person's options set them."""
+    problems = Problems()
+    given = node_of(pod, NOWHERE)
+    settings = {
+        r.name: pod_settings(ANYTHING, None, given, r.name, [], problems) for r in job.roles
+    }
+    assert not problems
+    return settings
+
+
+def options(job: Job, engine: Engine, pod: dict[str, Any] | None = None, **more: Any) -> Options:
     """Options with what is always needed."""
+    if pod is not None:
+        more["pods"] = settings_of(job, pod)
     chosen = {
         "image": "registry.example/pairun:1",
         "name": default_name(job, engine),
@@ -207,7 +227,8 @@ def test_the_api_token_is_in_init_alone(engine: Engine) -> None:
 def test_both_containers_of_a_pod(engine: Engine) -> None:
     """What a Pod of OpenPAI promises its containers."""
     job = job_of(without_first_role())
-    chosen = options(job, engine, app_uid=1000, gpu_resource="amd.com/gpu", grace_s={"worker": 9.5})
+    uid = {"security": {"run_as_user": 1000}}
+    chosen = options(job, engine, uid, gpu_resource="amd.com/gpu", grace_s={"worker": 9.5})
     pod = next(pods_in(make_objects(job, chosen)))
     init, app = pod["initContainers"][0], pod["containers"][0]
     assert pod["restartPolicy"] == "Never"
@@ -298,7 +319,9 @@ def test_the_network_and_the_logs_of_the_node(engine: Engine) -> None:
     on_node = engine == "framework"
     assert plain.get("hostNetwork", False) is on_node
     assert folders == (["/var/log/pai"] if on_node else [])
-    other = next(pods_in(made(ONE, engine, host_network=not on_node, log_host_path="/logs")))
+    other = next(
+        pods_in(made(ONE, engine, pod={"host_network": not on_node}, log_host_path="/logs"))
+    )
     assert other.get("hostNetwork", False) is not on_node
     assert [v["hostPath"]["path"] for v in other["volumes"] if "hostPath" in v] == ["/logs"]
     name = default_name(job_of(ONE), engine)

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from kubernetes import client  # type: ignore[import-untyped]
 
-from pairun.engines.manifest.choices import Engine
 from pairun.engines.manifest.objects import make_objects
+from pairun.playbook.pod.table import Engine
 from tests.engines.test_manifest import ONE, TEXT, completion, job_of, options, without_first_role
 
 SCALARS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "bool": (bool,)}
 TOLERANT = completion(3, 2, "extras: {gangAllocation: false}\nsecrets: {token: abcdef}\n").replace(
     "    commands", "    taskRetryCount: 2\n    commands"
 )
+
+APP_IS_ROOT = {"security": {"run_as_user": 0}}
 
 
 def strict(value: Any, type_: str, at: str) -> Any:
@@ -55,7 +57,7 @@ def strict(value: Any, type_: str, at: str) -> Any:
 def test_no_field_is_unknown_to_kubernetes(text: str, engine: Engine) -> None:
     """Secrets, ConfigMap, Pods and Jobs have known fields of the right kind, and all they need."""
     job = job_of(text)
-    for each in make_objects(job, options(job, engine, app_uid=0, log_host_path="/logs")):
+    for each in make_objects(job, options(job, engine, log_host_path="/logs", pod=APP_IS_ROOT)):
         strict(each, f"V1{each['kind']}", each["kind"])
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import attrs
 
-Engine = Literal["framework", "job", "jobset", "pod"]
+from pairun.playbook.pod.layering import NO_POD_SETTINGS, PodSettings
+from pairun.playbook.pod.table import Engine
+
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 Version = tuple[int, int]
@@ -29,13 +31,12 @@ class Options:
         name: of the workload; what the others are called begins with it.
         namespace: of all objects; None leaves it to whoever applies them.
         service_account: whose API token the init container gets.
-        app_uid: user of the app container; None leaves it to the image.
         gpu_resource: what the cluster calls a GPU.
-        host_network: whether Pods have the network of their node; None is the engine's way.
         log_host_path: the node's folder for logs; None is the engine's way.
         version: the cluster's Kubernetes; None for one that has everything.
         grace_s: for each role, seconds from the stop signal to the end.
         rendezvous_key: 32 bytes that the Pods of this job alone know.
+        pods: for each role, the settings of its Pods.
     """
 
     engine: Engine
@@ -43,10 +44,28 @@ class Options:
     name: str
     namespace: str | None = None
     service_account: str = SERVICE_ACCOUNT
-    app_uid: int | None = None
     gpu_resource: str = GPU_RESOURCE
-    host_network: bool | None = None
     log_host_path: str | None = None
     version: Version | None = None
     grace_s: Mapping[str, float]
     rendezvous_key: bytes = attrs.field(repr=False)
+    pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
+
+    def pod(self, role: str) -> PodSettings:
+        """The settings of a role's Pods."""
+        return self.pods.get(role, NO_POD_SETTINGS)
+
+    @property
+    def whole(self) -> PodSettings:
+        """The settings that are the same for every role."""
+        return next(iter(self.pods.values()), NO_POD_SETTINGS)
+
+    @property
+    def confined(self) -> bool:
+        """Whether a profile of the Pod Security Standards holds: nothing of the node is used."""
+        return self.whole.get("pod_security") in ("baseline", "restricted")
+
+    @property
+    def host_network(self) -> bool:
+        """Whether Pods have their node's network where no setting says it."""
+        return self.engine == "framework" and not self.confined

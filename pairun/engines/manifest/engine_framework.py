@@ -32,6 +32,8 @@ def framework_workload(job: Job, options: Options, problems: Problems) -> list[O
             f"{MAX_ANNOTATIONS >> 10}",
             hint="fetch what is long, such as scripts, when the job runs",
         )
+    if options.whole.get("suspend"):
+        framework["spec"]["executionType"] = "Create"
     for role, made in zip(job.roles, framework["spec"]["taskRoles"], strict=True):
         made["task"]["pod"] = pod_template(job, role, options)
     return [framework]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import metadata
+from pairun.engines.manifest.podvalues import job_fields, workload_fields
 from pairun.engines.manifest.retries import (
     counted,
     failure_rules,
@@ -30,7 +31,7 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
     role = job.roles[0]
     alone = role.instances == 1
     _warn(job, role, problems)
-    spec: Object = counted(job, role)
+    spec: Object = {**counted(job, role), **workload_fields(options), **job_fields(role, options)}
     if not alone:
         spec["completionMode"] = "Indexed"
     if "backoffLimit" in spec and restarts_alone(job, role):

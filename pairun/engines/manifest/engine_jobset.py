@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import LABEL_MAX, metadata, short
+from pairun.engines.manifest.podvalues import job_fields, workload_fields
 from pairun.engines.manifest.retries import (
     counted,
     failure_rules,
@@ -44,7 +45,7 @@ def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Obje
                 "onJobFailureReasons": ["PodFailurePolicy"],
             }
         ]
-    spec: Object = {"failurePolicy": failure}
+    spec: Object = {"failurePolicy": failure, **workload_fields(options)}
     # The first role that is done ends the job; one that must not (-1) waits for the others.
     ending = [names[r.name] for r in job.roles if 0 < r.min_succeeded <= r.instances]
     if ending and len(job.roles) > 1:
@@ -67,7 +68,7 @@ def _name(role: Role, options: Options) -> str:
 
 
 def _replicated(job: Job, role: Role, name: str, options: Options) -> Object:
-    spec = {**counted(job, role), "completionMode": "Indexed"}
+    spec = {**counted(job, role), **job_fields(role, options), "completionMode": "Indexed"}
     if has_failure_policy(options):
         spec["podFailurePolicy"] = {"rules": failure_rules(job, role, spec, alone=False)}
     path = f"metadata.labels['{ATTEMPT}']"

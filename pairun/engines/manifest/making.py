@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 import attrs
 
-from pairun.engines.manifest.choices import Engine, Object, Options, Version
+from pairun.engines.manifest.choices import Object, Options, Version
 from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import is_image, make_objects
 from pairun.errors import PairunError, Problems
 from pairun.job.model import Job
 from pairun.playbook.content import open_content
+from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
+from pairun.playbook.pod.table import Engine
 from pairun.review.jobreview import JobReview, review_job
 from pairun.secrets.vault import Vault
 
@@ -22,7 +24,6 @@ IMAGE = "PAIRUN_IMAGE"
 """The variable that names pairun's image."""
 
 KEY_BYTES = 32
-_HIGHEST_UID = 2**31 - 1
 
 
 @attrs.frozen(kw_only=True)
@@ -37,12 +38,11 @@ class Request:
         namespace: of all objects.
         kubernetes_version: the cluster's, as ``1.28``.
         service_account: whose API token init gets.
-        app_uid: who the user's container runs as.
         gpu_resource: what the cluster calls a GPU.
-        host_network: whether Pods have their node's network.
         log_host_path: the node's folder for logs.
         user: who submits the job.
         roots: content roots above those of the environment.
+        pod: settings of the Pods, as `pod_flags` makes them of a person's options.
     """
 
     job: str
@@ -52,12 +52,11 @@ class Request:
     namespace: str | None
     kubernetes_version: str | None
     service_account: str
-    app_uid: int | None
     gpu_resource: str
-    host_network: bool | None
     log_host_path: str | None
     user: str
     roots: Sequence[str]
+    pod: Node | None
 
 
 @attrs.frozen(kw_only=True)
@@ -99,7 +98,7 @@ def make(request: Request, environment: dict[str, str], vault: Vault) -> Made:
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
         )
     layers = Layers(open_content(request.roots, environment))
-    review = review_job(request.job, layers, request.user, [], vault=vault)
+    review = review_job(request.job, layers, request.user, [], vault=vault, pod_flags=request.pod)
     problems.extend(review.problems)
     options = _options(request, review, version)
     objects: list[Object] = []
@@ -124,13 +123,12 @@ def _options(request: Request, review: JobReview, version: Version | None) -> Op
         name=request.name or default_name(review.job, request.engine),
         namespace=request.namespace,
         service_account=request.service_account,
-        app_uid=request.app_uid,
         gpu_resource=request.gpu_resource,
-        host_network=request.host_network,
         log_host_path=request.log_host_path,
         version=version,
         grace_s={p.role.name: p.plans["runtime"].grace_s for p in review.plans},
         rendezvous_key=secrets.token_bytes(KEY_BYTES),
+        pods=review.pods,
     )
 
 
@@ -158,7 +156,5 @@ def _checked_version(request: Request) -> Version | None:
         if value is not None and not re.fullmatch(pattern, value):
             option = f"--{name.replace('_', '-')}"
             usage.error("PR801", f"{option} '{value}' is not valid in Kubernetes")
-    if request.app_uid is not None and not 0 <= request.app_uid <= _HIGHEST_UID:
-        usage.error("PR801", f"--app-uid {request.app_uid} is no user's number")
     usage.raise_errors()
     return version

@@ -10,8 +10,13 @@ from pairun.engines.manifest.engine_framework import framework_workload
 from pairun.engines.manifest.engine_job import job_workload
 from pairun.engines.manifest.engine_jobset import jobset_workload
 from pairun.engines.manifest.engine_pod import pod_workload
+from pairun.engines.manifest.hived import check_hived
 from pairun.engines.manifest.jobsecrets import secret_objects, storable
 from pairun.engines.manifest.objectnames import check_names
+from pairun.engines.manifest.podchecks import check_settings
+from pairun.engines.manifest.podsecurity import check_profile
+from pairun.engines.manifest.queues import mark_workload, pod_groups
+from pairun.engines.manifest.rolepod import pod_template
 from pairun.engines.manifest.storages import check_storages
 from pairun.engines.manifest.versions import check_version
 from pairun.errors import Problems
@@ -43,11 +48,16 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
     problems = Problems() if problems is None else problems
     check_names(job, options, problems)
     check_storages(job, problems)
+    check_settings(job, options, problems)
+    check_hived(job, options, problems)
     _check_images(job, problems)
     stored = storable(job, problems)
     workload = _WORKLOADS[options.engine](stored, options, problems)
+    mark_workload(workload, job, options, problems)
+    for role in job.roles:
+        check_profile(pod_template(stored, role, options), role, options, problems)
     check_version(job, workload, options, problems)
-    made = secret_objects(stored, options, problems)
+    made = [*secret_objects(stored, options, problems), *pod_groups(job, options)]
     if options.engine != "framework":
         made.append(config_map(stored, options, problems))
     problems.raise_errors()

@@ -11,8 +11,12 @@ from pairun.base.onstop import INTERRUPTED
 from pairun.base.onstop import VARIABLE as ON_STOP
 from pairun.engines.manifest.choices import KUBELET_S, Object, Options
 from pairun.engines.manifest.configmap import FILE, FOLDER, config_map_name
+from pairun.engines.manifest.hived import place_with_hived
 from pairun.engines.manifest.jobsecrets import rendezvous_secret_name
 from pairun.engines.manifest.objectnames import INDEX_LABEL, JOB_LABEL, MANAGED, ROLE_LABEL
+from pairun.engines.manifest.podsecurity import app_uid, confine, set_apparmor
+from pairun.engines.manifest.podvalues import apply_to_pod
+from pairun.engines.manifest.queues import mark_pod
 from pairun.engines.manifest.storages import mount_storages
 from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
@@ -69,9 +73,13 @@ def pod_template(
     mount_storages(job, spec)
     if options.engine != "framework":
         _identify(template, role, options, index, attempt or {"value": "0"})
-    host = options.host_network
-    if not (options.engine == "framework" if host is None else host):
+    if not options.host_network:
         del spec["hostNetwork"]
+    apply_to_pod(template, role, options)
+    place_with_hived(template, job, role, options)
+    mark_pod(template, options)
+    set_apparmor(template, role, options)
+    confine(template, role, options)
     spec["serviceAccountName"] = options.service_account
     spec["automountServiceAccountToken"] = False
     spec["terminationGracePeriodSeconds"] = math.ceil(options.grace_s[role.name] + KUBELET_S)
@@ -94,13 +102,11 @@ def _set_up_app(role: Role, options: Options, app: Object) -> None:
     # Quantities are texts. Zero would be a limit too: nothing at all of it.
     app["resources"]["limits"] = {k: str(v) for k, v in limits.items() if v not in (0, "0Mi")}
     security = app["securityContext"]
-    if options.engine != "framework":
+    if options.engine != "framework" or options.confined:
         # What OpenPAI adds would be refused where the Pod Security Standards hold.
         security.pop("capabilities")
         if asked.infiniband:
             security["capabilities"] = {"add": ["IPC_LOCK"]}
-    if options.app_uid is not None:
-        security["runAsUser"] = options.app_uid
     if not security:
         del app["securityContext"]
 
@@ -112,8 +118,8 @@ def _set_environment(role: Role, options: Options, init: Object, app: Object) ->
         for v in init["env"]
         if v["name"] not in ("KUBE_APISERVER_ADDRESS", "REST_SERVER_URI") and not _is_too_long(v)
     ]
-    if options.app_uid is not None:
-        init["env"].append({"name": "PAIRUN_APP_UID", "value": str(options.app_uid)})
+    if (uid := app_uid(role, options)) is not None:
+        init["env"].append({"name": "PAIRUN_APP_UID", "value": str(uid)})
     address = _field("PAIRUN_HOST_IP", "status.podIP")
     init["env"].append(address)
     app["env"] += [address, {"name": GRACE, "value": grace}]
@@ -128,7 +134,8 @@ def _is_too_long(variable: Object) -> bool:
 
 
 def _set_logs(options: Options, spec: Object) -> None:
-    folder = options.log_host_path or (OPENPAI_LOGS if options.engine == "framework" else None)
+    on_node = options.engine == "framework" and not options.confined
+    folder = options.log_host_path or (OPENPAI_LOGS if on_node else None)
     for volume in spec["volumes"]:
         if volume["name"] == "host-log":
             if folder:

@@ -38,7 +38,7 @@ def check_storages(job: Job, problems: Problems) -> None:
                 place,
                 "its name takes lower case letters, digits, '-' and '.'",
             )
-        if reason := _unmountable(path):
+        if reason := unmountable(path):
             message = f"the storage '{name}' cannot be mounted at '{path}'"
             problems.error("PR783", message, place, reason)
         path = path.rstrip("/")
@@ -61,7 +61,8 @@ def check_storages(job: Job, problems: Problems) -> None:
         )
 
 
-def _unmountable(path: str) -> str | None:
+def unmountable(path: str) -> str | None:
+    """Why nothing can be mounted at a path of the user's container; None where it can."""
     if not path.startswith("/") or ":" in path:
         return "mountPath begins with '/' and has no ':'"
     plain = posixpath.normpath(f"/{path.lstrip('/')}")

@@ -32,7 +32,11 @@ JOBSET = Feature("JobSet with failurePolicy rules", (1, 27))
 BACKOFF_PER_INDEX = Feature("a Job's backoffLimitPerIndex", (1, 29))
 SUCCESS_POLICY = Feature("a Job's successPolicy", (1, 31))
 
+SUSPEND = Feature("a Job that starts suspended", (1, 22))
+
 _OF_A_JOB = {
+    "suspend": SUSPEND,
+    "ttlSecondsAfterFinished": Feature("a Job's ttlSecondsAfterFinished", (1, 21)),
     "completionMode": INDEXED_JOB,
     "podFailurePolicy": POD_FAILURE_POLICY,
     "backoffLimitPerIndex": BACKOFF_PER_INDEX,
@@ -40,6 +44,18 @@ _OF_A_JOB = {
 }
 """A field of a Job's spec, and what it is. From the feature gates of Kubernetes:
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/."""
+
+
+_OF_A_SPREAD = {
+    field: Feature(f"{field} in topologySpreadConstraints", since)
+    for field, since in (
+        ("nodeAffinityPolicy", (1, 26)),
+        ("nodeTaintsPolicy", (1, 26)),
+        ("minDomains", (1, 27)),
+        ("matchLabelKeys", (1, 27)),
+    )
+}
+"""Likewise, of a constraint in a Pod's spec."""
 
 
 def features_in(objects: Sequence[Object]) -> list[Feature]:
@@ -50,6 +66,9 @@ def features_in(objects: Sequence[Object]) -> list[Feature]:
             features.add(JOBSET)
         for spec in _job_specs(each):
             features |= {f for field, f in _OF_A_JOB.items() if field in spec}
+        for pod in _pod_specs(each):
+            for spread in pod.get("topologySpreadConstraints", ()):
+                features |= {f for field, f in _OF_A_SPREAD.items() if field in spread}
     return sorted(features, key=lambda f: f.since)
 
 
@@ -64,6 +83,14 @@ def _job_specs(each: Object) -> Iterator[dict[str, Any]]:
     elif each["kind"] == "JobSet":
         for replicated in each["spec"]["replicatedJobs"]:
             yield replicated["template"]["spec"]
+
+
+def _pod_specs(each: Object) -> Iterator[dict[str, Any]]:
+    if each["kind"] == "Pod":
+        yield each["spec"]
+    elif each["kind"] == "Framework":
+        yield from (role["task"]["pod"]["spec"] for role in each["spec"]["taskRoles"])
+    yield from (spec["template"]["spec"] for spec in _job_specs(each))
 
 
 def check_version(

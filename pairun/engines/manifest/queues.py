@@ -1,0 +1,149 @@
+"""Queues and groups of Pods: Kueue, Volcano, YuniKorn and the scheduler-plugins of Kubernetes.
+
+https://kueue.sigs.k8s.io/docs/tasks/run/jobs/, https://volcano.sh/en/docs/podgroup/,
+https://yunikorn.apache.org/docs/user_guide/labels_and_annotations_in_yunikorn,
+https://scheduler-plugins.sigs.k8s.io/docs/plugins/coscheduling/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.engines.manifest.choices import Object, Options
+from pairun.engines.manifest.objectnames import metadata
+from pairun.errors import Problems
+from pairun.job.model import Job
+
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+_KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
+_KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
+_LABEL = re.compile("[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+class _Scheduler(NamedTuple):
+    """A scheduler that knows queues or groups.
+
+    Attributes:
+        name: the ``schedulerName`` by default.
+        queue: the annotation with the queue's name.
+        application: the annotation with the job's name.
+    """
+
+    name: str
+    queue: str
+    application: str | None = None
+
+
+_QUEUES = {
+    "volcano": _Scheduler("volcano", "scheduling.volcano.sh/queue-name"),
+    "yunikorn": _Scheduler("yunikorn", "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"),
+}
+
+
+class _Group(NamedTuple):
+    """A kind of PodGroup.
+
+    Attributes:
+        version: its apiVersion.
+        scheduler: the ``schedulerName`` by default.
+        mark: where a Pod says its group: ``labels`` or ``annotations``.
+        key: under which key.
+    """
+
+    version: str
+    scheduler: str
+    mark: str
+    key: str
+
+
+_GROUPS = {
+    "volcano": _Group(
+        "scheduling.volcano.sh/v1beta1", "volcano", "annotations", "scheduling.k8s.io/group-name"
+    ),
+    "scheduler-plugins": _Group(
+        "scheduling.x-k8s.io/v1alpha1",
+        "scheduler-plugins-scheduler",
+        "labels",
+        "scheduling.x-k8s.io/pod-group",
+    ),
+}
+
+
+def _kueue(options: Options) -> bool:
+    return options.whole.get("queue_system") in (None, "kueue")
+
+
+def mark_pod(template: Object, options: Options) -> None:
+    """Write a Pod's queue and group where its scheduler reads them.
+
+    Args:
+        template: metadata and spec; it is changed.
+        options: what is chosen.
+    """
+    pod, meta, spec = options.whole, template["metadata"], template["spec"]
+    queue, group = pod.get("queue"), pod.get("pod_group")
+    if queue is not None and not _kueue(options):
+        scheduler = _QUEUES[pod.get("queue_system")]
+        meta["annotations"][scheduler.queue] = queue
+        if scheduler.application:
+            meta["annotations"][scheduler.application] = options.name
+        spec.setdefault("schedulerName", scheduler.name)
+    if group is not None:
+        kind = _GROUPS[group["system"]]
+        meta[kind.mark][kind.key] = options.name
+        spec.setdefault("schedulerName", kind.scheduler)
+
+
+def mark_workload(
+    workload: Sequence[Object], job: Job, options: Options, problems: Problems
+) -> None:
+    """Give a workload to Kueue: a Job or JobSet starts suspended, and Kueue resumes it.
+
+    Args:
+        workload: the objects; they are changed.
+        job: the job.
+        options: what is chosen.
+        problems: takes what Kueue cannot do.
+    """
+    queue = options.whole.get("queue")
+    if queue is None or not _kueue(options):
+        return
+    place = options.whole.place("queue")
+    if not _LABEL.fullmatch(queue):
+        problems.error("PR783", f"the queue '{queue}' cannot be a label of Kubernetes", place)
+    if options.engine == "framework":
+        problems.error(
+            "PR780", "Kueue does not manage Frameworks", place, "--engine job, jobset or pod"
+        )
+        return
+    count = sum(role.instances for role in job.roles)
+    for each in workload:
+        each["metadata"]["labels"][KUEUE_QUEUE] = queue
+        if options.engine != "pod":
+            each["spec"]["suspend"] = True
+        elif count > 1:
+            each["metadata"]["labels"][_KUEUE_GROUP] = options.name
+            each["metadata"]["annotations"][_KUEUE_COUNT] = str(count)
+
+
+def pod_groups(job: Job, options: Options) -> list[Object]:
+    """The PodGroup of a job that asks for one."""
+    group = options.whole.get("pod_group")
+    if group is None:
+        return []
+    spec: Object = {
+        "minMember": group.get("min_member") or sum(role.instances for role in job.roles)
+    }
+    queue = options.whole.get("queue")
+    if group["system"] == "volcano" and options.whole.get("queue_system") == "volcano" and queue:
+        spec["queue"] = queue
+    return [
+        {
+            "apiVersion": _GROUPS[group["system"]].version,
+            "kind": "PodGroup",
+            "metadata": metadata(options, options.name),
+            "spec": spec,
+        }
+    ]

@@ -1,0 +1,125 @@
+"""A policy's bounds on the values of a Pod's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from pairun.base.durations import parse_seconds
+from pairun.errors import Problems
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import js_text
+from pairun.playbook.pod.table import POD_SETTINGS, PodSetting
+
+if TYPE_CHECKING:
+    from pairun.playbook.policy import Policy
+
+_SUFFIXES = {
+    "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
+}  # fmt: skip
+_OPERATOR = ("built-in", "cluster")
+"""Layers that no bound holds for: they are the operator's own."""
+
+
+def quantity(text: Any) -> float | None:
+    """The number that a quantity of Kubernetes stands for; None for anything else.
+
+    https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+    """
+    word = str(text)
+    for suffix in sorted(_SUFFIXES, key=len, reverse=True):
+        if word.endswith(suffix):
+            number = _number(word.removesuffix(suffix))
+            return None if number is None else number * _SUFFIXES[suffix]
+    return _number(word)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def check_bounds(policy: Policy, values: Mapping[str, Node], problems: Problems) -> None:
+    """Report values that are out of a policy's bounds.
+
+    Args:
+        policy: what is in force.
+        values: by the key in the table.
+        problems: takes what is out of bounds.
+    """
+    for key, bound in policy.pod_bounds:
+        setting = POD_SETTINGS.get(key)
+        if setting is None:
+            continue
+        for node in _nodes(setting, values):
+            if node.place.source.layer in _OPERATOR:
+                continue
+            for message in _violations(setting, node, bound):
+                problems.error(
+                    "PR402",
+                    f"'pod.{key}' {message}",
+                    node.key or node.place,
+                    also=[("the policy", bound.key or bound.place)],
+                )
+
+
+def _nodes(setting: PodSetting, values: Mapping[str, Node]) -> Iterator[Node]:
+    """The nodes of a setting; of a part that only a policy names, those of the list above it."""
+    above, _, part = setting.key.rpartition(".")
+    if setting.schema is None and above in values:
+        yield from (n for e in values[above].elements() if (n := e.get(part)) is not None)
+    elif setting.key in values:
+        yield values[setting.key]
+
+
+def _violations(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
+    for name, sign in (("max", 1), ("min", -1)):
+        limit = bound.get(name)
+        for of, value, limit_value in _compared(node, limit) if limit else ():
+            size, most = _measured(setting, value), _measured(setting, limit_value)
+            if size is None or most is None or sign * (size - most) > 0:
+                edge = "at most" if sign > 0 else "at least"
+                yield f"must be {edge} {js_text(limit_value)}{of}, not {js_text(value)}"
+    words = list(_words(setting, node))
+    if (allowed := bound.get("one_of")) is not None:
+        patterns = [js_text(n.value) for n in allowed.elements()]
+        for word in words:
+            if not any(fnmatchcase(word, p) for p in patterns):
+                yield f"must be one of {', '.join(patterns) or 'none'}, not '{word}'"
+    if (denied := bound.get("none_of")) is not None:
+        for word in words:
+            if any(fnmatchcase(word, js_text(n.value)) for n in denied.elements()):
+                yield f"must not be '{word}'"
+
+
+def _compared(node: Node, limit: Node) -> Iterator[tuple[str, Any, Any]]:
+    """What is compared with a limit: the value, or each entry that the limit names."""
+    if not isinstance(limit.value, dict):
+        yield "", node.value, limit.value
+        return
+    for name, most in limit.items():
+        if (entry := node.get(name)) is not None and entry.value is not None:
+            yield f" of {name}", entry.value, most.value
+
+
+def _measured(setting: PodSetting, value: Any) -> float | None:
+    return parse_seconds(str(value)) if setting.kind == "duration" else quantity(value)
+
+
+def _words(setting: PodSetting, node: Node) -> Iterator[str]:
+    """The texts of a value that a bound's lists are compared with."""
+    if isinstance(node.value, list):
+        for each in node.value:
+            value = each
+            if setting.element and isinstance(each.value, dict):
+                value = each.get(setting.element)
+            yield js_text(value.value) if value is not None else ""
+    elif isinstance(node.value, dict):
+        inner = node.get(setting.element) if setting.element else None
+        yield from [js_text(inner.value)] if inner is not None else [k for k, _ in node.items()]
+    else:
+        yield js_text(node.value)

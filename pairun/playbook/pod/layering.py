@@ -1,0 +1,136 @@
+"""The layers of a Pod's settings: defaults of the policies, the job, its role, the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from pairun.errors import Place, Problems, did_you_mean
+from pairun.playbook.document.reading import Node
+from pairun.playbook.drafts import merged
+from pairun.playbook.pod.bounds import check_bounds
+from pairun.playbook.pod.table import POD_SETTINGS
+from pairun.playbook.policy import Policy
+
+COMMAND_LINE = "command line"
+"""The layer of a person's options."""
+
+
+@attrs.frozen
+class PodSettings:
+    """The settings of a role's Pods after every layer.
+
+    Attributes:
+        values: by the key in the table, what is in force, with its history.
+    """
+
+    values: Mapping[str, Node] = attrs.field(factory=dict)
+
+    def get(self, key: str) -> Any:
+        """The value of a setting as plain data; None where nothing sets it."""
+        node = self.values.get(key)
+        return None if node is None else node.plain()
+
+    def at(self, path: str) -> Node | None:
+        """The node at ``queue`` or ``init_resources.limits.memory``; a name may have dots."""
+        for key, node in self.values.items():
+            if path == key:
+                return node
+            if path.startswith(f"{key}."):
+                return node.get(path.removeprefix(f"{key}."))
+        return None
+
+    def above(self, *layers: str) -> dict[str, Node]:
+        """The settings that another layer than these has set."""
+        return {k: n for k, n in self.values.items() if n.place.source.layer not in layers}
+
+    def place(self, key: str) -> Place | None:
+        """Where a setting was written."""
+        node = self.values.get(key)
+        return None if node is None else node.key or node.place
+
+
+NO_POD_SETTINGS = PodSettings()
+
+
+def pod_settings(
+    policy: Policy,
+    job: Node | None,
+    flags: Node | None,
+    role: str,
+    aliases: Iterable[str],
+    problems: Problems,
+) -> PodSettings:
+    """Stack the layers for one role, and check them against the policy.
+
+    A policy's ``job_may`` bounds the job alone; its ``bounds`` hold for the command line too.
+
+    Args:
+        policy: what is in force, with the defaults of every root.
+        job: ``extras.pairun.pod``, which its schema allows.
+        flags: what a person's options set, in the same form.
+        role: the role's name.
+        aliases: other names that the job may use for it.
+        problems: takes what the policy does not allow.
+    """
+    layers = list(policy.pod_defaults)
+    if job is not None:
+        own = {k: n for k, n in job.items() if k != "roles"}
+        of_job = [Node(own, job.place, job.key)]
+        roles = job.get("roles")
+        of_job += [n for k, n in (roles.items() if roles else ()) if k in (role, *aliases)]
+        for each in of_job:
+            _check_permitted(policy, each, problems)
+        layers += of_job
+    if flags is not None:
+        layers.append(flags)
+    stacked: Node | None = None
+    for layer in layers:
+        stacked = merged(stacked, layer)
+    if stacked is None:
+        return NO_POD_SETTINGS
+    values = {
+        key: node
+        for key, setting in POD_SETTINGS.items()
+        if setting.schema is not None
+        and (node := stacked.at(tuple(key.split(".")))) is not None
+        and node.value is not None
+    }
+    check_bounds(policy, values, problems)
+    return PodSettings(values)
+
+
+def check_roles(job: Node | None, roles: Iterable[str], problems: Problems) -> None:
+    """Report settings for roles that the job does not have."""
+    names = list(roles)
+    listed = job.get("roles") if job is not None else None
+    for name, node in listed.items() if listed else ():
+        if name not in names:
+            problems.error(
+                "PR509",
+                f"the job has no role '{name}'",
+                node.key or node.place,
+                did_you_mean(name, names),
+            )
+
+
+def _check_permitted(policy: Policy, layer: Node, problems: Problems) -> None:
+    for key, node in leaves(layer):
+        policy.may_set_pod(key).granted(problems, f"set 'pod.{key}'", node.key or node.place)
+
+
+def leaves(layer: Node) -> list[tuple[str, Node]]:
+    """The settings that a layer has, with their keys; of volumes also each kind."""
+    found = []
+    for key, setting in POD_SETTINGS.items():
+        *path, last = key.split(".")
+        if setting.schema is not None:
+            node = layer.at((*path, last))
+            found += [(key, node)] if node is not None else []
+        else:
+            listed = layer.at(tuple(path))
+            for element in listed.elements() if listed else ():
+                found += [(key, part)] if (part := element.get(last)) is not None else []
+    return found
