@@ -133,7 +133,7 @@ def holds(kept: Any, sent: Any, at: str) -> None:
 @pytest.mark.parametrize("job", ["hello.yaml", "two-roles.yaml"])
 def test_the_pods_that_frameworkcontroller_makes(kubectl: Kubectl, job: str) -> None:
     """The Pod templates in a Framework, which its definition does not describe, are valid Pods."""
-    framework = list(yaml.safe_load_all(manifest(job, "framework")))[-1]
+    framework = list(yaml.safe_load_all(manifest(job, "framework", *OLD)))[-1]
     for role in framework["spec"]["taskRoles"]:
         pod = role["task"]["pod"]
         pod["metadata"]["name"] = f"{framework['metadata']['name']}-{role['name']}-0"
