@@ -48,7 +48,7 @@ class Hold(StateModule):
     example = "hold: {time: 30m, argv: [/usr/sbin/sshd, -D, -p, '2222']}"
     verify = False
 
-    time: Duration = arg("How long; 0s does not hold.")
+    time: Duration = arg("How long; 0s does not hold.", bound="hold_max")
     argv: list[str] | None = arg(
         "A program to run meanwhile, with its arguments; it is ended with the hold.", default=None
     )

@@ -16,7 +16,11 @@ from pairun.secrets.shapes import is_secret_key
 
 
 class Argument(NamedTuple):
-    """One argument of a module; ``replaced_by`` is the task keyword that does the same now."""
+    """One argument of a module.
+
+    ``replaced_by`` is the task keyword that does the same now, ``bound`` the policy's key that bounds
+    what a job may set.
+    """
 
     name: str
     type: Any
@@ -24,6 +28,7 @@ class Argument(NamedTuple):
     required: bool
     default: Any
     replaced_by: str | None = None
+    bound: str | None = None
 
 
 class ArgumentProblem(NamedTuple):
@@ -59,6 +64,7 @@ def _arguments(cls: type[Module]) -> Iterator[Argument]:
             default is attrs.NOTHING,
             None if default is attrs.NOTHING else default,
             field.metadata.get("replaced_by"),
+            field.metadata.get("bound"),
         )
 
 

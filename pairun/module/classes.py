@@ -94,6 +94,7 @@ def arg(
     default: Any = _REQUIRED,
     factory: Callable[[], Any] | None = None,
     replaced_by: Literal["retries"] | None = None,
+    bound: str | None = None,
 ) -> Any:
     """An argument of a module: one line of documentation, and a default unless it is required.
 
@@ -103,8 +104,9 @@ def arg(
         factory: makes the default.
         replaced_by: the task keyword that does the same now. The argument counted attempts: it
             still sets the keyword, with a warning, and never reaches the module.
+        bound: of a duration: the key of the policy that holds the longest one a job may set.
     """
-    metadata = {"doc": doc, "replaced_by": replaced_by}
+    metadata = {"doc": doc, "replaced_by": replaced_by, "bound": bound}
     if factory is not None:
         return attrs.field(factory=factory, metadata=metadata)
     return attrs.field(default=default, metadata=metadata)

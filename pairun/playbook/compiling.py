@@ -33,7 +33,7 @@ from pairun.playbook.expressions.template import is_template
 from pairun.playbook.expressions.views import Unknown
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.noeffect import check_effect
-from pairun.playbook.taskchecks import check_arguments, check_phase
+from pairun.playbook.taskchecks import check_arguments, check_bounds, check_phase
 from pairun.playbook.usercommand import check_user_command
 from pairun.playbook.values import BROKEN, Broken, CompileInputs, PhaseScope, Values
 from pairun.secrets.shapes import with_secrets
@@ -70,6 +70,7 @@ class _Compiler:
         problems: Problems,
     ) -> None:
         self._draft = effective.drafts[phase]
+        self._policy = effective.policy
         self._content = content
         self._problems = problems
         # Values were checked where they were read; only after a problem can one be of a wrong type.
@@ -231,6 +232,7 @@ class _Compiler:
         leaves = {name: list(_leaves(value)) for name, value in args.items()}
         pending = frozenset(n for n, x in leaves.items() if any(map(_is_unready, x)))
         check_arguments(draft, cls, args, pending, self._problems)
+        check_bounds(draft, cls, args, self._policy, self._problems)
         if any(leaf is BROKEN for each in leaves.values() for leaf in each):
             return {}
         # null returns to the default; arguments that may be null keep it

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from pairun.base.durations import DURATION_PATTERN, parse_duration
 from pairun.errors import Place, Problems, Source
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
@@ -35,6 +36,7 @@ SCHEMA: dict[str, Any] = {
                     "additionalProperties": False,
                 },
                 "vars": _NAMES,
+                "hold_max": {"type": "string", "pattern": DURATION_PATTERN},
                 "plugins": {
                     "type": "object",
                     "properties": {
@@ -145,6 +147,12 @@ class Policy:
             if node.value == plugin:
                 return Permission(False, node.place, f"the policy denies the plugin {plugin}")
         return self._listed(section.get("allow") if section else None, {plugin}, "plugins")
+
+    def longest(self, bound: str) -> tuple[float, Place] | None:
+        """The longest duration that a job may set where an argument names this bound, in seconds."""
+        node = self._may.get(bound)
+        seconds = None if node is None else parse_duration(str(node.value))
+        return None if node is None or seconds is None else (seconds, node.place)
 
     def plugin_paths(self) -> list[str]:
         """Where plugin folders in OpenPAI's form are: in a content root, or absolute paths."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pairun.contract.arguments import arguments
 from pairun.contract.mistakes import argument_problems
 from pairun.errors import PairunError, Problems
-from pairun.module import Module
+from pairun.module import Module, format_duration, parse_duration
+from pairun.plan import Late
 from pairun.playbook.content import Content
+from pairun.playbook.document.checking import shown
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import TaskDraft, draft_task
 from pairun.playbook.expressions.template import is_template
+from pairun.playbook.policy import Permission, Policy
 from pairun.playbook.values import used_at
 
 
@@ -85,6 +89,28 @@ def check_arguments(
         place = node.key or node.place if p.id in ("PR604", "PR606") else node.place
         message = f"{task.module}: {p.message}"
         problems.error(p.id, message, place, p.hint, used_at(task, place, node))
+
+
+def check_bounds(
+    task: TaskDraft,
+    cls: type[Module],
+    values: Mapping[str, Any],
+    policy: Policy,
+    problems: Problems,
+) -> None:
+    """Report durations that a job sets longer than the policy lets it, or that nobody knows yet."""
+    for argument in arguments(cls):
+        node = task.args.get(argument.name)
+        longest = policy.longest(argument.bound) if argument.bound else None
+        if node is None or longest is None or node.place.source.layer != "job":
+            continue
+        most_s, place = longest
+        value = values.get(argument.name)
+        seconds = parse_duration(value) if isinstance(value, str) else most_s
+        if isinstance(value, Late) or seconds is None or seconds > most_s:
+            words = f"at most {format_duration(most_s)}, known before the run"
+            what = f"set '{argument.name}' of '{task.module}' to {shown(node.value)}"
+            Permission(False, place, words).granted(problems, what, node.place)
 
 
 def _has_expressions(node: Node) -> bool:

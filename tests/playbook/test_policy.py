@@ -72,6 +72,9 @@ NAMED = "job_may: {patch: {warm: [environment, on_exit, exit_codes, vars, locked
 NAMED_AND_INSERT = """\
 job_may: {patch: {warm: [on_exit]}, insert: {runtime: [cmd]}}
 """
+HOLD = "job_may: {insert: {runtime: [cmd, hold]}, hold_max: 30m, vars: [t]}\n"
+UNBOUNDED = "job_may: {insert: {runtime: [cmd, hold]}}\n"
+HOLDS = "runtime: [{append: , id: x, name: X, cmd: {argv: [x]}, on_exit: [{name: H, event: failure, hold: {time: TIME}}]}]"
 NOTHING = "job_may: {}\n"
 DEPTHS = "job_may: {patch: {warm: [args.*], cmd: [retries]}, vars: [depth]}\n"
 PLUGINS = "job_may: {plugins: {allow: [cmd, ssh], deny: [ssh]}}\n"
@@ -147,6 +150,11 @@ ATTEMPTS: list[Row] = [
     ("set another variable", DEPTHS, "vars: {dpth: 3}", "PR402 variables that may be set: depth", {}),
     ("patch under no policy", NOTHING, "init: [{patch: git_clone, retries: 1}]", "PR402 no task may be patched", {}),
     ("insert under no policy", NOTHING, "runtime: [{append: , id: x, name: X, cmd: {argv: [x]}}]", "PR402 into runtime: none", {}),
+    ("hold within the bound", HOLD, HOLDS.replace("TIME", "30m"), "", {"x.on_exit.0.args.time": "30m"}),
+    ("hold beyond the bound", HOLD, HOLDS.replace("TIME", "31m"), "PR402 at most 30m", {}),
+    ("hold for what is not known", HOLD, HOLDS.replace("TIME", "'{{ results.x.message }}'"), "PR402 known before the run", {}),
+    ("hold where a variable is beyond", HOLD, "vars: {t: 2h}\n" + HOLDS.replace("TIME", "'{{ t }}'"), "PR402 at most 30m", {}),
+    ("hold without a bound", UNBOUNDED, HOLDS.replace("TIME", "9h"), "", {"x.on_exit.0.args.time": "9h"}),
     ("nothing to do", DEFAULT, "init: [{retries: 1}]", "PR404 write patch, disable, before, after or append", {}),
     ("two things to do", DEFAULT, "init: [{patch: git_clone, disable: git_clone}]", "PR404", {}),
     ("not an operation", DEFAULT, "init: [git_clone]", "PR404", {}),
