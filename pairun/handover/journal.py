@@ -44,7 +44,7 @@ SCHEMA = 1
 Record = dict[str, Any]
 Emit = Callable[[Record], None]
 
-_WORDS = ("type", "phase", "outcome", "kind", "fault", "event")
+_WORDS = frozenset({"type", "phase", "outcome", "kind", "fault", "event"})
 """Fields whose values pairun itself chooses from short lists: a secret that equals one of these
 words must not break the record."""
 
@@ -79,8 +79,8 @@ class Journal:
         """Append one record; ``output`` records are not kept."""
         if self._fd is None or record["type"] == "output":
             return
-        words = {name: record[name] for name in _WORDS if name in record}
-        full = {"schema": SCHEMA, "time": round(time.time(), 3), **self._mask(record), **words}
+        masked = self._mask({k: v for k, v in record.items() if k not in _WORDS})
+        full = {"schema": SCHEMA, "time": round(time.time(), 3), **record, **masked}
         data = json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
             # One write per record: a killed process leaves whole lines, or one torn last line.

@@ -99,6 +99,9 @@ class Vault:
         """Mask every text in plain data; the keys of mappings stay as they are."""
         if isinstance(value, str):
             return self.text(value)
+        if value is None or isinstance(value, int | float):
+            # Asking for a mapping costs more, and most values of a record are numbers.
+            return value
         if isinstance(value, Mapping):
             return self.record(value)
         if isinstance(value, list | tuple):
