@@ -325,16 +325,17 @@ class Door(Way):
         with self._parent(path) as (folder, name):
             os.symlink(target, name, dir_fd=folder)
 
-    def remove(self, path: str) -> None:
-        """Remove an entry and all below it, but no mount point; a missing one is no error.
+    def remove(self, *paths: str) -> None:
+        """Remove entries and all below them, but no mount point; a missing one is no error.
 
         Raises:
             OSError: something cannot be removed.
         """
-        parts = self._parts(path)
-        whole = os.path.join(os.path.realpath(self._place), *parts)
-        with (
-            contextlib.suppress(FileNotFoundError, NotADirectoryError),
-            self._parent(path) as (folder, name),
-        ):
-            remove_entry(folder, name, whole, self._mounts())
+        mounts = self._mounts()
+        for path in paths:
+            whole = os.path.join(os.path.realpath(self._place), *self._parts(path))
+            with (
+                contextlib.suppress(FileNotFoundError, NotADirectoryError),
+                self._parent(path) as (folder, name),
+            ):
+                remove_entry(folder, name, whole, mounts)

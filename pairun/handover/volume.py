@@ -70,9 +70,7 @@ class Volume:
             if not self._has_marker():
                 self._door.remove(self._path(MARKER))
                 self._door.write(self._path(MARKER), _MARK)
-            for name in left:
-                if name != MARKER:
-                    self._door.remove(self._path(name))
+            self._door.remove(*(self._path(name) for name in left if name != MARKER))
             self._door.make_folder(self._path("runtime.d"))
             self._door.make_folder(self._path("run"), 0o1777)
             prepare_logs(self._door, self._env)

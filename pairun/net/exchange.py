@@ -15,11 +15,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
-import requests
-from requests.exceptions import InvalidHeader
-
 from pairun.module import Fetched, Permanent, Secret, reveal
 from pairun.net.failures import failure_of
+from pairun.net.package import requests
 from pairun.net.session import Session
 
 _PIECE = 256 * 1024
@@ -221,7 +219,7 @@ def _prepared(
         sent[name] = line
     try:
         return requests.Request(method, url, headers=sent, data=data).prepare()
-    except InvalidHeader:
+    except requests.exceptions.InvalidHeader:
         raise Permanent("a header begins with a space, or its name is none") from None
     except ValueError as e:
         raise failure_of(e, where, 0.0) from None

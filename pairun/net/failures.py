@@ -7,10 +7,10 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-import requests
 from urllib3.exceptions import HTTPError, LocationValueError
 
 from pairun.module import Failure, Permanent, TimedOut, Transient, format_duration
+from pairun.net.package import requests
 
 
 class BadCertificate(Permanent):

@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
-import requests
-from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from pairun.net.address import parse_address, server_name
 from pairun.net.authorities import tls_context
+from pairun.net.package import requests
 from pairun.net.proxies import Proxy, proxy_for
 
 
@@ -92,7 +91,7 @@ class Session(requests.Session):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-class _Adapter(HTTPAdapter):
+class _Adapter(requests.adapters.HTTPAdapter):
     """Connections with the session's own trust and proxy."""
 
     def __init__(self, session: Session, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
