@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pairun.handover.door import Door
+from pairun.module import Peer
 from pairun.rendezvous.gathering import gather
-from pairun.rendezvous.roster import JobKey, Member
+from pairun.rendezvous.roster import JobKey
 from pairun.rendezvous.server import Server
 
 GOAL_S = 2.0
@@ -42,7 +43,7 @@ def _forked(action: Callable[..., None], *args: Any) -> int:
 
 def _member(index: int, total: int, address: tuple[str, int], result: int) -> None:
     ip = f"127.1.{index // 250}.{1 + index % 250}"
-    own = Member("worker", index, f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
+    own = Peer("worker", index, f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
     deadline = time.monotonic() + _PATIENCE_S
     began = time.process_time()
     roster = gather(

@@ -105,7 +105,16 @@ class Unpacked(NamedTuple):
 
 @attrs.frozen
 class Peer:
-    """An instance of the job and its Pod, as it registered with the job's leader."""
+    """An instance of the job and its Pod, as it registered with the job's leader.
+
+    Attributes:
+        role: its role's name, as in the Pods' names.
+        index: its number in the role.
+        pod_uid: the Pod's UID.
+        pod_ip: the address at which peers reach it.
+        host_ip: its node's address.
+        pod_name: the Pod's name.
+    """
 
     role: str
     index: int

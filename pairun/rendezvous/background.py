@@ -16,7 +16,7 @@ from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.locating import LeaderEnded, LeaderPod, NotAllowed
 from pairun.rendezvous.otherpods import OtherPods, pod_query
 from pairun.rendezvous.peers import job_key, read_key
-from pairun.rendezvous.roster import Address, Gang, JobKey, Member
+from pairun.rendezvous.roster import Address, Gang, JobKey
 
 _DAY_S = 86400.0
 _LEAVE_S = 1.0
@@ -48,7 +48,7 @@ def begin(
         return None
     try:
         api = ApiServer.in_pod(env)
-        own = Member(
+        own = Peer(
             role=env["FC_TASKROLE_NAME"],
             index=int(env["FC_TASK_INDEX"]),
             pod_uid=env["FC_POD_UID"],
@@ -94,7 +94,7 @@ class _Background:
 
     def __init__(
         self,
-        own: Member,
+        own: Peer,
         roles: Mapping[str, int],
         job: JobKey,
         key: bytes | None,
@@ -139,11 +139,7 @@ class _Background:
                 deadline_s=time.monotonic() + _DAY_S, log=log, on_turn=self._set_connected,
                 leave_fd=self._leave_fd,
             )  # fmt: skip
-            peers = [
-                Peer(m.role, m.index, m.pod_uid, m.pod_ip, m.host_ip, m.pod_name)
-                for m in (roster.members if roster else ())
-            ]
-            self._set(peers=peers or None, complete=True)
+            self._set(peers=roster.members if roster else None, complete=True)
         except (NotAllowed, LeaderEnded) as e:
             self._set(over=str(e))
         except (PairunError, Failure) as e:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from pairun.module import Peer
 from pairun.rendezvous.descriptors import close_quietly
 from pairun.rendezvous.joining import Joiner
 from pairun.rendezvous.leading import fan_of
 from pairun.rendezvous.loop import Loop
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
-from pairun.rendezvous.roster import Address, Gang, JobKey, Member, Roster
+from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
 from pairun.rendezvous.wire import BadPeer
 
 _TURN_S = 60.0
@@ -29,7 +30,7 @@ class Locate(Protocol):
 
 
 def gather(
-    own: Member,
+    own: Peer,
     members_by_role: Mapping[str, int],
     job: JobKey,
     *,

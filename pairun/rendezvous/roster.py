@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import socket
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pairun.module import Peer
 from pairun.rendezvous.wire import BadPeer
 
 Address = tuple[str, int]
@@ -27,27 +27,6 @@ class JobKey(NamedTuple):
 
     uid: str
     attempt: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Member:
-    """One Pod of a job.
-
-    Attributes:
-        role: its role's name, as in the Pods' names.
-        index: its number in the role.
-        pod_uid: the Pod's UID.
-        pod_ip: the address at which peers reach it.
-        host_ip: its node's address.
-        pod_name: the Pod's name.
-    """
-
-    role: str
-    index: int
-    pod_uid: str
-    pod_ip: str
-    host_ip: str
-    pod_name: str
 
 
 class Gang(NamedTuple):
@@ -95,7 +74,7 @@ class Gang(NamedTuple):
         words = ", ".join("{} {}".format(*self.place(rank)) for rank in ranks)
         return f"{words} and {more} more" if more else words
 
-    def row(self, member: Member) -> Row:
+    def row(self, member: Peer) -> Row:
         """A member in the form for the wire."""
         rank = self.rank(member.role, member.index)
         return [rank, member.pod_uid, member.pod_ip, member.host_ip, member.pod_name]
@@ -125,7 +104,7 @@ class Roster(NamedTuple):
         members: every one of them.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[Peer, ...]
 
     @classmethod
     def of(cls, gang: Gang, rows: Iterable[Row]) -> Roster:
@@ -138,7 +117,7 @@ class Roster(NamedTuple):
         if len(by_rank) != gang.total:
             raise BadPeer("it sent a roster with a gap")
         places = ((name, index) for name, count in gang.roles for index in range(count))
-        members = tuple(Member(*place, *by_rank[n][1:]) for n, place in enumerate(places))
+        members = tuple(Peer(*place, *by_rank[n][1:]) for n, place in enumerate(places))
         for address in {a for m in members for a in (m.pod_ip, m.host_ip) if a}:
             if not _is_ip(address):
                 raise BadPeer("it sent a roster with an invalid address")

@@ -16,10 +16,11 @@ import pytest
 
 from pairun.base.paths import KEY_FILE, STATE_FILE
 from pairun.handover.door import Door
+from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import gather
 from pairun.rendezvous.place import Place, write_place
-from pairun.rendezvous.roster import Address, Gang, JobKey, Member
+from pairun.rendezvous.roster import Address, Gang, JobKey
 from pairun.rendezvous.server import Child, Server
 
 KEY = b"k" * 32
@@ -61,7 +62,7 @@ class Init:
     def join(self, rank: int, uid: str) -> list[str]:
         """Gather as a member; the UIDs of all."""
         role, index = GANG.place(rank)
-        own = Member(role, index, uid, "127.0.0.1", "127.0.0.1", f"job-{role}-{index}")
+        own = Peer(role, index, uid, "127.0.0.1", "127.0.0.1", f"job-{role}-{index}")
         roster = gather(
             own, dict(GANG.roles), JOB, key=KEY, locate=lambda _: self.address,
             deadline_s=time.monotonic() + WAIT_S, log=print,

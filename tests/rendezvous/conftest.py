@@ -11,9 +11,10 @@ import pytest
 
 from pairun.base.paths import STATE_FILE
 from pairun.handover.door import Door
+from pairun.module import Peer
 from pairun.rendezvous.facts import Facts
 from pairun.rendezvous.gathering import Locate, gather
-from pairun.rendezvous.roster import Address, JobKey, Member, Roster
+from pairun.rendezvous.roster import Address, JobKey, Roster
 from pairun.rendezvous.server import Child, Server
 
 KEY = b"k" * 32
@@ -21,10 +22,10 @@ JOB = JobKey("uid-of-the-job", 3)
 WAIT_S = 30.0
 
 
-def member(index: int, *, uid: str | None = None) -> Member:
+def member(index: int, *, uid: str | None = None) -> Peer:
     """A worker."""
     ip = f"127.0.{1 + index // 250}.{1 + index % 250}"
-    return Member("worker", index, uid or f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
+    return Peer("worker", index, uid or f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
 
 
 class Waiting:

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from pairun.errors import PairunError
+from pairun.module import Peer
 from pairun.rendezvous.place import Place, read_place, write_place
 from pairun.rendezvous.refusals import LeaderRefusal, NotInTime, PortTaken
-from pairun.rendezvous.roster import Address, Gang, JobKey, Member, Roster
+from pairun.rendezvous.roster import Address, Gang, JobKey, Roster
 from pairun.rendezvous.server import Server
 from pairun.rendezvous.wire import Channel, Packed, pack
 from tests.rendezvous.conftest import JOB, KEY, WAIT_S, Gathering, Waiting, member
@@ -305,10 +306,11 @@ def test_the_leader_comes_back_on_another_port(gathering: Make, background: Back
 MEMBER = """
 import sys, time
 from pairun.rendezvous.gathering import gather
-from pairun.rendezvous.roster import JobKey, Member
+from pairun.module import Peer
+from pairun.rendezvous.roster import JobKey
 index, count, port = map(int, sys.argv[1:])
 ip = f"127.0.{1 + index // 250}.{1 + index % 250}"
-own = Member("worker", index, f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
+own = Peer("worker", index, f"uid-{index}", ip, "10.0.0.1", f"job-worker-{index}")
 gather(own, {"worker": count}, JobKey("uid-of-the-job", 3), key=b"k" * 32,
        locate=lambda _: ("127.0.0.1", port), deadline_s=time.monotonic() + 60,
        log=lambda line: print(line, flush=True))
@@ -463,4 +465,4 @@ def test_ranks_and_places_are_inverse() -> None:
     assert gang.place(2) == ("worker", 0)
     for role, index in (("ps", 2), ("other", 0), ("worker", -1)):
         with pytest.raises(KeyError):
-            gang.row(Member(role, index, "", "", "", ""))
+            gang.row(Peer(role, index, "", "", "", ""))
