@@ -16,6 +16,8 @@ from pairun.errors import PairunError, Problem
 SUBMISSION = "pairun/submission"
 """Annotation: which submission made an object; of one that did not answer it is not known."""
 HELPERS = (("Secret", "secrets"), ("ConfigMap", "configmaps"))
+GROUP = "PodGroup"
+"""The kind of the object that a scheduler knows the Pods of a job by."""
 LATE_S = 60
 """How long Pods may take beyond their grace time to be gone."""
 
@@ -144,11 +146,14 @@ def _failed(
 
 def _owned(cluster: Cluster, made: Sequence[Made]) -> list[Problem]:
     """Give what belongs to the workload its owners; a warning where that is refused."""
-    helpers = [m for m in made if m.kind in dict(HELPERS)]
+    helpers = [m for m in made if m.kind in (*dict(HELPERS), GROUP)]
+    workloads = [m for m in made if m not in helpers and m.kind != "Pod"]
+    if not workloads:
+        # `remove` finds the ConfigMap of plain Pods; a PodGroup goes with it.
+        helpers = [m for m in made if m.kind == GROUP]
+        workloads = [m for m in made if m.kind == "ConfigMap"] if helpers else []
     owners = [
-        {"apiVersion": m.version, "kind": m.kind, "name": m.name, "uid": m.uid}
-        for m in made
-        if m not in helpers and m.kind != "Pod"
+        {"apiVersion": m.version, "kind": m.kind, "name": m.name, "uid": m.uid} for m in workloads
     ]
     if not owners:
         return []

@@ -21,6 +21,7 @@ from pairun.engines.kubernetes.jobobjects import (
     workloads_of,
 )
 from pairun.engines.kubernetes.jobstate import JobState, state_of
+from pairun.engines.kubernetes.kueue import waiting_words
 from pairun.engines.kubernetes.podstates import DELETED, ENDED, PodState, read_pod
 from pairun.report.terminal import visible
 
@@ -42,10 +43,12 @@ def read_job(cluster: Cluster, name: str) -> JobState:
 
 
 def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
-    """A Job whose Pods are not made, with the Job controller's word on it, if that may be read.
+    """A Job whose Pods are not made, with Kueue's or the Job controller's word on it.
 
     Quota, admission and a service account that is not there are told in events alone.
     """
+    if state.state == "waiting" and (words := waiting_words(cluster, job)):
+        return attrs.evolve(state, because=visible(words)[:EVENT_CHARS])
     missing = job.workloads and len(state.instances) < state.total
     if not missing or state.ended or state.because or job.kind.engine not in ("job", "jobset"):
         return state
