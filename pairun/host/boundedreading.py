@@ -1,4 +1,4 @@
-"""Reading no more than allowed: an archive decides how much of it is read into memory."""
+"""Bounded reads, because an archive decides how much of it Python reads into memory."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import Callable
 from typing import IO, Protocol
 
 PIECE = 256 * 1024
-"""Bytes that are read at once."""
+"""How many bytes to read at once."""
 
 MAX_HEADER = 1024 * 1024
-"""The most that may describe one member: names, attributes. Python reads it into memory."""
+"""The largest description of one member (names, attributes), which Python reads into memory."""
 
 
 class Readable(Protocol):
     """What `Bounded` reads from."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most so many; none at the end."""
+        """Read at most so many bytes; none at the end."""
         ...
 
 
 def pieces(content: IO[bytes]) -> Callable[[], bytes]:
-    """A function that returns the next piece of a file, and nothing at its end."""
+    """Make a function that returns the next piece of a file, and nothing at its end."""
     return functools.partial(content.read, PIECE)
 
 
 class Bounded:
-    """Reads from a file until ``may`` bytes are used up; who reads sets it anew for each member."""
+    """Reads from a file until ``may`` bytes are used up; the caller resets it for each member."""
 
     def __init__(self, file: Readable, may: int) -> None:
         self.may = may
         self._file = file
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes."""
+        """Read the next bytes."""
         data = self._file.read(min(size, self.may + 1) if size >= 0 else self.may + 1)
         self.may -= len(data)
         if self.may < 0:

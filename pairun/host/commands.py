@@ -1,4 +1,4 @@
-"""Commands of this machine: an argv list, a bounded time, and a status that is never guessed.
+"""Commands of this machine: an argv list, a bounded time, and the exact status.
 
 A command runs in the process group of its attempt, so that the executor's signal reaches it and
 everything it started.
@@ -42,19 +42,19 @@ def run(
         env: the whole environment.
         remaining: seconds the command still has, or None.
         stdin: its input; ``/dev/null`` by default.
-        cwd: the directory it runs in.
-        capture: capture its output; by default it goes where ours goes.
-        watch: called with each piece of the captured errors when it arrives.
-        pass_fds: descriptors it inherits.
+        cwd: its working directory.
+        capture: capture its output; by default it inherits ours.
+        watch: called with each piece of captured standard error as it arrives.
+        pass_fds: descriptors that it inherits.
         until: called twice a second; when it returns true, the command is ended.
 
     Raises:
-        Permanent: it cannot be executed, or printed more than `MAX_CAPTURE` bytes into a capture.
-        TimedOut: the time limit was exceeded; the command was ended.
+        Permanent: it cannot be executed, or prints more than `MAX_CAPTURE` bytes into a capture.
+        TimedOut: the time limit is exceeded, and the command is ended.
     """
     if isinstance(argv, str) or any(isinstance(word, Secret) for word in argv):
         raise TypeError(
-            "a command is a list of plain texts; every user of the machine could read a secret in it"
+            "a command is a list of plain texts; every user of the machine could read a secret"
         )
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(_as_file(stdin)) if stdin is not None else subprocess.DEVNULL
@@ -70,16 +70,16 @@ def run(
             if pipe is not None:
                 stack.enter_context(pipe)
         try:
-            taken = _wait(process, remaining, argv[0], watch, until)
+            captured = _wait(process, remaining, argv[0], watch, until)
         except BaseException:
             end(process)
             raise
-    return Completed(process.returncode, *taken)
+    return Completed(process.returncode, *captured)
 
 
 @contextlib.contextmanager
 def _as_file(data: bytes) -> Iterator[IO[bytes]]:
-    """The data as an open file in memory: no pipe that has to be fed, nothing on a disk."""
+    """Put data into an open file in memory, which needs no feeding and no disk."""
     with open(os.memfd_create("pairun-stdin"), "w+b", buffering=0) as file:
         view = memoryview(data)
         while view:
@@ -95,11 +95,11 @@ def _wait(
     watch: Callable[[bytes], None] | None,
     until: Callable[[], bool] | None,
 ) -> tuple[bytes, bytes]:
-    """Wait for the end, collecting what is captured.
+    """Wait for the end of a command; returns its captured standard output and error.
 
-    A process that it left in the background may hold its output open for hours; it is not awaited.
+    Its background processes may hold its output open for hours; they are not awaited.
     """
-    taken: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    captured: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     watchers = {process.stderr: watch} if watch is not None else {}
     with selectors.DefaultSelector() as selector, _end_as_fd(process) as end_fd:
         for pipe in (process.stdout, process.stderr):
@@ -116,24 +116,24 @@ def _wait(
                 break
             ticks = (left, _POLL_S if end_fd is None else None, _ASK_S if until else None)
             limit = min((t for t in ticks if t is not None), default=None)
-            _collect(selector, taken, limit, watchers)
+            _collect(selector, captured, limit, watchers)
         if end_fd is not None:
             selector.unregister(end_fd)
         stop = time.monotonic() + _DRAIN_S
         while (
             selector.get_map()
             and time.monotonic() < stop
-            and _collect(selector, taken, 0, watchers)
+            and _collect(selector, captured, 0, watchers)
         ):
             pass
-    if any(len(data) > MAX_CAPTURE for data in taken.values()):
+    if any(len(data) > MAX_CAPTURE for data in captured.values()):
         raise _too_much(name)
-    return bytes(taken[process.stdout]), bytes(taken.get(process.stderr, b""))
+    return bytes(captured[process.stdout]), bytes(captured.get(process.stderr, b""))
 
 
 @contextlib.contextmanager
 def _end_as_fd(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
-    """A descriptor that is readable once the process ended, or None on an old kernel."""
+    """A descriptor that becomes readable when the process ends; None on an old kernel."""
     try:
         fd = os.pidfd_open(process.pid)
     except OSError:
@@ -147,30 +147,30 @@ def _end_as_fd(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
 
 def _collect(
     selector: selectors.BaseSelector,
-    taken: dict[object, bytearray],
+    captured: dict[object, bytearray],
     timeout: float | None,
     watchers: Mapping[Any, Callable[[bytes], None]],
 ) -> bool:
-    """Read what is available now; returns whether there was any."""
+    """Read what is available; returns whether there was any."""
     any_read = False
     for key, _ in selector.select(timeout):
-        if key.fileobj not in taken:
+        if key.fileobj not in captured:
             continue
         data = os.read(key.fd, 65536)
         any_read = True
-        taken[key.fileobj] += data
+        captured[key.fileobj] += data
         if data and key.fileobj in watchers:
             watchers[key.fileobj](data)
         if not data:
             selector.unregister(key.fileobj)
-        if len(taken[key.fileobj]) > MAX_CAPTURE:
+        if len(captured[key.fileobj]) > MAX_CAPTURE:
             raise _too_much("the command")
     return any_read
 
 
 def _too_much(name: str) -> Failure:
     return Permanent(
-        f"{name} printed more than {MAX_CAPTURE >> 20} MiB, too much to be taken as a value",
+        f"{name} printed more than {MAX_CAPTURE >> 20} MiB, which is too much for a value",
         fault="user",
         hint="write it to a file",
     )

@@ -1,4 +1,4 @@
-"""A command that runs beside the module, which talks with it."""
+"""A command that runs beside the module and exchanges data with it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Conversation:
 
     def take(self) -> bytes:
         """Its output since the last call; does not wait."""
-        taken = b""
+        output = b""
         with contextlib.suppress(BlockingIOError, ValueError):
             while data := os.read(self._output.fileno(), 65536):
-                taken += data
-        return taken
+                output += data
+        return output
 
     def say(self, data: bytes) -> None:
-        """Write to its input; what it does not read at once is lost."""
+        """Write to its input; data that its pipe cannot hold are lost."""
         with contextlib.suppress(OSError, ValueError):
             os.write(self._input.fileno(), data)
 

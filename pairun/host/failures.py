@@ -1,4 +1,4 @@
-"""Errors of the operating system as failures: the kind, whose fault it is, and a hint."""
+"""Errors of the operating system as failures: kind, fault and hint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TRANSIENT: dict[int, tuple[Fault, str | None]] = {
     errno.ENFILE: ("platform", None),
     errno.EAGAIN: ("platform", None),
 }
-"""Errors that may heal: whose fault they are, and a hint. All others are permanent."""
+"""Errors that may be temporary, with fault and hint. All others are permanent."""
 
 _HINTS = {
     errno.EROFS: "it is on a read-only file system; choose another place",
@@ -34,8 +34,8 @@ def failure(error: OSError | ValueError, doing: str) -> Failure:
     """The failure for an error of the operating system.
 
     Args:
-        error: what was raised; a `ValueError` is a path with a NUL in it.
-        doing: what was tried, with the path: ``write /x``.
+        error: the error; a `ValueError` means a path with a NUL in it.
+        doing: the action, with the path: ``write /x``.
     """
     code = error.errno if isinstance(error, OSError) else None
     reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
@@ -51,9 +51,25 @@ def in_words(doing: str) -> Iterator[None]:
     """Turn an error of the operating system into a `Failure`.
 
     Args:
-        doing: what is tried, with the path: ``write /x``.
+        doing: the action, with the path: ``write /x``.
     """
     try:
         yield
     except (OSError, ValueError) as e:
         raise failure(e, doing) from e
+
+
+@contextlib.contextmanager
+def removing(path: str) -> Iterator[None]:
+    """Turn an error of a removal into a `Failure`.
+
+    Args:
+        path: the path to remove; it is worth a retry if something keeps writing into it.
+    """
+    with in_words(f"remove {path}"):
+        try:
+            yield
+        except OSError as e:
+            if e.errno == errno.ENOTEMPTY:
+                raise Transient(f"cannot remove {path}: something keeps writing into it") from e
+            raise

@@ -7,13 +7,12 @@ import errno
 import hashlib
 import os
 import stat as stat_bits
-from collections.abc import Iterator
-from typing import BinaryIO
+from io import BufferedReader
 
 from pairun.base.mounts import mount_points
 from pairun.base.removal import remove_entry
-from pairun.host.failures import in_words
-from pairun.module import FileStat, Permanent, Transient
+from pairun.host.failures import in_words, removing
+from pairun.module import FileStat, Permanent
 
 _MAX_NAME = 255
 
@@ -44,20 +43,17 @@ def read(path: str, max_bytes: int) -> bytes | None:
     """
     with in_words(f"read {path}"):
         try:
-            # O_NONBLOCK: opening a named pipe would wait for a writer for ever.
-            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            file = open_file(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        with open(fd, "rb") as file:
-            if not stat_bits.S_ISREG(os.fstat(fd).st_mode):
-                raise Permanent(f"cannot read {path}: it is not a regular file", fault="user")
+        with file:
             data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise Permanent(f"cannot read {path}: it is larger than {max_bytes} bytes", fault="user")
     return data
 
 
-def open_file(path: str) -> BinaryIO:
+def open_file(path: str) -> BufferedReader:
     """Open a regular file to read; a link is followed.
 
     Raises:
@@ -73,7 +69,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 Identity = tuple[int, ...]
-"""What changes when a file is touched: device, inode, size, times."""
+"""Device, inode, size and times of a file, which change when its content does."""
 
 
 def identity_of(status: os.stat_result) -> Identity:
@@ -93,15 +89,11 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
     """
     with in_words(f"read {path}"):
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            file = open_file(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        status = os.fstat(fd)
-        if not stat_bits.S_ISREG(status.st_mode):
-            os.close(fd)
-            raise Permanent(f"cannot read {path}: it is not a regular file", fault="user")
-        with open(fd, "rb", buffering=0) as file:
-            if (identity := identity_of(status)) not in known:
+        with file:
+            if (identity := identity_of(os.fstat(file.fileno()))) not in known:
                 known[identity] = hashlib.file_digest(file, "sha256").hexdigest()
             return known[identity]
 
@@ -124,7 +116,7 @@ def names(path: str) -> list[str] | None:
 def write(path: str, data: bytes, mode: int) -> None:
     """Replace a file atomically; a link at ``path`` is replaced, its target is not changed.
 
-    The file is on the disk before this returns, also where the machine then crashes.
+    The file is on the disk when this returns, so it survives a crash of the machine.
 
     Args:
         path: the file.
@@ -134,20 +126,13 @@ def write(path: str, data: bytes, mode: int) -> None:
     Raises:
         Failure: the directory is missing, read-only, full, or of another user.
     """
-    with _replacing(path, mode) as file:
-        file.write(data)
-
-
-@contextlib.contextmanager
-def _replacing(path: str, mode: int) -> Iterator[BinaryIO]:
-    """A new file that takes the place of the one at a path at the end."""
     directory = os.path.dirname(path) or "."
     temporary = os.path.join(directory, f".pairun-{os.urandom(8).hex()}")
     with in_words(f"write {path}"):
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with open(fd, "wb") as file:
-                yield file
+                file.write(data)
                 file.flush()
                 os.fchmod(fd, mode)
                 os.fsync(fd)
@@ -208,15 +193,15 @@ def beside(path: str, suffix: str) -> str:
 def remove(path: str) -> None:
     """Remove a path and all below it.
 
-    No link is followed. Mount points stay, and so do the directories that lead to them. An entry
-    that vanishes meanwhile is no error.
+    No link is followed. Mount points and the directories above them stay. An entry that disappears
+    meanwhile is not an error.
 
     Raises:
         Failure: something cannot be removed.
     """
-    with in_words(f"remove {path}"):
+    with removing(path):
         parent, name = os.path.split(os.path.abspath(path))
-        # As the mount table has it: without links above the path.
+        # The mount table has paths without links.
         parent = os.path.realpath(parent)
         try:
             folder = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -224,9 +209,5 @@ def remove(path: str) -> None:
             return
         try:
             remove_entry(folder, name, os.path.join(parent, name), mount_points())
-        except OSError as e:
-            if e.errno == errno.ENOTEMPTY:
-                raise Transient(f"cannot remove {path}: something keeps writing into it") from e
-            raise
         finally:
             os.close(folder)

@@ -1,7 +1,7 @@
-"""Mounts of this machine: the mount table, and system calls that a dead file server cannot hold.
+"""Mounts of this machine: the mount table, and system calls with a time limit.
 
-What may wait for a file server runs in a child process that is killed when its time is up. If a
-mount appears all the same, it is unmounted.
+A system call that may wait for a file server runs in a child process, which is killed when its time
+is up. If the mount appears nevertheless, it is unmounted.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MS_REC = 0x4000
 MNT_DETACH = 0x2
 
 _SUBDIR_MODE = 0o777
-"""Of sub-directories that are made: jobs of one user run as different users of their images."""
+"""The mode of new sub-directories: jobs of one user run as different users of their images."""
 
 _BELOW = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _DATA_BYTES = 4095
-"""What mount(2) takes as a file system's options: a page, with a NUL at its end."""
+"""The largest options that mount(2) accepts: a page, with a NUL at its end."""
 
 
 def mounts() -> list[Mount]:
@@ -44,7 +44,7 @@ def mounts() -> list[Mount]:
 
 
 def parse_mount(line: bytes) -> Mount:
-    """One line of the table: optional fields end with a hyphen, after it come type and source."""
+    """Parse one line of the table: type and source follow a hyphen after the optional fields."""
     left, _, right = line.rstrip(b"\n").partition(b" - ")
     fields = [os.fsdecode(unescaped(field)) for field in left.split(b" ")]
     kind, source, *options = [os.fsdecode(unescaped(field)) for field in right.split(b" ")]
@@ -59,7 +59,7 @@ def parse_mount(line: bytes) -> Mount:
 
 
 def real_path(path: str, limit_s: float) -> str:
-    """A path without symbolic links, as the mount table has it.
+    """A path without symbolic links, as in the mount table.
 
     Raises:
         TimedOut: the file system did not answer.
@@ -87,12 +87,12 @@ class MountRequest:
     """A mount to make.
 
     Attributes:
-        source: what is mounted, as the table shows it.
-        target: a directory.
-        kind: the file system's name; None makes a directory appear a second time (a bind mount).
-        data: options of the file system, for the kernel's eyes alone.
-        subdir: the directory in it that is mounted, made where it is missing; "" for all of it.
-        read_only: whether nothing may be written.
+        source: what to mount, as the table shows it.
+        target: the directory to mount at.
+        kind: the file system's name; None for a bind mount of a directory.
+        data: options of the file system, passed to the kernel only.
+        subdir: the directory in it to mount, made if it is missing; "" for all of it.
+        read_only: whether to mount read-only.
     """
 
     source: str
@@ -109,16 +109,16 @@ def mount(request: MountRequest, door: Door, limit_s: float) -> None:
     Args:
         request: what to mount.
         door: to the shared volume, which takes a temporary directory.
-        limit_s: limit of the whole in seconds.
+        limit_s: time limit for the whole in seconds.
 
     Raises:
-        OSError: the kernel or the server refuses; its ``filename`` is the sub-directory where that
-            was the matter.
+        OSError: the kernel or the server refuses; its ``filename`` is the sub-directory if that is
+            the cause.
         Permanent: the options are too long.
         TimedOut: no answer in time.
     """
     if request.data is not None and len(os.fsencode(reveal(request.data))) > _DATA_BYTES:
-        raise Permanent(f"the options for {request.target} are longer than the kernel takes")
+        raise Permanent(f"the options for {request.target} are longer than the kernel accepts")
     before = _count(request.target)
     staging = None
     if request.kind is not None and request.subdir:
@@ -145,7 +145,7 @@ def _count(target: str) -> int:
 
 
 def _mount(request: MountRequest, staging: str | None, door: Door) -> None:
-    """Mount; runs in the child. The parent unmounts what a failure leaves."""
+    """Mount; runs in the child. After a failure the parent unmounts."""
     os.umask(0)
     source = request.source
     if request.kind is not None:

@@ -1,8 +1,8 @@
-"""What has arrived of a file that is being downloaded, kept so that it can be gone on with.
+"""The partial file of a download, which a later attempt continues.
 
-The *part* lies beside the file, and beside that a note of what it is a part of: the address and a
-strong validator of the content (RFC 9110, 8.8). Nothing that stands there is trusted: it must be
-ours alone, and the server is asked whether it still has the same content.
+The *part* is beside the file, and beside it a *note* with the address and a strong validator of the
+content (RFC 9110, 8.8). An existing part is used only if this user alone owns it, and if the server
+confirms that it still has the same content.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _STRONG_AFTER_S = 60.0
 
 @attrs.define(kw_only=True)
 class Note:
-    """What a part is a part of.
+    """What a part belongs to.
 
     Attributes:
-        url: digest of the address, which may hold what is secret.
-        validator: a strong ETag or date, or nothing where there is none.
-        etag: it is an ETag.
-        total: how long the whole is.
-        boot: of the machine: what one wrote that crashed since may be torn.
+        url: digest of the address, which may hold a secret.
+        validator: a strong ETag or date; may be empty.
+        etag: whether the validator is an ETag.
+        total: the length of the whole file in bytes, or None if unknown.
+        boot: the machine's boot id; a crash after it may have damaged the part.
     """
 
     url: str
@@ -52,7 +52,7 @@ class Note:
 
     @classmethod
     def of(cls, url: str, head: Fetched) -> Note:
-        """The note of a whole answer."""
+        """The note for a full answer."""
         etag, length = head.header("etag"), head.header("content-length")
         strong = etag is not None and re.fullmatch(r'"[!#-~]*"', etag) is not None
         # A weak ETag forbids the date as well (RFC 9110, 13.1.5).
@@ -70,7 +70,7 @@ class Note:
 
     @classmethod
     def parsed(cls, data: bytes) -> Note | None:
-        """A note that was written, or None when it was not by us."""
+        """Parse a note; None if it is invalid."""
         try:
             values: dict[str, Any] = json.loads(data)
             note = cls(**values)
@@ -82,11 +82,11 @@ class Note:
 
 
 class Part:
-    """What has arrived, open and locked: nobody else writes it.
+    """The open and locked part.
 
     Attributes:
-        size: bytes that are there.
-        note: what they are a part of.
+        size: its bytes so far.
+        note: what it belongs to.
     """
 
     def __init__(self, fd: int, target: Place, url: str) -> None:
@@ -105,7 +105,7 @@ class Part:
         """Open the part of a file, or make it.
 
         Raises:
-            Conflict: somebody else is writing it.
+            Conflict: another process is writing it.
             Failure: the directory is missing, read-only, …
         """
         with _writing(target):
@@ -117,7 +117,7 @@ class Part:
             part.close()
 
     def close(self) -> None:
-        """Let go of it; where nothing has come, nothing is left."""
+        """Close the part, and remove it if it is empty."""
         if not self.size and not self._placed:
             for name in (self._note_name, self._part.name):
                 with contextlib.suppress(OSError):
@@ -125,7 +125,7 @@ class Part:
         os.close(self.fd)
 
     def resume(self) -> int:
-        """Take what an earlier try left, if it can be used; say how much that is."""
+        """Use the part of an earlier attempt, if possible; returns its size in bytes."""
         note = self._written_note()
         if note is None or note.url != self.note.url or note.boot != _boot() or not note.validator:
             return 0
@@ -138,7 +138,7 @@ class Part:
         return self.size
 
     def _written_note(self) -> Note | None:
-        """The note of an earlier try; one that somebody else put there does not count."""
+        """The note of an earlier attempt; None if there is none that this user owns."""
         try:
             fd = open_regular(self._note_name, os.O_RDONLY, folder=self._part.folder)
         except OSError:
@@ -148,18 +148,18 @@ class Part:
             return Note.parsed(file.read(_NOTE_BYTES)) if ours else None
 
     def conditions(self) -> dict[str, str]:
-        """The headers that ask for the rest."""
+        """The headers that request the rest."""
         if not self.size:
             return {}
         return {"Range": f"bytes={self.size}-", "If-Range": self.note.validator}
 
     def begin(self, note: Note) -> None:
-        """Nothing is there yet of what this note describes."""
+        """Start with an empty part for this note."""
         self.forget()
         self.note = note
 
     def forget(self) -> None:
-        """Remove what is there; first the note, so that it never describes something else."""
+        """Empty the part; the note goes first, so that it never describes other content."""
         with _writing(self._target):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._note_name, dir_fd=self._part.folder)
@@ -168,14 +168,14 @@ class Part:
         self.size, self._hash = 0, hashlib.sha256()
 
     def write_note(self) -> None:
-        """Keep what is known of the whole, if that is enough to go on later."""
+        """Write the note, if a later attempt can continue with it."""
         if self.note.validator:
             data = json.dumps(attrs.asdict(self.note)).encode()
             with _writing(self._target):
                 self._replace_note(data)
 
     def _replace_note(self, data: bytes) -> None:
-        """Write the note whole or not at all."""
+        """Write the note atomically."""
         folder, new = self._part.folder, f".pairun-{os.urandom(8).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(new, flags, 0o600, dir_fd=folder)
@@ -198,18 +198,18 @@ class Part:
                 view = view[os.write(self.fd, view) :]
         except OSError as e:
             if e.errno in (errno.ENOSPC, errno.EDQUOT):
-                # What was taken is given back: others want to write, too.
+                # Free the space for others.
                 self.forget()
             raise failures.failure(e, f"write {self._target.path}") from e
         self._hash.update(piece)
         self.size += len(piece)
 
     def digest(self) -> str:
-        """The SHA-256 of what is there."""
+        """The SHA-256 of the part."""
         return self._hash.hexdigest()
 
     def into_place(self, mode: int) -> None:
-        """Make the part the file."""
+        """Rename the part to the file."""
         with _writing(self._target):
             os.fchmod(self.fd, mode)
             os.fsync(self.fd)
@@ -220,16 +220,16 @@ class Part:
 
 
 def _part_of(target: Place) -> Place:
-    """Where the part of a file stands; its name leaves room for the ending of the note."""
+    """The place of a file's part; its name leaves room for the suffix of the note."""
     note = target.beside(".pairun-part.json")
     return note._replace(name=note.name.removesuffix(".json"), path=note.path.removesuffix(".json"))
 
 
 def _open_part(part: Place) -> int:
-    """Open a part that is ours, or make one; nothing else that stands there is trusted.
+    """Open a part that this user alone owns, or make one; removes anything else there.
 
     Raises:
-        Conflict: somebody else is writing it.
+        Conflict: another process is writing it.
         OSError: it cannot be opened or made.
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -242,15 +242,15 @@ def _open_part(part: Place) -> int:
             os.unlink(part.name, dir_fd=part.folder)
             continue
         try:
-            found = os.fstat(fd)
-            ours = stat_bits.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-            if not ours or found.st_nlink > 1:
+            status = os.fstat(fd)
+            is_ours = stat_bits.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            if not is_ours or status.st_nlink > 1:
                 os.unlink(part.name, dir_fd=part.folder)
             else:
                 _lock(fd, part)
-                there = os.stat(part.name, dir_fd=part.folder, follow_symlinks=False)
-                # Who held the lock may have renamed or removed it meanwhile.
-                if os.fstat(fd).st_nlink and os.path.samestat(os.fstat(fd), there):
+                current = os.stat(part.name, dir_fd=part.folder, follow_symlinks=False)
+                # The process that held the lock may have renamed or removed it.
+                if os.fstat(fd).st_nlink and os.path.samestat(os.fstat(fd), current):
                     os.fchmod(fd, 0o600)
                     return fd
         except FileNotFoundError:
@@ -259,7 +259,7 @@ def _open_part(part: Place) -> int:
             os.close(fd)
             raise
         os.close(fd)
-    raise OSError(errno.EBUSY, "somebody else keeps changing what stands beside it", part.path)
+    raise OSError(errno.EBUSY, "another process keeps replacing the file", part.path)
 
 
 def _lock(fd: int, part: Place) -> None:
@@ -267,11 +267,11 @@ def _lock(fd: int, part: Place) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as e:
         raise Conflict(
-            f"somebody else is downloading into {os.path.dirname(part.path)} under the same name",
-            hint="two tasks or two Pods with one file: let each have its own",
+            f"another download into {os.path.dirname(part.path)} has the same name",
+            hint="give each task and each Pod a different file",
         ) from e
     except OSError:
-        pass  # a network file system without locks
+        pass  # some network file systems have no locks
 
 
 @contextlib.contextmanager
@@ -283,11 +283,12 @@ def _writing(target: Place) -> Iterator[None]:
 
 
 def _strong_date(head: Fetched) -> str:
-    """``Last-Modified`` where it is a strong validator, else nothing."""
+    """``Last-Modified`` if it is a strong validator, else an empty text."""
     modified = head.header("last-modified") or ""
-    then, answered = http_date_s(modified), http_date_s(head.header("date") or "")
-    strong = then is not None and answered is not None and answered - then >= _STRONG_AFTER_S
-    return modified if strong else ""
+    modified_s, answered_s = http_date_s(modified), http_date_s(head.header("date") or "")
+    if modified_s is None or answered_s is None:
+        return ""
+    return modified if answered_s - modified_s >= _STRONG_AFTER_S else ""
 
 
 def _digest_of(url: str) -> str:

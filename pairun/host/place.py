@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,9 +11,8 @@ from pairun.base.mounts import mount_points
 from pairun.base.removal import remove_entry
 from pairun.handover.door import Door
 from pairun.handover.opening import FOLDER
-from pairun.host.failures import in_words
+from pairun.host.failures import removing
 from pairun.host.files import beside
-from pairun.module import Transient
 
 
 class Place(NamedTuple):
@@ -64,15 +62,9 @@ class Place(NamedTuple):
         Raises:
             Failure: something cannot be removed.
         """
-        with in_words(f"remove {self.path}"):
+        with removing(self.path):
             above = os.path.realpath(os.path.dirname(os.path.abspath(self.path)))
-            try:
-                remove_entry(self.folder, self.name, os.path.join(above, self.name), mount_points())
-            except OSError as e:
-                if e.errno == errno.ENOTEMPTY:
-                    why = f"cannot remove {self.path}: something keeps writing into it"
-                    raise Transient(why) from e
-                raise
+            remove_entry(self.folder, self.name, os.path.join(above, self.name), mount_points())
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
-"""Is a port of this machine free, and if not, who holds it?
+"""Whether a port of this machine is free, and if not, which process uses it.
 
-Asked by binding, TCP and UDP, on every address of IPv4 and IPv6, and by connecting: a port that is
-forwarded by the node's firewall rules has no socket here and still answers.
+It binds the port for TCP and UDP on every address of IPv4 and IPv6, and connects to it: a port that
+the node's firewall rules forward has no socket here and still answers.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _bound(protocol: str, port: int) -> str | None:
         return None
     rows = [row for suffix in ("", "6") for row in _rows(f"/proc/net/{protocol}{suffix}", port)]
     if protocol == "tcp" and rows and all(row.state == _TIME_WAIT for row in rows):
-        # A connection that is over. SO_REUSEADDR passes over it only when its socket had the
-        # option too; it goes away by itself within a minute and holds nothing.
+        # A closed connection in TIME_WAIT, which ends within a minute and does not block the port.
+        # SO_REUSEADDR ignores it only if its own socket has the option, too.
         return None
     rows.sort(key=lambda row: row.state != _LISTEN)
     what = f"in use ({protocol.upper()})"

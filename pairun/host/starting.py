@@ -31,21 +31,21 @@ def not_started(error: OSError | ValueError, name: str, cwd: str | None) -> Fail
         return Permanent(f"cannot run {name} in {cwd}: there is no such directory", fault="user")
     sentences = {
         errno.ENOENT: f"the program {name} does not exist here",
-        errno.EACCES: f"the program {name} may not be executed",
-        errno.ENOEXEC: f"{name} is no program that this machine can execute",
+        errno.EACCES: f"the program {name} is not executable",
+        errno.ENOEXEC: f"this machine cannot execute {name}",
         errno.E2BIG: f"the arguments and the environment of {name} are too long",
     }
     hints = {
         errno.ENOENT: "install it in the image, or correct its name",
         errno.EACCES: "make it executable (chmod +x)",
         errno.ENOEXEC: "is it a script without `#!`, or built for another architecture?",
-        errno.E2BIG: "hand long texts over in a file",
+        errno.E2BIG: "pass long texts in a file",
     }
     if code == errno.ENOENT and os.path.sep in name and os.path.exists(name):
         return Permanent(
             f"the program {name} exists, but not the interpreter it asks for",
             fault="user",
-            hint="see the first line of the script, or which C library the program was built for",
+            hint="check the first line of the script, or the C library of the program",
         )
     return Permanent(
         sentences.get(code or 0, f"cannot execute {name}: {error}"),

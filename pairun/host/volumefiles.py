@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 
 from pairun.handover.door import Door
-from pairun.host.failures import in_words
+from pairun.host.failures import in_words, removing
 from pairun.host.files import Identity, identity_of, stat_of
-from pairun.module import FileStat, Transient
+from pairun.module import FileStat
 
 
 class VolumeFiles:
@@ -92,10 +91,5 @@ class VolumeFiles:
 
     def remove(self, path: str) -> None:
         """Remove a path and all below it, but no mount point."""
-        with in_words(f"remove {path}"):
-            try:
-                self._door.remove(path)
-            except OSError as e:
-                if e.errno == errno.ENOTEMPTY:
-                    raise Transient(f"cannot remove {path}: something keeps writing into it") from e
-                raise
+        with removing(path):
+            self._door.remove(path)

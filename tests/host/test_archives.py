@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -346,5 +347,12 @@ def test_nothing_is_ever_made_outside(
     root = os.path.realpath(base / "out")
     for folder, directories, names in os.walk(base / "out"):
         for name in directories + names:
-            real = os.path.realpath(os.path.join(folder, name))
+            path = os.path.join(folder, name)
+            try:
+                os.stat(path)
+            except OSError as e:
+                if e.errno == errno.ELOOP:
+                    # A loop leads nowhere; realpath() takes ``a//a`` in one for an absolute path.
+                    continue
+            real = os.path.realpath(path)
             assert real == root or real.startswith(root + "/")

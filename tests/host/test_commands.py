@@ -42,9 +42,9 @@ def test_a_signal_is_a_negative_code(ctx: HostContext) -> None:
     ("content", "mode", "says"),
     [
         (None, 0, "does not exist here"),
-        ("#!/bin/sh\n", 0o644, "may not be executed"),
+        ("#!/bin/sh\n", 0o644, "is not executable"),
         ("#!/no/such/interpreter\n", 0o755, "the interpreter"),
-        ("\x7fELF nonsense", 0o755, "no program that this machine can execute"),
+        ("\x7fELF nonsense", 0o755, "this machine cannot execute"),
     ],
 )
 def test_what_cannot_be_executed_is_permanent(

@@ -203,5 +203,5 @@ def test_a_sub_directory_of_a_mount_is_all_that_shows(harness: Harness) -> None:
 
 def test_options_that_are_too_long_are_refused(harness: Harness) -> None:
     """The kernel would cut them, and a password with them."""
-    with pytest.raises(Permanent, match="longer than the kernel takes"):
+    with pytest.raises(Permanent, match="longer than the kernel accepts"):
         harness.context().mount("a", "/nowhere", "nfs", data="x" * 5000)

@@ -1,0 +1,84 @@
+"""Follows the redirects of a download, and checks where they lead."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import urljoin, urlsplit
+
+from pairun.module import Fetched, Permanent, Secret
+from pairun.net.address import Origin, may_share_headers
+from pairun.net.exchange import Deadline, Exchange
+from pairun.net.session import Session
+
+_MAX_REDIRECTS = 10
+
+
+@contextlib.contextmanager
+def follow(
+    url: str,
+    headers: Mapping[str, str | Secret],
+    *,
+    conditions: Mapping[str, str],
+    env: Mapping[str, str],
+    limit_s: Callable[[], float],
+    may_downgrade: bool,
+) -> Iterator[tuple[Exchange, Fetched]]:
+    """Send a GET request and follow redirects; yields the exchange and the head of the answer.
+
+    Args:
+        url: the address.
+        headers: the task's headers; servers on other hosts do not get them.
+        conditions: further headers, which every server gets.
+        env: the task's environment, for proxies and authorities.
+        limit_s: seconds that one server may take to answer.
+        may_downgrade: whether a redirect may lead from https to http.
+
+    Raises:
+        Failure: a server does not answer, or a redirect leads to no usable address.
+    """
+    first = urlsplit(url).hostname or "the server"
+    for _ in range(_MAX_REDIRECTS + 1):
+        deadline = Deadline(limit_s())
+        with (
+            Session.to(url, env) as session,
+            Exchange(
+                session, "GET", url, headers={**headers, **conditions}, deadline=deadline
+            ) as exchange,
+        ):
+            head = exchange.head(deadline)
+            if head.status not in (301, 302, 303, 307, 308):
+                yield exchange, head
+                return
+        target = _target(url, head, session.where, may_downgrade=may_downgrade)
+        if not may_share_headers(url, target):
+            # For good: a second server may redirect back to the first one.
+            headers = {}
+        url = target
+    raise Permanent(f"{first} redirects more than {_MAX_REDIRECTS} times", fault="platform")
+
+
+def _target(url: str, head: Fetched, where: str, *, may_downgrade: bool) -> str:
+    location = head.header("location")
+    try:
+        target = urljoin(url, (location or "").strip())
+        # Encodes spaces and umlauts byte by byte, as curl does.
+        target = re.sub(
+            r"[^!-~]", lambda m: "".join(f"%{b:02X}" for b in m[0].encode("latin-1", "replace")),
+            target,
+        )  # fmt: skip
+        scheme = Origin.of(target).scheme
+    except ValueError:
+        location, scheme = None, ""
+    if not location or scheme not in ("http", "https"):
+        raise Permanent(
+            f"{where} redirects to no usable address (status {head.status})", fault="platform"
+        )
+    if urlsplit(url).scheme == "https" and scheme == "http" and not may_downgrade:
+        raise Permanent(
+            f"{where} redirects from https to http, where the content can be changed on the way",
+            fault="platform",
+            hint="give its sha256, or the final address",
+        )
+    return target
