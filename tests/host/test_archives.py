@@ -347,12 +347,12 @@ def test_nothing_is_ever_made_outside(
     root = os.path.realpath(base / "out")
     for folder, directories, names in os.walk(base / "out"):
         for name in directories + names:
-            path = os.path.join(folder, name)
+            inner = os.path.join(folder, name)
             try:
-                os.stat(path)
+                os.stat(inner)
             except OSError as e:
                 if e.errno == errno.ELOOP:
                     # A loop leads nowhere; realpath() takes ``a//a`` in one for an absolute path.
                     continue
-            real = os.path.realpath(path)
+            real = os.path.realpath(inner)
             assert real == root or real.startswith(root + "/")
