@@ -45,7 +45,7 @@ LIBRARIES = {
     "playbook": {"attrs", "yaml", "jinja2", "jsonschema", "referencing"},
     "formats": {"attrs", "yaml"},
     "job": {"attrs", "jsonschema", "yaml"},
-    "openpai": {"attrs"},
+    "openpai": {"attrs", "yaml"},
     "review": {"attrs"},
     "report": {"attrs"},
     "init": {"attrs"},

@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
+from typing import Any
 
-from pairun.cli.options import print_json, refusal_code
-from pairun.errors import PairunError
+from pairun.cli.options import add_roots, print_json, refusal_code
+from pairun.errors import PairunError, Problem
 from pairun.report.diff_data import comparison_data, refused_data
 from pairun.report.diff_text import print_comparison
 from pairun.review.diff.jobdiff import compare
 from pairun.review.diff.sides import BUILT_IN
 
 
+class _JobsAlone(argparse.Action):
+    """Takes job files, and lets the command do without two roots."""
+
+    def __init__(self, *args: Any, paths: Sequence[argparse.Action], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._paths = paths
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        for action in self._paths:
+            action.required = False
+        setattr(namespace, self.dest, values)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     side = f"content root, or several with ':' between; the word {BUILT_IN} is this version's own"
-    parser.add_argument("old", metavar="OLD_ROOT", help=f"the {side}")
-    parser.add_argument("new", metavar="NEW_ROOT", help="the same, as it would be")
-    parser.add_argument("jobs", nargs="+", metavar="JOB", help="job files; - is standard input")
+    paths = [
+        parser.add_argument("old", metavar="OLD_ROOT", help=f"the {side}"),
+        parser.add_argument("new", metavar="NEW_ROOT", help="the same, as it would be"),
+        parser.add_argument(
+            "jobs", nargs="+", metavar="JOB", help="job files; - is standard input"
+        ),
+    ]
+    parser.add_argument("--against-openpai", action=_JobsAlone, paths=paths, nargs="*", metavar="JOB",
+                        help="compare these jobs with what OpenPAI's own runtime does, "
+                        "in place of two roots")  # fmt: skip
+    add_roots(parser, "with --against-openpai: a further content root (may be given again)")
     parser.add_argument("--role", action="append", default=[], help="only this role")
     parser.add_argument("--user", default="user", help="who submits the job")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
@@ -27,7 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare; 0 done, 1 errors with the new roots, 2 with ``--exit-code`` when jobs differ."""
+    """Compare; 0 done, 1 errors on pairun's side, 2 with ``--exit-code`` when jobs differ."""
+    if args.against_openpai is not None:
+        return _against_openpai(args)
+    if args.root:
+        hint = "pairun diff OLD_ROOT NEW_ROOT JOB... names the roots itself"
+        raise PairunError(Problem("PR801", "--root needs --against-openpai", hint=hint))
     try:
         comparison = compare(args.old, args.new, args.jobs, args.user, args.role, args.vault)
     except PairunError as e:
@@ -42,3 +77,30 @@ def run(args: argparse.Namespace) -> int:
     if comparison.fails:
         return 1
     return 2 if args.exit_code and comparison.any else 0
+
+
+def _against_openpai(args: argparse.Namespace) -> int:
+    # Only this comparison plans as the command line's own roots say.
+    from pairun.playbook.content import open_content
+    from pairun.playbook.effective import Layers
+    from pairun.report.openpai_text import against_data, print_against
+    from pairun.report.problems import print_problems
+    from pairun.review.diff.againstopenpai import against_openpai
+
+    # Where options stand between the jobs, argparse takes them for the other form's.
+    jobs = [*args.against_openpai, *filter(None, (args.old, args.new)), *(args.jobs or ())]
+    if not jobs:
+        hint = "pairun diff --against-openpai JOB..."
+        raise PairunError(Problem("PR801", "--against-openpai needs a job file", hint=hint))
+    layers = Layers(open_content(args.root, os.environ))
+    compared = [against_openpai(path, layers, args.user, args.role, args.vault) for path in jobs]
+    if args.json:
+        print_json(against_data(compared))
+    for each in compared:
+        if not args.json:
+            print_against(each, sys.stdout)
+            sys.stdout.flush()
+            print_problems(each.problems, vault=each.vault)
+    if any(each.problems.errors for each in compared):
+        return 1
+    return 2 if args.exit_code and any(r.cases for c in compared for r in c.roles) else 0
