@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
+from typing import NamedTuple
 
+from pairun.base.durations import format_duration
 from pairun.cli.access import access_of, add_access
 from pairun.cli.objectoptions import add_object_arguments, request_of
 from pairun.cli.options import duration_s
@@ -14,11 +17,14 @@ from pairun.engines.kubernetes.jobobjects import POD
 from pairun.engines.kubernetes.jobstate import JobState, changes, named
 from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.podstates import ENDED
+from pairun.engines.kubernetes.stuck import StuckClock
 from pairun.engines.kubernetes.submitting import submit
 from pairun.engines.kubernetes.watching import follow_for
 from pairun.engines.manifest.making import make
 from pairun.errors import PairunError, Problem
 from pairun.report.problems import print_problems
+
+STUCK_TIMEOUT = "10m"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,12 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true",
                         help="follow the job until it has ended; the exit code is its own")  # fmt: skip
     parser.add_argument("--timeout", metavar="DURATION",
-                        help="follow no longer than that; the job goes on")  # fmt: skip
+                        help="follow no longer than that; the job continues")  # fmt: skip
+    parser.add_argument("--stuck-timeout", metavar="DURATION",
+                        help="follow no longer when an instance is stuck for so long, as with an "
+                        "image that does not exist (10m; 0s for no limit); the job continues")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Make the job; with ``--wait`` 0 when it succeeds, else what its first failure ended with."""
-    timeout_s = _timeout(args)
+    limits = _limits(args)
     cluster = connect(access_of(args))
     args.namespace = cluster.namespace
     args.kubernetes_version = args.kubernetes_version or cluster.version()
@@ -55,30 +64,50 @@ def run(args: argparse.Namespace) -> int:
         say(f"`pairun status {_named(args, name)}` shows its state")
         return 0
     try:
-        return _wait(cluster, args, name, timeout_s)
+        return _wait(cluster, args, name, limits)
     except KeyboardInterrupt:
         say(f"the job continues; {_again(args, name)}")
         return 130
 
 
-def _timeout(args: argparse.Namespace) -> float | None:
-    if args.timeout is None:
-        return None
-    timeout_s = duration_s("--timeout", args.timeout)
-    if not args.wait:
-        hint = "as in --wait --timeout 2h"
-        raise PairunError(Problem("PR801", "--timeout has no effect without --wait", hint=hint))
-    return timeout_s
+class _Limits(NamedTuple):
+    """How long a job is followed.
+
+    Attributes:
+        timeout_s: in all; None for no limit.
+        stuck_s: while an instance is stuck; 0 for no limit.
+    """
+
+    timeout_s: float | None
+    stuck_s: float
 
 
-def _wait(cluster: Cluster, args: argparse.Namespace, name: str, timeout_s: float | None) -> int:
-    """Tell how the job goes on until it has ended; its exit code."""
+def _limits(args: argparse.Namespace) -> _Limits:
+    for option, value in (("--timeout", args.timeout), ("--stuck-timeout", args.stuck_timeout)):
+        if value is not None and not args.wait:
+            hint = f"as in --wait {option} 2h"
+            raise PairunError(Problem("PR801", f"{option} has no effect without --wait", hint=hint))
+    return _Limits(
+        None if args.timeout is None else duration_s("--timeout", args.timeout),
+        duration_s("--stuck-timeout", args.stuck_timeout or STUCK_TIMEOUT),
+    )
+
+
+def _wait(cluster: Cluster, args: argparse.Namespace, name: str, limits: _Limits) -> int:
+    """Show the job's progress until it has ended; its exit code."""
     last: JobState | None = None
+    clock = StuckClock()
     try:
-        for state in follow_for(cluster, name, timeout_s):
+        for state in follow_for(cluster, name, limits.timeout_s):
             for line in changes(last, state):
                 say(line)
             last = state
+            stuck = clock.longest(state.instances, time.monotonic())
+            if stuck and not state.ended and 0 < limits.stuck_s <= stuck.seconds:
+                instance = stuck.instance
+                for_s = f"{instance.label} is stuck for {format_duration(round(stuck.seconds))}"
+                say(f"{for_s}: {instance.reason}; the job continues; {_again(args, name)}")
+                return 1
     except PairunError:
         say(f"the job may continue; {_again(args, name)}")
         raise

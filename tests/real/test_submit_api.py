@@ -238,6 +238,22 @@ def test_a_job_that_is_followed_to_its_success(place: Place) -> None:
     waiting.until("the job has succeeded")
 
 
+def test_an_image_that_does_not_come_ends_the_wait(place: Place) -> None:
+    """With the reason, after --stuck-timeout; the job stays."""
+    waiting = Waiting(place, "--stuck-timeout", "3s")
+    waiting.until("worker-0")
+    pull = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    init = {"name": "init", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    statuses = [{**init, "state": pull}]
+    place.set_status(
+        "mnist-worker-1", phase="Pending", conditions=PLACED, initContainerStatuses=statuses
+    )
+    assert waiting.code() == 1
+    waiting.until("worker-1 is stuck for ")
+    waiting.until("ErrImagePull: no such image; the job continues; `pairun status mnist ")
+    assert "pods/mnist-worker-1" in place.objects()
+
+
 def test_ctrl_c_leaves_the_job(place: Place) -> None:
     """And says how to look again."""
     waiting = Waiting(place)

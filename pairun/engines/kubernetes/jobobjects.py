@@ -27,6 +27,7 @@ class Kind(NamedTuple):
         kind: the API's.
         version: its ``apiVersion``.
         plural: as in its path.
+        controller: what creates its Pods.
         pods: the label of its Pods that has the job's name.
     """
 
@@ -34,17 +35,18 @@ class Kind(NamedTuple):
     kind: str
     version: str
     plural: str
+    controller: str
     pods: str = JOB_LABEL
 
 
 KINDS = (
     Kind("framework", "Framework", "frameworkcontroller.microsoft.com/v1", "frameworks",
-         "FC_FRAMEWORK_NAME"),
+         "FrameworkController", "FC_FRAMEWORK_NAME"),
     # a JobSet's Jobs bear the label too
-    Kind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets"),
-    Kind("job", "Job", "batch/v1", "jobs"),
+    Kind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "the JobSet controller"),
+    Kind("job", "Job", "batch/v1", "jobs", "the Job controller"),
 )  # fmt: skip
-POD = Kind("pod", "Pod", "v1", "pods")
+POD = Kind("pod", "Pod", "v1", "pods", "kubelet")
 
 
 @attrs.frozen

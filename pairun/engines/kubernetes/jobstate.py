@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -62,6 +65,8 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
         states = [_STATES[job.kind.engine](w) for w in job.workloads]
         total = sum(number for *_, number in states)
         state, because = _together([(s, b) for s, b, _ in states])
+        if state == "waiting" and (words := _untouched(job, time.time())):
+            because = words
     first = _first_failure(job, instances)
     if state == "failed" and first is not None and first.reason:
         because = _with_reason(job, first, because)
@@ -80,6 +85,29 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
         instances=tuple(instances),
         exit_code=code,
     )
+
+
+CONTROLLER_S = 15.0
+"""A controller that runs writes a status within so many seconds."""
+
+
+def _untouched(job: JobObjects, now: float) -> str:
+    """That no controller has acted on a workload; empty where one has, or still may.
+
+    Args:
+        job: its objects.
+        now: seconds since the epoch.
+    """
+    for workload in job.workloads:
+        made = str((workload.get("metadata") or {}).get("creationTimestamp") or "")
+        with contextlib.suppress(ValueError):
+            age_s = now - datetime.fromisoformat(made).timestamp()
+            if age_s >= CONTROLLER_S and not workload.get("status"):
+                return (
+                    f"no controller has acted on {job.kind.kind} {job.name} since {made}: "
+                    f"does {job.kind.controller} run?"
+                )
+    return ""
 
 
 def _first_failure(job: JobObjects, instances: Iterable[PodState]) -> PodState | None:

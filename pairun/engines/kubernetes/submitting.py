@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pairun.engines.kubernetes.apierrors import ClusterRefusal, Unreachable
+from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.jobobjects import JobObjects, find, pods_of
 from pairun.engines.manifest.objectnames import JOB_LABEL
@@ -18,6 +18,7 @@ SUBMISSION = "pairun/submission"
 HELPERS = (("Secret", "secrets"), ("ConfigMap", "configmaps"))
 GROUP = "PodGroup"
 """The kind of the object that a scheduler knows the Pods of a job by."""
+POLL_S = 1.0
 LATE_S = 60
 """How long Pods may take beyond their grace time to be gone."""
 
@@ -236,12 +237,22 @@ def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
 
 
 def wait_until_gone(cluster: Cluster, removed: Removed) -> int:
-    """Wait for the Pods to end, for their grace time and a little; how many are left then."""
+    """Wait for the Pods to end, for their grace time and a little; how many are left then.
+
+    Raises:
+        ClusterRefusal, Unreachable: the API server refuses, or does not respond for minutes.
+    """
     if removed.found is None:
         return 0
+    patience = Patience()
     end = time.monotonic() + removed.grace_s + LATE_S
     while True:
-        left = len(pods_of(cluster, removed.found))
-        if not left or time.monotonic() > end:
-            return left
-        time.sleep(1)
+        try:
+            left = len(pods_of(cluster, removed.found))
+        except (ClusterRefusal, Unreachable) as e:
+            patience.bear(e)
+        else:
+            patience.answered()
+            if not left or time.monotonic() > end:
+                return left
+        time.sleep(POLL_S)

@@ -1,0 +1,105 @@
+"""From a kubeconfig to a cluster, or a problem that says why not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from pairun.engines.kubernetes.kubeconfig import Access, connect
+from pairun.errors import PairunError
+from tests.engines.kubernetes.samples import (
+    TOKEN,
+    ids,
+    kubeconfig,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "there is no such file"),
+        ("", "not the YAML of a kubeconfig"),
+        (f"users: [{{token: {TOKEN}\n", "not the YAML of a kubeconfig (line"),
+        (f"- {TOKEN}\n", "not the YAML of a kubeconfig"),
+        ("{}\n", "it has no current context"),
+        ("contexts: 5\n", "not the YAML of a kubeconfig"),
+        (f"users: [{{token: {TOKEN}}}]\ncontexts: [{{nix: {TOKEN}}}]\n", "not the YAML"),
+    ],
+)
+def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str | None, words: str) -> None:
+    """Absent, empty, broken: said in one sentence that shows nothing of it."""
+    path = tmp_path / "config"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(PairunError) as e:
+        connect(Access(str(path)))
+    assert ids(e) == ["PR786"]
+    assert words in str(e.value)
+    assert str(path) in str(e.value)
+    assert TOKEN not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "context", "words"),
+    [
+        ("http://x", "hree", "there is no context 'hree'"),
+        ("http://x", "lost", "Expected object with name nowhere"),
+        ("http://x", "stranger", "there is no user 'v' in it"),
+        ("", "here", "has no address of a server"),
+        ("localhost", "here", "has no address of a server"),
+    ],
+)
+def test_a_context_that_leads_nowhere(
+    tmp_path: Path, server: str, context: str, words: str
+) -> None:
+    """Its name, its cluster or its address are wrong; the near one is named."""
+    with pytest.raises(PairunError) as e:
+        connect(Access(kubeconfig(tmp_path / "config", server), context))
+    assert ids(e) == ["PR786"]
+    assert words in str(e.value)
+    assert TOKEN not in str(e.value)
+
+
+NO_TOKEN = json.dumps(
+    {"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {}}
+)
+
+
+@pytest.mark.parametrize(
+    ("helper", "words"),
+    [
+        ("echo the login has expired >&2; exit 1", "the login has expired"),
+        ("exec no-such-helper", "process returned 127"),
+        ("echo garbage", "login of 'helper' failed"),
+        (f"echo '{NO_TOKEN}'", "missing token"),
+    ],
+)
+def test_a_login_that_fails(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], helper: str, words: str
+) -> None:
+    """The command that gets a token has the word, and nobody goes on without one."""
+    with pytest.raises(PairunError) as e:
+        connect(Access(kubeconfig(tmp_path / "config", "http://x", helper), "helped"))
+    assert ids(e) == ["PR786"]
+    assert words in str(e.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_namespace_is_the_contexts_unless_it_is_given(tmp_path: Path) -> None:
+    """And default where nobody names one."""
+    path = kubeconfig(tmp_path / "config", "http://x")
+    assert connect(Access(path)).namespace == "space"
+    assert connect(Access(path, None, "mine")).namespace == "mine"
+    assert connect(Access(path, "nobody")).namespace == "default"
+
+
+def test_a_client_that_is_incomplete_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the client cannot be imported, a message says so; no traceback appears."""
+    monkeypatch.setitem(sys.modules, "kubernetes.client", None)
+    with pytest.raises(PairunError) as e:
+        connect(Access())
+    assert ids(e) == ["PR785"]
+    assert "kubernetes.client is missing" in e.value.problems[0].message

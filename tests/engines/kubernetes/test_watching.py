@@ -1,0 +1,138 @@
+"""A job that is read, and followed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairun.engines.kubernetes import watching
+from pairun.errors import PairunError
+from tests.engines.kubernetes.samples import (
+    EVICTED,
+    EVICTION,
+    PLACED,
+    PODS,
+    Answer,
+    Serve,
+    ended,
+    ids,
+    pod,
+    runs,
+    status,
+)
+
+OBSERVED = Path(__file__).parent / "observed"
+
+
+def test_a_job_whose_pods_are_refused_says_why(serve: Serve) -> None:
+    """In the latest words of its controller, not in those for an earlier job of this name."""
+    job = {
+        "metadata": {"name": "mnist", "creationTimestamp": "2024-01-01T00:00:10Z"},
+        "spec": {"completions": 2},
+        "status": {"startTime": "2024-01-01T00:00:10Z"},
+    }
+
+    def event(name: str, second: int, text: str) -> dict[str, Any]:
+        when = f"2024-01-01T00:00:{second}Z"
+        return {"involvedObject": {"name": name}, "lastTimestamp": when, "message": text}
+
+    events = [
+        event("mnist", 11, "first"), event("mnist", 12, "exceeded quota"),
+        event("mnistify", 13, "another job's"),
+    ]  # fmt: skip
+
+    def handler(_: str, path: str, query: dict[str, str], ___: Any) -> Answer:
+        if path.endswith("/events"):
+            assert "reason=FailedCreate" in query["fieldSelector"]
+            return 200, {"items": events}
+        if path.endswith("/jobs"):
+            return 200, {"items": [job], "metadata": {}}
+        if path == PODS:
+            return 200, {"items": [], "metadata": {"resourceVersion": "1"}}
+        return status(404, "NotFound", "not found")
+
+    cluster, _ = serve(handler)
+    assert watching.read_job(cluster, "mnist").because == "exceeded quota"
+    job["metadata"]["creationTimestamp"] = "2024-01-01T00:01:00Z"  # type: ignore[index]
+    assert watching.read_job(cluster, "mnist").because == ""
+
+
+@pytest.mark.parametrize("name", ["Mnist", "a b", "x" * 64, "a,b=c", ""])
+def test_a_name_that_no_job_has(serve: Serve, name: str) -> None:
+    """Nothing is asked with it, and the answer is the same."""
+    cluster, _ = serve(lambda *_: (200, {"items": []}))
+    with pytest.raises(PairunError) as e:
+        watching.read_job(cluster, name)
+    assert ids(e) == ["PR789"]
+
+
+class Following:
+    """A job whose Pods change as the events of one watch say; the next one has no event."""
+
+    def __init__(self, pod: dict[str, Any], *events: tuple[str, dict[str, Any]]) -> None:
+        self.pods = [pod]
+        self.events = events
+        self.job: dict[str, Any] | None = None
+        self.config_maps: list[dict[str, Any]] = []
+
+    def __call__(self, _: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        """Answer."""
+        if path == PODS and "watch" in query:
+            events, self.events = self.events, ()
+            self.pods = [] if events else self.pods
+            lines = [json.dumps({"type": kind, "object": obj}) for kind, obj in events]
+            return 200, "".join(f"{line}\n" for line in lines).encode()
+        if path == PODS:
+            return 200, {"items": self.pods, "metadata": {"resourceVersion": "1"}}
+        if path.endswith("/jobs") and self.job is not None:
+            return 200, {"items": [self.job], "metadata": {}}
+        if path.endswith("/configmaps"):
+            return 200, {"items": self.config_maps, "metadata": {}}
+        return status(404, "NotFound", "not found")
+
+
+def test_an_eviction_is_remembered_when_its_pod_is_deleted(serve: Serve) -> None:
+    """A gang Job fails with its backoff limit; the instance and its eviction are the reason."""
+    running = pod(phase="Running", conditions=PLACED, containerStatuses=[runs("app")])
+    running["metadata"]["ownerReferences"] = [{"kind": "Job"}]
+    said = [ended("app", 143)]
+    evicted = {**running, "status": {"phase": "Failed", "conditions": [EVICTED],
+                                     "containerStatuses": said}}  # fmt: skip
+    following = Following(running, ("MODIFIED", evicted), ("DELETED", evicted))
+    following.job = {"spec": {"completions": 1}, "status": {"active": 1}}
+    states = []
+    for state in watching.follow(serve(following)[0], "mnist"):
+        states.append(state)
+        following.job = json.loads((OBSERVED / "jgevict.json").read_text())
+    assert states[-1].state == "failed"
+    assert states[-1].because.startswith(f"worker-0: {EVICTION}; BackoffLimitExceeded: ")
+    assert states[-1].exit_code == 143
+
+
+def test_a_plain_pod_that_is_deleted_fails_its_job(serve: Serve) -> None:
+    """Nothing creates it again."""
+    running = pod(phase="Running", conditions=PLACED, containerStatuses=[runs("app")])
+    following = Following(running, ("DELETED", running))
+    role = {"name": "worker", "taskNumber": 1}
+    framework = json.dumps({"spec": {"taskRoles": [role]}})
+    following.config_maps = [{"data": {"framework.json": framework}}]
+    cluster, _ = serve(following)
+    *_, last = watching.follow(cluster, "mnist")
+    assert (last.state, last.because) == ("failed", "worker-0: its Pod was deleted")
+    now = watching.read_job(cluster, "mnist")
+    assert (now.state, now.because) == (
+        "waiting",
+        "no Pod of worker-0; nothing creates plain Pods again",
+    )
+
+
+def test_a_job_that_is_deleted_is_gone(serve: Serve) -> None:
+    """With its ConfigMap: that its Pods were deleted is no failure then."""
+    running = pod(phase="Running", conditions=PLACED, containerStatuses=[runs("app")])
+    cluster, _ = serve(Following(running, ("DELETED", running)))
+    with pytest.raises(PairunError) as e:
+        list(watching.follow(cluster, "mnist"))
+    assert ids(e) == ["PR789"]
