@@ -16,40 +16,40 @@ _COLORS = {
 }  # fmt: skip
 
 
-_MAY_HEAL = ("transient", "timeout", "conflict")
+_RETRIABLE = ("transient", "timeout", "conflict")
 
 
 class Console:
     """Prints events as they come.
 
     Args:
-        stream: where to.
-        vault: what no line may hold.
+        stream: the stream to print to.
+        vault: masks secrets.
     """
 
     def __init__(self, stream: IO[str], vault: Vault) -> None:
         if isinstance(stream, io.TextIOWrapper):
-            # What a stream cannot write must not end the phase that wants to tell it.
+            # A character that the stream cannot encode must not end the phase.
             stream.reconfigure(errors="backslashreplace")
         self._stream = stream
         self._vault = vault
         self._style = Style(stream)
 
     def __call__(self, event: dict[str, Any]) -> None:
-        """Print one event, if people care for it."""
+        """Print one event, if it has a form for people."""
         method = getattr(self, f"_{event['type']}", None)
         if method is not None:
             method(event)
 
     def say(self, line: str) -> None:
-        """Print a line; that nobody listens, or the disk is full, is no reason to fail."""
-        # a file name may hold bytes that are no text
+        """Print a line; a missing reader or a full disk does not fail the phase."""
+        # a file name may hold bytes that are not valid text
         clean = line.encode("utf-8", "backslashreplace").decode()
         try:
             self._stream.write(self._vault.text(clean) + "\n")
             self._stream.flush()
         except OSError:
-            # What the stream still holds would fail once more when the interpreter ends.
+            # The stream's buffer would fail again when the interpreter exits.
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self._stream.fileno())
             os.close(null)
@@ -106,7 +106,7 @@ def _tried(event: dict[str, Any]) -> str:
     kind, attempts = known_kind(event), event["attempts"]
     if attempts > 1:
         return f"{kind} after {attempts} attempts".lstrip()
-    if event["kind"] not in _MAY_HEAL or attempts == 0:
+    if event["kind"] not in _RETRIABLE or attempts == 0:
         return kind
     tried = "no retries" if event["of"] == 1 else "not retried"
     return f"{kind}: {tried}" if kind else tried

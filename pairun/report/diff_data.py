@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
-    """The whole document."""
+    """Make the whole document."""
     return {
         "schema": SCHEMA,
         "roots": {
@@ -32,7 +32,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
 
 
 def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
-    """The document of a comparison that could not begin."""
+    """Make the document of a comparison that could not start."""
     return {"schema": SCHEMA, "jobs": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 

@@ -1,4 +1,4 @@
-"""The differences of jobs as a person reads them."""
+"""The differences of jobs as text for people."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
     """Print what differs; problems that both sides have go to standard error.
 
     Args:
-        comparison: of jobs.
-        stream: where to.
+        comparison: the comparison of jobs.
+        stream: the stream to print to.
     """
     text = _DiffText(stream, comparison.vault)
     text.roots("old", comparison.old)
@@ -45,7 +45,7 @@ class _DiffText:
     """Prints differences.
 
     Args:
-        stream: where to.
+        stream: the stream to print to.
         vault: masks secrets.
     """
 
@@ -116,8 +116,8 @@ class _DiffText:
             return
         if change.old.module != change.new.module:
             old, new = change.old, change.new
-            said = f"module: {old.module} → {new.module}  ← {new.layer} {new.where}"
-            self._text.wrapped(f"{said}, was {old.layer} {old.where}", "        ", hang="  ")
+            changed = f"module: {old.module} → {new.module}  ← {new.layer} {new.where}"
+            self._text.wrapped(f"{changed}, was {old.layer} {old.where}", "        ", hang="  ")
         if change.moved:
             was, now = (f"after {i}" if i else "the first" for i in change.moved)
             self._text.wrapped(f"moved: it is {now}, was {was}", "        ", hang="  ")
@@ -158,7 +158,7 @@ class _DiffText:
 
 
 def _lines(value: Value | None, vault: Vault) -> list[str]:
-    """A value as lines of text, masked as a whole before it is cut."""
+    """A value as lines of text; secrets are masked before it is split."""
     if value is None:
         return ["(none)"]
     if isinstance(value.value, Late):
@@ -192,7 +192,7 @@ def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff) -> str:
                 parts.append(_counted(n, severity) + f" with the {side} roots only")  # noqa: PERF401
     parts += [f"role {n} cannot be compared" for n, r in roles.items() if r.missing]
     if all(r.missing for r in roles.values()):
-        # Of a job that is not valid, or a role that it has not, there is no role here at all.
+        # An invalid job, or an unknown role, has no roles here.
         return ", ".join([*parts, "nothing was compared"])
     return ", ".join(parts) or "no difference"
 

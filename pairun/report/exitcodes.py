@@ -16,43 +16,43 @@ from pairun.playbook.rules import Rules
 
 
 def codes(rules: Rules) -> tuple[list[int], list[int]]:
-    """Exit codes after which to give up, and those after which to run again at no cost.
+    """Exit codes after which to give up, and those after which to retry without counting.
 
-    A code that says little is in neither list, so it counts as any failure does.
+    An ambiguous code is in neither list, so the platform counts it as any failure.
     """
     classes: dict[int, set[str]] = {}
     for code, (klass, weight) in EXIT_CODES.items():
-        # A retry at no cost has no bound, so only a certain class may have one.
+        # Uncounted retries have no bound, so they need a certain class.
         if weight >= ADVISED:
             classes.setdefault(code, set()).add(klass)
     for klass, code in rules.exit_codes.items():
         classes.setdefault(code, set()).add(klass)
-    fix, again = [], []
+    give_up, uncounted = [], []
     for code, those in sorted(classes.items()):
         kinds = [CLASSES[k] for k in those]
         if all(k.retry in ("after_fix", "never") for k in kinds):
-            fix.append(code)
+            give_up.append(code)
         elif all(k.fault in ("platform", "hardware") for k in kinds):
-            again.append(code)
-    return fix, again
+            uncounted.append(code)
+    return give_up, uncounted
 
 
 def pod_failure_policy(rules: Rules) -> dict[str, Any]:
     """A Job's policy (Kubernetes, "Handling retriable and non-retriable pod failures")."""
-    fix, again = codes(rules)
+    give_up, uncounted = codes(rules)
     return {
         "podFailurePolicy": {
             "rules": [
                 {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
-                {"action": "FailJob", "onExitCodes": {"operator": "In", "values": fix}},
-                {"action": "Ignore", "onExitCodes": {"operator": "In", "values": again}},
+                {"action": "FailJob", "onExitCodes": {"operator": "In", "values": give_up}},
+                {"action": "Ignore", "onExitCodes": {"operator": "In", "values": uncounted}},
             ]
         }
     }
 
 
 def jobset_failure_policy(rules: Rules) -> dict[str, Any]:
-    """A JobSet's policy (JobSet, "Failure policy"); its Jobs have the policy of Pods beside it."""
+    """A JobSet's policy (JobSet, "Failure policy"), and the Pod failure policy of its Jobs."""
     return {
         "failurePolicy": {
             "maxRestarts": 3,
@@ -69,23 +69,23 @@ def jobset_failure_policy(rules: Rules) -> dict[str, Any]:
 
 
 def exit_spec(rules: Rules) -> list[dict[str, Any]]:
-    """OpenPAI's exit spec of the classes that have an exit code.
+    """OpenPAI's exit spec for the classes that have an exit code.
 
     The first entry that matches wins, so the more certain classes come first. Patterns that Go
-    does not have are left out, and so are rules about neighbouring lines.
+    does not support are left out, and so are rules about neighbouring lines.
     """
     entries: dict[str, tuple[int, list[dict[str, Any]]]] = {}
     for sample in rules.samples.values():
         klass = sample.data["class"]
         weight = sample.data.get("weight", WEIGHTS[sample.data["role"]])
-        # An exit spec knows no neighbouring lines.
+        # An exit spec cannot express conditions on neighbouring lines.
         if (
             klass not in rules.exit_codes
             or weight < CERTAIN
             or {"near", "unless"} & set(sample.data)
         ):
             continue
-        regexes = [p["regex"] for p in sample.data["patterns"] if _go_knows(p["regex"])]
+        regexes = [p["regex"] for p in sample.data["patterns"] if _is_go_regex(p["regex"])]
         before, patterns = entries.get(klass, (0, []))
         patterns += [{"userLogRegex": each} for each in regexes]
         entries[klass] = (max(before, weight), patterns)
@@ -99,19 +99,19 @@ def exit_spec(rules: Rules) -> list[dict[str, Any]]:
 
 def _entry(klass: str, code: int, patterns: list[dict[str, Any]]) -> dict[str, Any]:
     kind = CLASSES[klass]
-    again = kind.retry in ("retry", "retry_elsewhere")
+    is_transient = kind.retry in ("retry", "retry_elsewhere")
     return {
         "containerExitCode": code,
         "issuer": "USER_CONTAINER" if kind.fault == "user" else "PLATFORM",
         "causer": kind.fault.upper(),
-        "type": "TRANSIENT_FAILURE" if again else "PERMANENT_FAILURE",
+        "type": "TRANSIENT_FAILURE" if is_transient else "PERMANENT_FAILURE",
         "reason": kind.meaning,
         "solution": [kind.advice],
         "patterns": patterns,
     }
 
 
-def _go_knows(regex: str) -> bool:
+def _is_go_regex(regex: str) -> bool:
     try:
         from_go(regex)
     except ValueError:

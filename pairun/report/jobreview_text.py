@@ -1,4 +1,4 @@
-"""The review of a whole job as a person reads it, and who set a value."""
+"""The review of a whole job as text for people, and who set a value."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def print_review(review: JobReview, content: Content, stream: IO[str]) -> None:
 
     Args:
         review: the review.
-        content: the content roots it was made with, which the first line names.
-        stream: where to.
+        content: the content roots, which the first line names.
+        stream: the stream to print to.
     """
     text = ReviewText(stream, review.vault)
     _print_roots(text, content)
@@ -78,7 +78,7 @@ def _print_job(text: ReviewText, review: JobReview) -> None:
 
 
 def _print_role(text: ReviewText, role: Role) -> None:
-    """Print what the platform reads of a role; no task shows it."""
+    """Print the settings of a role that only the platform reads."""
     text.line()
     image = role.image.node.get("uri")
     text.wrapped(
@@ -136,13 +136,13 @@ def _print_pod(text: ReviewText, review: JobReview) -> None:
 
 
 def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[str]) -> None:
-    """Print who set each of some values; a path that nothing sets is a problem of the review.
+    """Print who set some values; adds a problem to the review for a path that nothing sets.
 
     Args:
-        review: of a job.
+        review: the review of a job.
         paths: ids with keys: ``git.args.depth``.
         content: the content roots.
-        stream: where to.
+        stream: the stream to print to.
     """
     text = ReviewText(stream, review.vault)
     for path in paths:
@@ -161,7 +161,7 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
 
 
 def _line(path: str, setting: Setting, vault: Vault) -> str:
-    # A secret by its key is masked whole, also where it is too short for a vault.
+    # A value whose key marks it as a secret is masked whole, even if it is too short for a vault.
     value = with_secrets(setting.value, path.rpartition(".")[2])
     shown = json.dumps(shown_data(value, vault), ensure_ascii=False)
     return f"{shown}  ← {setting.place.source.layer} {setting.place}"

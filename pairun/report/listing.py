@@ -1,4 +1,4 @@
-"""What ``pairun doc`` lists and finds: modules, plugins, keywords, errors, classes of failures."""
+"""The listings and pages of ``pairun doc``: modules, plugins, keywords, errors, failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("module", "plugin", "keyword", "error", "failure")
 
 
 def names(content: Content) -> list[str]:
-    """Every name that `pairun doc` takes."""
+    """Every name that `pairun doc` accepts."""
     listings = [f"{kind}s" for kind in KINDS]
     return sorted({*listings, *KINDS, *(n for each in _known(content).values() for n in each)})
 
@@ -33,10 +33,10 @@ def _known(content: Content) -> dict[str, list[str]]:
 
 
 def _pages(words: list[str], content: Content, commands: Collection[str]) -> list[tuple[str, str]]:
-    """The kind and the name of every page that is asked for.
+    """The kind and name of every requested page.
 
     Raises:
-        PairunError: there is no page of a name.
+        PairunError: a name has no page.
     """
     known = _known(content)
     kind, listed = None, []
@@ -67,15 +67,15 @@ def _no_page(
 
 
 def document(words: list[str], content: Content, commands: Collection[str]) -> Iterator[str]:
-    """The pages that are asked for, line by line; an overview when no name is given.
+    """The requested pages, line by line; an overview without words.
 
     Args:
-        words: names, a kind before them or not, or one kind in the plural.
+        words: names, with or without a kind before them, or one kind in the plural.
         content: the content roots.
-        commands: the names of commands, for the hint where a name is one.
+        commands: the names of commands, for a hint.
 
     Raises:
-        PairunError: there is no page of a name.
+        PairunError: a name has no page.
     """
     listings = {
         "module": lambda: _modules(content),
@@ -149,7 +149,7 @@ def _failures() -> Iterator[str]:
 
 
 def document_data(words: list[str], content: Content, commands: Collection[str]) -> dict[str, Any]:
-    """The pages that are asked for, by kind; all of them when no name is given."""
+    """The requested pages as data, by kind; all of them without words."""
     known = _known(content)
     one = words[0].removesuffix("s") if len(words) == 1 else None
     if not words or one in known:

@@ -1,4 +1,4 @@
-"""Problems, for people and for programs."""
+"""Problems as text for people and as data for JSON."""
 
 from __future__ import annotations
 

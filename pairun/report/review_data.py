@@ -20,7 +20,7 @@ SCHEMA = 1
 
 
 def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
-    """The document of one review, or of several by their files."""
+    """Make the document of one review, or of several, by their files."""
     documents = {r.path: _review_data(r) for r in reviews}
     if len(documents) == 1:
         return {"schema": SCHEMA, **next(iter(documents.values()))}
@@ -28,7 +28,7 @@ def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
 
 
 def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
-    """The document of a review that could not begin."""
+    """Make the document of a review that could not start."""
     return {"schema": SCHEMA, "roles": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 

@@ -1,4 +1,4 @@
-"""A review as a person reads it, in at most the terminal's width."""
+"""A review as text for people, in at most the terminal's width."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MARKS = {
 }  # fmt: skip
 _MAX_TEXT_LINES = 12
 UNPREDICTABLE = "cannot be predicted"
-"""How a verdict begins that no run makes known before it happens."""
+"""The start of a verdict about a task whose effect only its run shows."""
 
 
 class ReviewText:
     """Prints reviews.
 
     Args:
-        stream: where to.
-        vault: what no line may hold.
+        stream: the stream to print to.
+        vault: masks secrets.
     """
 
     def __init__(self, stream: IO[str], vault: Vault) -> None:
@@ -42,7 +42,7 @@ class ReviewText:
 
     def wrapped(self, text: str, indent: str = "", color: str = "", hang: str = "") -> None:
         """Print a text in as many lines as it needs."""
-        # Masked as a whole: no line holds a half of a secret.
+        # Masked as a whole, because a line break may split a secret.
         text = visible(self._vault.text(text))
         for n, part in enumerate(_wrapped(text, self._style.width - len(indent) - len(hang))):
             self._stream.write(
@@ -50,7 +50,7 @@ class ReviewText:
             )
 
     def phase(self, title: str, tasks: list[Reviewed]) -> None:
-        """Print the tasks of a phase, then its exit handlers in the order they would run."""
+        """Print the tasks of a phase, then its exit handlers in the order in which they run."""
         self.line("  " + self._style(title, "bold"))
         group = None
         for task in tasks:
@@ -70,7 +70,7 @@ class ReviewText:
     def _head(
         self, indent: str, mark: tuple[str, str], id_: str, name: str, brought: str = ""
     ) -> None:
-        """The mark, the id and the sentence of a task, and who brought it where there is room."""
+        """Print mark, id and name of a task, and its origin if there is room."""
         start = len(indent) + 2 + max(18, len(id_)) + 1
         room = self._style.width - start
         name = visible(self._vault.text(name))
@@ -118,7 +118,7 @@ class ReviewText:
         self.wrapped(words, indent, _MARKS[verdict.kind][1])
 
     def _values(self, task: Task, indent: str) -> None:
-        """Arguments and keywords that are not the defaults, one per line, long texts whole."""
+        """Print arguments and keywords that differ from defaults, one per line, with long texts."""
         for name, value in task.args.items():
             self._value(f"{name}", value, indent)
         for name, value in task.environment.items():
@@ -184,8 +184,8 @@ def print_phase(phase: str, tasks: list[Reviewed], vault: Vault, stream: IO[str]
     Args:
         phase: its name.
         tasks: as reviewed.
-        vault: what no line may hold.
-        stream: where to.
+        vault: masks secrets.
+        stream: the stream to print to.
     """
     text = ReviewText(stream, vault)
     text.phase(phase, tasks)
@@ -193,7 +193,7 @@ def print_phase(phase: str, tasks: list[Reviewed], vault: Vault, stream: IO[str]
 
 
 def summary(roles: dict[str, list[Reviewed]]) -> str:
-    """One sentence over all tasks of all roles."""
+    """One sentence about all tasks of all roles."""
     counts = dict.fromkeys(_MARKS, 0)
     skipped = 0
     for tasks in roles.values():

@@ -39,12 +39,12 @@ def _spaced(duration: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class InstanceReport:
-    """What the summary says of an instance.
+    """The summary's facts about an instance.
 
     Attributes:
         label: role and number.
-        init: its init phase, or None when it never ended.
-        command: its runtime phase, or None when it never began.
+        init: its init phase; None if that did not end.
+        command: its runtime phase; None if that did not begin.
         stopped: whether the engine stopped it because the job was complete.
         journal: the file of its journal.
     """
@@ -58,17 +58,17 @@ class InstanceReport:
 
 @attrs.frozen(kw_only=True)
 class RunReport:
-    """What the summary says of a run.
+    """The summary's facts about a run.
 
     Attributes:
-        namespaces: whether the instances had namespaces of their own.
+        namespaces: whether each instance had its own namespaces.
         because: why they had none.
-        images: the images that a cluster would have used.
+        images: the images that a cluster would use.
         instances: in the order of the job.
-        succeeded: the verdict.
-        exit_code: of the run.
-        verdict: the verdict's reason, in words.
-        workdir: where logs and everything else lies.
+        succeeded: whether the job succeeded.
+        exit_code: the exit code of the run.
+        verdict: why the job succeeded or failed, in words.
+        workdir: the folder of the logs and everything else.
     """
 
     namespaces: bool
@@ -106,7 +106,7 @@ def _table(report: RunReport, style: Style) -> list[str]:
     out = []
     for number, row in enumerate(rows):
         head = "  ".join(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True))
-        # A name of a role may leave no room; then the notes begin a line of their own.
+        # A long role name may leave no room; then the notes start on a new line.
         narrow = WIDTH - indent < 30
         notes = textwrap.wrap(row[3], WIDTH - 4 if narrow else WIDTH - indent)
         first = "" if narrow or not notes else notes.pop(0)
@@ -126,7 +126,7 @@ def _worst(instance: InstanceReport) -> int:
 
 
 def _notes(instance: InstanceReport) -> list[str]:
-    """What happened: retries that succeeded, failures, exit handlers, why it was stopped."""
+    """Notes on an instance: retries, failures, exit handlers, diagnosis, stop."""
     records = read_journal(instance.journal)
     notes = [
         f"{r['task']} succeeded at attempt {r['attempts']}"
@@ -156,7 +156,7 @@ def _without_command(instance: InstanceReport) -> str:
 
 
 def _last_words(records: Sequence[Record], end: Record) -> str:
-    """The last line that a task printed, where its message is no more than an exit code."""
+    """The last line that a task printed, if its message is only an exit code."""
     if not re.search(r"exit code \d+$", end["message"]):
         return ""
     attempts = [r for r in records if r["type"] == "attempt_end" and r["task"] == end["task"]]
@@ -186,7 +186,7 @@ def _first_failure(instances: Sequence[InstanceReport]) -> list[str]:
 
 
 def _why(diagnosis: Record) -> str:
-    """The headline of a diagnosis, marked where it is a guess."""
+    """The headline of a diagnosis; ``probably`` marks a guess."""
     headline, klass = visible(str(diagnosis.get("headline", ""))), diagnosis.get("class")
     if klass == UNKNOWN:
         return headline

@@ -1,4 +1,4 @@
-"""Values as a reader may see them."""
+"""Values for a reader: secrets masked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def known_kind(failure: Mapping[str, Any]) -> str:
 
 
 def shown_data(value: Any, vault: Vault) -> Any:
-    """Values as a reader may see them: secrets masked, late ones as what they wait for."""
+    """Plain data with secrets masked, and late values as the reason why they are unknown."""
     if isinstance(value, Secret):
         # Only the secret itself is masked: the text around it is what a reviewer reads.
         masked = vault.text(value.reveal())

@@ -1,4 +1,4 @@
-"""Colours and widths of a terminal; none elsewhere, or with ``NO_COLOR``."""
+"""Colours and widths for a terminal; no colours elsewhere, or with ``NO_COLOR``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ _CODES = {
 
 
 class Style:
-    """Puts texts into colours, or leaves them as they are.
+    """Colours texts, if the stream is a terminal.
 
     Args:
-        stream: where the texts go.
-        color: ``True`` or ``False`` to decide, ``None`` to look at the stream and the environment
-            (no-color.org).
+        stream: the stream to print to.
+        color: whether to colour; ``None`` decides by the stream and the environment (no-color.org).
     """
 
     def __init__(self, stream: IO[str], color: bool | None = None) -> None:
@@ -29,19 +28,19 @@ class Style:
         self.width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
 
     def __call__(self, text: str, *names: str) -> str:
-        """The text in the named colours."""
+        """Return the text in the named colours."""
         if not self.on or not names:
             return text
         return f"\033[{';'.join(_CODES[n] for n in names)}m{text}\033[0m"
 
 
 def fit(text: str, width: int) -> str:
-    """A text cut to ``width`` characters, with an ellipsis where something is missing."""
+    """Cut a text to ``width`` characters; an ellipsis marks the cut."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
 def visible(text: str) -> str:
-    """A text of somebody else's without what a terminal would obey."""
+    """Replace control characters in a foreign text."""
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
     )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pairun.errors import PairunError
 from pairun.report.journal.blame import blame
-from pairun.report.journal.history import phases_of
+from pairun.report.journal.historybuilding import phases_of
 from pairun.report.journal.records import LONGEST_LINE, read_entries
 from tests.effort import cases
 
@@ -322,7 +322,7 @@ def test_foreign_lines_and_unknown_types(shell: Any) -> None:
     progress = lines({"type": "progress", "task": "clone", "bytes": 5}, at=-5.0)
     data = shell("report", "--json", pod(shell, foreign + progress + WHOLE)).data
     (instance,) = data["instances"]
-    assert instance["notes"] == ["lines 1, 2, 3, 4, 5 are no record, and left out"]
+    assert instance["notes"] == ["lines 1, 2, 3, 4, 5 are not a record, and skipped"]
     assert instance["ignored_records"] == {"progress": 1}
     assert [p["outcome"] for p in instance["phases"]] == ["success"]
 

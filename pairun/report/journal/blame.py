@@ -1,7 +1,7 @@
-"""Where the time of a run went: the cost of each task, and what a faster task would save.
+"""Where the time of a run went: the cost of each task, and how much a faster task would save.
 
-The tasks of a group run at once. The order of the records shows which ones did: the spans of two tasks
-overlap only then. Of each group only the longest task counts for the duration of the phase.
+Tasks of a group run at the same time; their records overlap. Of each group only the longest task
+counts for the duration of the phase.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ COMMAND = "user_command"
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """What a task spent some of its time on: an attempt, a wait, or neither.
+    """A part of a task's time: an attempt, a wait, or the rest.
 
     Attributes:
-        what: in words.
-        seconds: how long.
-        outcome: of an attempt, else empty.
+        what: its name for people.
+        seconds: its duration.
+        outcome: the attempt's outcome, else empty.
     """
 
     what: str
@@ -35,17 +35,17 @@ class Part:
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """What a task cost.
+    """The cost of a task.
 
     Attributes:
         id: its id.
         kind: task, exit handler or command.
         seconds: from its beginning to its end.
-        measured: whether that is exact; else it is what the records' times tell.
-        share: of the time of its phase, 0 to 1.
-        beside: the task that ran at the same time for longer; None when this one is on the path.
-        attempts: how many it made.
-        parts: the dearest first.
+        measured: whether that is exact; else it comes from the times of records.
+        share: its share of the phase's duration, 0 to 1.
+        beside: a longer task that ran at the same time; None if this task is on the path.
+        attempts: the number of attempts.
+        parts: the longest first.
     """
 
     id: str
@@ -63,12 +63,12 @@ class PhaseBlame:
     """Where the time of a phase went.
 
     Attributes:
-        title: of the phase.
-        seconds: how long it took.
+        title: the phase's name for people.
+        seconds: the phase's duration.
         measured: whether that is exact.
-        costs: the dearest first.
-        path: the ids of the costs that add up, in their order.
-        overhead_s: what is in no task and not in the command: starting, planning, idling.
+        costs: the longest first.
+        path: the ids of the tasks whose durations add up, in their order.
+        overhead_s: time outside of tasks and command: starting, planning, idling.
     """
 
     title: str
@@ -86,10 +86,10 @@ class Slowest:
     Attributes:
         phase: init or runtime.
         task: its id.
-        label: of the instance.
-        seconds: what the instance took.
-        median_s: what instances take.
-        instances: how many made the task.
+        label: the instance's name for people.
+        seconds: the instance's time.
+        median_s: the median over the instances.
+        instances: how many instances ran the task.
     """
 
     phase: str
@@ -101,7 +101,7 @@ class Slowest:
 
 
 def blame(phase: PhasePast) -> PhaseBlame:
-    """Where the time of a phase went."""
+    """Compute where the time of a phase went."""
     path: list[TaskPast] = []
     beside: dict[int, str] = {}
     for group in _groups(phase.tasks):
@@ -132,7 +132,7 @@ def blame(phase: PhasePast) -> PhaseBlame:
 
 
 def _groups(tasks: Sequence[TaskPast]) -> list[list[TaskPast]]:
-    """Tasks whose records are interleaved."""
+    """Group tasks that ran at the same time: their records are interleaved."""
     groups: list[list[TaskPast]] = []
     end = -1
     for task in sorted(tasks, key=lambda t: t.span):
@@ -151,7 +151,7 @@ def _cost(task: TaskPast, whole: float, beside: str | None) -> Cost:
     ]
     left = max(0.0, task.seconds - sum(p.seconds for p in parts))
     for wait in task.waits:
-        # a wait that a stop cut short was not as long as it was to be
+        # a stop may have cut a wait short
         taken = min(wait.seconds, left)
         left -= taken
         parts.append(Part(what=f"wait after attempt {wait.after}", seconds=taken))
@@ -174,7 +174,7 @@ def _share(seconds: float, whole: float) -> float:
 
 
 def slowest(instances: Sequence[InstancePast]) -> list[Slowest]:
-    """For each task the instance that took longest; the one that differs most first."""
+    """The slowest instance of each task; the largest difference from the median comes first."""
     taken: dict[tuple[str, str], dict[str, float]] = {}
     for instance in instances:
         for phase in instance.phases:

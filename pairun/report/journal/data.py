@@ -1,4 +1,4 @@
-"""The report on a run as data; docs/report.md describes it."""
+"""The report on a run as data for JSON; docs/report.md describes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
 
 SCHEMA = 1
-"""Rises when a field changes its meaning or goes; a new field does not count."""
+"""Increases when a field changes its meaning or is removed, not when a field is added."""
 
 _FAILURE = ("kind", "fault", "message", "hint", "exit_code")
 
@@ -23,9 +23,9 @@ def report_data(
     """The whole report.
 
     Args:
-        instances: what happened.
-        problems: what could not be read, as data.
-        with_blame: also where the time went.
+        instances: the instances.
+        problems: problems with reading journals, as data.
+        with_blame: add where the time went.
     """
     data: dict[str, Any] = {
         "schema": SCHEMA,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pairun.errors import PairunError, Problem
 from pairun.report.journal.finding import JournalFile, find
-from pairun.report.journal.history import phases_of
+from pairun.report.journal.historybuilding import phases_of
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import describe, notes, read_entries
 
 
 def read_instances(path: str | None) -> tuple[list[InstancePast], list[Problem]]:
-    """The instances whose journals a path stands for, and what could not be read.
+    """Read the instances whose journals a path names; returns them, and problems with reading.
 
     Args:
-        path: as `find` takes it.
+        path: as for `find`.
     """
     instances: list[InstancePast] = []
     problems: list[Problem] = []
@@ -30,7 +30,7 @@ def read_instances(path: str | None) -> tuple[list[InstancePast], list[Problem]]
 
 
 def read_instance(file: JournalFile) -> InstancePast:
-    """The past of the instance that a journal is of.
+    """Read what a journal records of an instance.
 
     Raises:
         PairunError: it cannot be read.

@@ -1,4 +1,4 @@
-"""The instances of a run: how each ended, and which are alike."""
+"""The instances of a run: how each ended, and which had the same result."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
 
 @attrs.frozen(kw_only=True)
 class InstancePast:
-    """One instance, or the Pod that a journal is of.
+    """One instance, or the Pod of a journal.
 
     Attributes:
-        label: what people call it.
-        journal: the file, or None where there is none.
-        logs: the files that hold what was printed.
-        phases: what happened.
-        notes: what is to be said of how the journal could be read.
-        ignored: how many records of each unknown type were left out.
+        label: its name for people.
+        journal: the journal's path, or None if it has none.
+        logs: the files with its output.
+        phases: its phases.
+        notes: problems with reading the journal, for people.
+        ignored: how many records of each unknown type were skipped.
     """
 
     label: str
@@ -47,14 +47,14 @@ class InstancePast:
 
     @property
     def exit_code(self) -> int | None:
-        """Of its last phase, where that has ended; None also between init and runtime."""
+        """Its last phase's, if that has ended; None also between init and runtime."""
         if not self.phases or self.outcome == UNFINISHED:
             return None
         return self.phases[-1].exit_code
 
     @property
     def seconds(self) -> float:
-        """All its phases together."""
+        """The duration of all its phases together."""
         return sum(p.seconds for p in self.phases)
 
     @property
@@ -76,8 +76,8 @@ class InstancePast:
             return "init is done; the runtime phase has not begun"
         return f"no end of the {last.title} is recorded: it still runs, or was killed"
 
-    def _likeness(self) -> tuple[object, ...]:
-        """What is the same in instances that went the same way."""
+    def result_key(self) -> tuple[object, ...]:
+        """The facts that are equal for instances with the same result."""
         return (
             self.outcome,
             tuple(self.notes),
@@ -100,10 +100,10 @@ class InstancePast:
 
 
 def alike(instances: Sequence[InstancePast]) -> list[list[InstancePast]]:
-    """Groups of instances that went the same way: the failed first, in each the slowest first."""
+    """Group instances with the same result: failed groups first, in each the slowest first."""
     groups: dict[tuple[object, ...], list[InstancePast]] = {}
     for instance in instances:
-        groups.setdefault(instance._likeness(), []).append(instance)
+        groups.setdefault(instance.result_key(), []).append(instance)
     for group in groups.values():
         group.sort(key=lambda i: -i.seconds)
     return sorted(groups.values(), key=lambda g: _WORST_FIRST.index(g[0].outcome))

@@ -1,7 +1,7 @@
-"""Reads a journal; skips and counts records that are torn, foreign, or of a later version.
+"""Reads a journal; skips and counts records that are cut off, foreign, or of a later version.
 
-The file comes from another machine, and its writer may have been killed at any byte, so every field is
-checked before it is used.
+The file may come from another machine, and its writer may have been killed at any byte, so every
+field is checked before it is used.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from pairun.errors import PairunError, Problem
 from pairun.handover.journal import SCHEMA, Record
 
 LONGEST_LINE = 8 << 20
-"""Of a longer line nothing is kept: no record is near to that."""
+"""A longer line is not a record."""
 
 JUMP_S = 0.05
-"""What two processes' clocks may seem to differ by; more is a clock that was set back."""
+"""Times of two processes may go back by this much; more means that the clock was set back."""
 
 _LONGEST_S = 1e12
 _HEAD = b'{"schema"'
-"""How every record begins; a line that begins so and is not whole is one that was cut off."""
+"""The start of every record; an incomplete line with it was cut off."""
 
 
 class Entry(NamedTuple):
     """A record.
 
     Attributes:
-        data: its fields; those that are required for its type are there, each of its kind.
-        at: seconds since the first record, as if no clock had ever been set back.
+        data: its checked fields, with all that its type requires.
+        at: seconds since the first record, corrected for clocks that were set back.
     """
 
     data: Record
@@ -40,21 +40,21 @@ class Entry(NamedTuple):
 
     @property
     def type(self) -> str:
-        """What kind of record it is."""
+        """The record's type."""
         return str(self.data["type"])
 
 
 @attrs.define
 class Reading:
-    """What a journal holds.
+    """The contents of a journal.
 
     Attributes:
         entries: the records, in their order.
-        lines: how many lines there are, empty ones not counted.
-        torn: the numbers of the lines that a writer did not finish.
-        foreign: the numbers of the lines that are no record.
-        ignored: how many records there are of each type that this version does not know.
-        jumps: the numbers of the lines where the clock was set back, and by how much.
+        lines: how many lines there are, without empty ones.
+        torn: the numbers of the lines that were cut off.
+        foreign: the numbers of the lines that are not records.
+        ignored: how many records there are of each unknown type.
+        jumps: the numbers of the lines where the clock was set back, and by how many seconds.
     """
 
     entries: list[Entry] = attrs.Factory(list)
@@ -74,7 +74,7 @@ def _is_count(value: object) -> bool:
 
 
 def _is_seconds(value: object) -> bool:
-    # what is no number, infinite or absurd compares false
+    # NaN, infinity and absurd values compare false
     return type(value) in (int, float) and 0 <= value < _LONGEST_S  # type: ignore[operator]
 
 
@@ -110,7 +110,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "diagnosis": ("class", "headline"),
     "phase_end": ("phase", "outcome", "exit_code", "seconds"),
 }
-"""The types that are known, and what a record of each cannot do without."""
+"""The known types of records, and the fields that each requires."""
 
 
 def read_entries(stream: IO[bytes], name: str) -> Reading:
@@ -118,11 +118,10 @@ def read_entries(stream: IO[bytes], name: str) -> Reading:
 
     Args:
         stream: the journal.
-        name: what people know it by.
+        name: its name for people.
 
     Raises:
-        PairunError: it is of a schema that this version does not know, or nothing of it is a
-            journal's.
+        PairunError: its schema is unknown, or it holds no record.
         OSError: it cannot be read.
     """
     reading = Reading()
@@ -142,7 +141,7 @@ def read_entries(stream: IO[bytes], name: str) -> Reading:
             last = time
         reading.entries.append(Entry(data, at))
     if reading.foreign and not (reading.entries or reading.torn or reading.ignored):
-        message = f"{name} is no journal: none of its {reading.lines} lines is a record"
+        message = f"{name} is not a journal: none of its {reading.lines} lines is a record"
         raise PairunError(Problem("PR810", message, hint="a journal is named journal.jsonl"))
     return reading
 
@@ -180,11 +179,11 @@ def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | N
     if schema == SCHEMA and kind not in _REQUIRED:
         reading.ignored[kind] += 1
         return None
-    kept = {k: v for k, v in data.items() if (fits := _KINDS.get(k)) is not None and fits(v)}
-    if schema != SCHEMA or not all(k in kept for k in _REQUIRED.get(kind, ())):
+    fields = {k: v for k, v in data.items() if (fits := _KINDS.get(k)) is not None and fits(v)}
+    if schema != SCHEMA or not all(k in fields for k in _REQUIRED.get(kind, ())):
         reading.foreign.append(number)
         return None
-    return kept
+    return fields
 
 
 def _no_constant(text: str) -> NoReturn:
@@ -192,22 +191,24 @@ def _no_constant(text: str) -> NoReturn:
 
 
 def notes(reading: Reading) -> list[str]:
-    """What is to be said of how a journal could be read, in sentences."""
-    said = []
+    """Sentences for people about problems with reading a journal."""
+    sentences = []
     if not reading.lines:
-        said.append("the journal is empty")
+        sentences.append("the journal is empty")
     if reading.torn:
-        said.append(f"{_at(reading.torn)} cut off: its writer was killed, or the disk was full")
+        sentences.append(
+            f"{_at(reading.torn)} cut off: the writer was killed, or the disk was full"
+        )
     if reading.foreign:
-        said.append(f"{_at(reading.foreign)} no record, and left out")
+        sentences.append(f"{_at(reading.foreign)} not a record, and skipped")
     for number, seconds in reading.jumps[:3]:
-        said.append(
+        sentences.append(
             f"the clock was set back by {seconds:.1f} s before line {number}; "
-            "what was measured does not depend on it"
+            "measured durations are not affected"
         )
     if len(reading.jumps) > 3:
-        said.append(f"the clock was set back {len(reading.jumps)} times")
-    return said
+        sentences.append(f"the clock was set back {len(reading.jumps)} times")
+    return sentences
 
 
 def _at(numbers: list[int]) -> str:
@@ -219,7 +220,7 @@ def _at(numbers: list[int]) -> str:
 
 
 def describe(value: Any) -> str:
-    """A text of somebody else's on one line; what a terminal would obey is written out."""
+    """A foreign text on one line, with control characters written as escapes."""
     text = " ".join(str(value).replace("\r\n", "\n").split("\n")).strip()
     if text.isprintable():
         return text

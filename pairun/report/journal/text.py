@@ -16,7 +16,7 @@ from pairun.report.shown import known_kind
 from pairun.report.terminal import Style, fit
 
 MOST_TASKS = 200
-"""Of a phase with more tasks, those that went well in one attempt are only counted."""
+"""If a phase has more tasks, those that succeeded in one attempt are only counted."""
 
 _MOST_LINES = 5
 _COLORS = {
@@ -30,7 +30,7 @@ class JournalText:
     """Prints what happened to instances.
 
     Args:
-        stream: where to.
+        stream: the stream to print to.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -38,21 +38,21 @@ class JournalText:
         self.style = Style(stream)
 
     def line(self, text: str = "", *colors: str) -> None:
-        """Print one line; nothing in it comes from somebody else unseen."""
+        """Print one line; foreign texts in it must be passed through `describe`."""
         self._stream.write(self.style(text.rstrip(), *colors) + "\n")
 
     def wrapped(self, text: str, indent: str, *colors: str) -> None:
-        """Print a text of somebody else's in as many lines as it needs."""
+        """Print a foreign text in as many lines as it needs."""
         width = max(30, self.style.width - len(indent))
         for part in textwrap.wrap(describe(text), width, subsequent_indent="  "):
             self.line(indent + part, *colors)
 
     def run(self, instances: Sequence[InstancePast]) -> None:
-        """Print all instances: those that went the same way once, the failed first."""
+        """Print all instances: failed ones first, those with the same result once."""
         if len(instances) > 1:
             counts = Counter(i.outcome for i in instances)
-            said = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
-            self.line(f"{len(instances)} instances: {said}", "bold")
+            outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
+            self.line(f"{len(instances)} instances: {outcomes}", "bold")
             self.line()
         for n, group in enumerate(alike(instances)):
             if n:
@@ -76,8 +76,8 @@ class JournalText:
         for phase in instance.phases:
             self._phase(phase)
         places = [instance.journal] if instance.journal not in (None, "-") else []
-        if said := ", ".join(describe(p) for p in [*instance.logs, *places]):
-            self.line(f"  logs: {said}")
+        if logs := ", ".join(describe(p) for p in [*instance.logs, *places]):
+            self.line(f"  logs: {logs}")
 
     # --- one phase ---
 
@@ -127,14 +127,14 @@ class JournalText:
     def _tasks(self, tasks: Sequence[TaskPast], widths: tuple[int, int, int]) -> None:
         shown = tasks
         if len(tasks) > MOST_TASKS:
-            shown = [t for t in tasks if _is_news(t)]
+            shown = [t for t in tasks if _is_notable(t)]
         for task in shown[:MOST_TASKS]:
             self._task(task, widths)
         if len(tasks) > min(len(shown), MOST_TASKS):
-            left = Counter(t.outcome for t in tasks)
-            left.subtract(Counter(t.outcome for t in shown[:MOST_TASKS]))
-            said = ", ".join(f"{n} {describe(o)}" for o, n in left.most_common() if n)
-            self.line(f"    … and {left.total()} more: {said}", "dim")
+            rest = Counter(t.outcome for t in tasks)
+            rest.subtract(Counter(t.outcome for t in shown[:MOST_TASKS]))
+            outcomes = ", ".join(f"{n} {describe(o)}" for o, n in rest.most_common() if n)
+            self.line(f"    … and {rest.total()} more: {outcomes}", "dim")
 
     def _task(self, task: TaskPast, widths: tuple[int, int, int]) -> None:
         id_, tried, time = _cells(task)
@@ -144,7 +144,9 @@ class JournalText:
         )
         room = self.style.width - 20 - sum(widths)
         message = describe(task.message)
-        beside = "" if _is_news(task) and task.failed else fit(message, room) if room > 20 else ""
+        beside = (
+            "" if _is_notable(task) and task.failed else fit(message, room) if room > 20 else ""
+        )
         self.line(f"    {head}  {self.style(beside, 'dim')}" if beside else f"    {head}")
         self._details(task)
 
@@ -178,12 +180,12 @@ class JournalText:
 
 
 def duration(seconds: float, *, measured: bool) -> str:
-    """A duration; one that was not measured says so."""
+    """A duration for people; ``about`` marks one that was not measured."""
     return format_duration(seconds) if measured else f"about {format_duration(seconds)}"
 
 
-def _is_news(task: TaskPast) -> bool:
-    """Whether a task is shown however many there are."""
+def _is_notable(task: TaskPast) -> bool:
+    """Whether a task failed, was ignored, or needed several attempts."""
     return task.outcome not in ("ok", "changed", "skipped") or len(task.attempts) > 1
 
 

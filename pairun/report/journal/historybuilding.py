@@ -1,0 +1,168 @@
+"""Builds the phases of a journal from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pairun.handover.journal import Record
+from pairun.report.journal.history import (
+    INTERRUPTED,
+    UNFINISHED,
+    AttemptPast,
+    CommandPast,
+    PhasePast,
+    TaskPast,
+    WaitPast,
+)
+from pairun.report.journal.records import Entry
+
+
+def phases_of(entries: Sequence[Entry]) -> list[PhasePast]:
+    """The phases in a journal, in their order."""
+    builder = _Builder()
+    for entry in entries:
+        builder.take(entry)
+    builder.close(UNFINISHED)
+    return builder.phases
+
+
+class _Builder:
+    """Takes the records one by one."""
+
+    def __init__(self) -> None:
+        self.phases: list[PhasePast] = []
+        self._open: PhasePast | None = None
+        self._tasks: dict[str, TaskPast] = {}
+        self._at = 0.0
+        self._position = 0
+        self._take: Mapping[str, Callable[[Record], None]] = {
+            "phase_begin": self._phase_begin, "phase_end": self._phase_end,
+            "attempt_begin": self._attempt_begin, "attempt_end": self._attempt_end,
+            "wait": self._wait, "task_end": self._task_end,
+            "handlers_begin": self._handlers_begin,
+            "command_begin": self._command_begin, "command_end": self._command_end,
+            "diagnosis": self._diagnosis,
+        }  # fmt: skip
+
+    def take(self, entry: Entry) -> None:
+        """Add a record."""
+        if entry.type == "phase_begin":
+            # what has not ended by now was interrupted, at an unknown time
+            self.close(INTERRUPTED)
+        self._at = entry.at
+        self._position += 1
+        self._take[entry.type](entry.data)
+
+    def close(self, outcome: str) -> None:
+        """Close the open phase, if any, without a record of its end."""
+        phase = self._open
+        if phase is None:
+            return
+        self._cut_off(outcome)
+        if phase.command is not None and not phase.command.measured:
+            phase.command.seconds = max(0.0, self._at - phase.command.began_s)
+        if not phase.measured:
+            phase.outcome, phase.seconds = outcome, self._at - phase.began_s
+        self._open = None
+
+    def _cut_off(self, outcome: str) -> None:
+        for task in self._tasks.values():
+            task.cut_off(outcome, self._at, self._position)
+        self._tasks = {}
+
+    # --- the phase ---
+
+    def _phase(self) -> PhasePast:
+        """The open phase; it has no name if the journal lacks its beginning."""
+        return self._open or self._begin("")
+
+    def _begin(self, name: str) -> PhasePast:
+        start = 1 + sum(p.name == name for p in self.phases)
+        self._open = PhasePast(name=name, start=start, began_s=self._at)
+        self.phases.append(self._open)
+        return self._open
+
+    def _phase_begin(self, data: Record) -> None:
+        phase = self._begin(data["phase"])
+        phase.began = data.get("time")
+        phase.pairun = data.get("pairun", "")
+
+    def _phase_end(self, data: Record) -> None:
+        if self._open is not None and self._open.name not in ("", data["phase"]):
+            self.close(INTERRUPTED)
+        phase = self._open or self._begin(data["phase"])
+        phase.name = data["phase"]
+        phase.outcome, phase.exit_code = data["outcome"], data["exit_code"]
+        phase.message = data.get("message", "")
+        phase.seconds, phase.measured = data["seconds"], True
+        self.close(INTERRUPTED)
+
+    def _handlers_begin(self, data: Record) -> None:
+        # earlier tasks have ended by now; a killed process may not have recorded it
+        self._cut_off(INTERRUPTED)
+        phase = self._phase()
+        phase.event, phase.event_s = data["event"], self._at
+
+    def _command_begin(self, _data: Record) -> None:
+        self._cut_off(INTERRUPTED)
+        self._phase().command = CommandPast(began_s=self._at)
+
+    def _command_end(self, data: Record) -> None:
+        phase, seconds = self._phase(), data["seconds"]
+        began_s = phase.command.began_s if phase.command else max(0.0, self._at - seconds)
+        phase.command = CommandPast(
+            exit_code=data["exit_code"], began_s=began_s, seconds=seconds, measured=True
+        )
+
+    def _diagnosis(self, data: Record) -> None:
+        names = ("class", "fault", "retry", "confidence", "headline", "advice", "evidence")
+        self._phase().diagnosis = {"time": data.get("time"), **{n: data.get(n) for n in names}}
+
+    # --- a task ---
+
+    def _task(self, data: Record) -> TaskPast:
+        phase = self._phase()
+        id_ = data["task"]
+        task = self._tasks.get(id_)
+        if task is None:
+            task = TaskPast(id=id_, began_s=self._at, span=(self._position, self._position))
+            self._tasks[id_] = task
+            phase.tasks.append(task)
+        task.name = data.get("name", task.name)
+        task.handler = data.get("handler", task.handler)
+        task.of = data.get("of", task.of)
+        return task
+
+    def _attempt_begin(self, data: Record) -> None:
+        task = self._task(data)
+        task.module = data.get("module", task.module)
+        task.attempts.append(AttemptPast(number=data["attempt"], began_s=self._at))
+
+    def _attempt_end(self, data: Record) -> None:
+        task = self._task(data)
+        attempt = next((a for a in reversed(task.attempts) if a.number == data["attempt"]), None)
+        if attempt is None:
+            began_s = max(0.0, self._at - data["seconds"])
+            attempt = AttemptPast(number=data["attempt"], began_s=began_s)
+            task.attempts.append(attempt)
+        attempt.outcome, attempt.seconds, attempt.measured = data["outcome"], data["seconds"], True
+        names = ("kind", "fault", "message", "hint", "output", "trace", "exit_code")
+        attempt.details = {k: data[k] for k in names if k in data}
+
+    def _wait(self, data: Record) -> None:
+        task = self._task(data)
+        after = task.attempts[-1].number if task.attempts else 0
+        because = data.get("because", "")
+        task.waits.append(
+            WaitPast(after=after, began_s=self._at, seconds=data["seconds"], because=because)
+        )
+
+    def _task_end(self, data: Record) -> None:
+        task = self._task(data)
+        task.outcome, task.seconds, task.measured = data["outcome"], data["seconds"], True
+        # The end may be the only record of a task, and then gives its beginning.
+        task.began_s = min(task.began_s, max(0.0, self._at - task.seconds))
+        names = ("kind", "fault", "message", "hint", "trace", "exit_code")
+        task.details = {k: data[k] for k in names if k in data}
+        task.span = (task.span[0], self._position)
+        del self._tasks[data["task"]]
