@@ -2,8 +2,8 @@
 
 Python imports this file at start, where ``PYTHONPATH`` names its folder. An audit hook sees every
 call that opens, makes, lists, moves or removes a path, and cannot be taken away again (PEP 578).
-The door may do all of that; a module of a job may do it through `pairun.host`. Every other call
-is written to a report, with the lines that led to it.
+The door alone may do that, for modules too. Every other call is written to a report, with the lines
+that led to it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import os
 import sys
 from types import FrameType
 
-VOLUME = os.path.realpath(os.environ.get("DOOR_WATCH_VOLUME", "/nonexistent"))
+VOLUME = os.path.realpath(
+    os.environ.get("DOOR_WATCH_VOLUME") or os.environ.get("PAIRUN_PAI_DIR") or "/usr/local/pai"
+)
 REPORT = os.environ.get("DOOR_WATCH_REPORT", "")
 DOORS = ("handover/door.py", "handover/way.py", "handover/opening.py")
-JOB = "/pairun/host/"
 EVENTS = {
     "open": (0,), "os.mkdir": (0,), "os.rmdir": (0,), "os.remove": (0,), "os.rename": (0, 1),
     "os.link": (0, 1), "os.symlink": (1,), "os.truncate": (0,), "os.listdir": (0,),
@@ -35,21 +36,28 @@ def is_on_volume(path: object) -> bool:
 
 
 def is_allowed(frame: FrameType | None) -> bool:
-    """Whether the door makes the call, or a module's context on behalf of the job."""
-    callers = []
-    while frame is not None:
-        callers.append(frame.f_code.co_filename)
+    """Whether the door makes the call."""
+    while frame is not None and frame.f_code.co_filename.endswith(("/os.py", "<frozen os>")):
         frame = frame.f_back
-    own = next((c for c in callers if not c.endswith(("/os.py", "<frozen os>"))), "")
-    return own.endswith(DOORS) or any(JOB in c for c in callers)
+    return frame is not None and frame.f_code.co_filename.endswith(DOORS)
 
 
 def watch(event: str, args: tuple[object, ...]) -> None:
     """The audit hook."""
-    if event not in EVENTS or not any(is_on_volume(args[n]) for n in EVENTS[event]):
-        return
-    frame: FrameType | None = sys._getframe(1)
-    if is_allowed(frame):
+    # sys._getframe is audited, too
+    if event in EVENTS:
+        check(event, args, sys._getframe().f_back)
+
+
+def check(event: str, args: tuple[object, ...], frame: FrameType | None) -> None:
+    """Report a call that is made beside the door.
+
+    Args:
+        event: what is audited.
+        args: what it is about.
+        frame: the caller.
+    """
+    if is_allowed(frame) or not any(is_on_volume(args[n]) for n in EVENTS[event]):
         return
     lines: list[str] = []
     while frame is not None and len(lines) < 6:

@@ -18,7 +18,19 @@ from typing import Any
 
 import pytest
 
+from tests.doors import DoorWatch
+
 WAIT_S = 40.0
+DRIVER = """
+import os, sys
+import pairun.engines.local.jobrun as engine
+from pairun.cli.main import main
+base = engine.base_environment
+watch = {n: os.environ[n] for n in os.environ if n == "PYTHONPATH" or n.startswith("DOOR_WATCH_")}
+engine.base_environment = lambda: {**base(), **watch}
+sys.exit(main(["run", *sys.argv[1:]]))
+"""
+"""``pairun run`` whose instances are watched: each opens its volume through the door alone."""
 _LINE = re.compile(r"(\S+) +\| (.*)")
 
 
@@ -125,16 +137,17 @@ def job(tmp_path: pathlib.Path) -> Job:
 def launch(job: Job, tmp_path: pathlib.Path) -> Iterator[Callable[..., Run]]:
     """Starts ``pairun run`` on the job; further arguments are passed on."""
     started: list[Run] = []
+    watch = DoorWatch(None, tmp_path / "door-watch")
 
     def start(*args: str, prefix: tuple[str, ...] = (), **env: str) -> Run:
         process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "pairun", "run", str(job.save()), *args],
+            [*prefix, sys.executable, "-c", DRIVER, str(job.save()), *args],
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, **env},
+            env={**os.environ, **watch.env, **env},
         )
         started.append(Run(process, tmp_path / "pairun-run" / "test"))
         return started[-1]
@@ -147,6 +160,7 @@ def launch(job: Job, tmp_path: pathlib.Path) -> Iterator[Callable[..., Run]]:
         run._reader.join(WAIT_S)
         assert run.process.stdout is not None
         run.process.stdout.close()
+    assert not watch.violations()
 
 
 @pytest.fixture(params=["namespaces", pytest.param("rewritten", marks=pytest.mark.slow)])

@@ -26,6 +26,7 @@ from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.plan import Group, Late, Peers, Plan, Step, Task
 from pairun.report.console import Console
 from pairun.secrets.vault import Vault
+from tests.doors import DoorWatch, InnerWatch
 
 HERE = pathlib.Path(__file__).parent
 WAIT_S = 30.0
@@ -141,8 +142,9 @@ def _look_up(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> 
 class There:
     """Runs plans in a process of their own."""
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    def __init__(self, folder: pathlib.Path, watch: DoorWatch) -> None:
         self.folder = folder
+        self.watch = watch
         self.prefix: list[str] = []
         self.lines: list[str] = []
         self.process: subprocess.Popen[str]
@@ -161,7 +163,11 @@ class There:
             stderr=subprocess.STDOUT,
             text=True,
             cwd=HERE.parents[1],
-            env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+            env={
+                **os.environ,
+                **self.watch.env,
+                "PYTHONPATH": f"{HERE.parents[1]}:{self.watch.env['PYTHONPATH']}",
+            },
         )
         self.lines = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -217,17 +223,26 @@ class There:
 
 
 @pytest.fixture
-def here(tmp_path: pathlib.Path) -> Here:
-    """Runs plans in this process."""
-    return Here(tmp_path)
+def here(tmp_path: pathlib.Path, report: pathlib.Path) -> Iterator[Here]:
+    """Runs plans in this process; the volume is reached through the door alone."""
+    with InnerWatch(tmp_path, report) as watch:
+        yield Here(tmp_path)
+    assert not watch.violations()
 
 
 @pytest.fixture
-def there(tmp_path: pathlib.Path) -> Iterator[There]:
-    """Runs plans in a process of their own."""
-    running = There(tmp_path)
+def there(tmp_path: pathlib.Path, report: pathlib.Path) -> Iterator[There]:
+    """Runs plans in a process of their own; the volume is reached through the door alone."""
+    running = There(tmp_path, DoorWatch(tmp_path, report))
     yield running
     running.close()
+    assert not running.watch.violations()
+
+
+@pytest.fixture
+def report(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where calls beside the door are reported."""
+    return tmp_path_factory.mktemp("watch") / "report"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pairun.host.context import HostContext
 from pairun.module import Module
 from pairun.testing import Outcome, RealWorld
 from pairun.testing.runs import run_once
+from tests.doors import InnerWatch
 
 
 class Harness:
@@ -109,9 +110,12 @@ class Harness:
 
 
 @pytest.fixture
-def harness(tmp_path: Path) -> Harness:
-    """A harness on a directory of the test's own."""
-    return Harness(tmp_path)
+def harness(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    """A harness on a directory of the test's own, whose volume is reached through the door alone."""
+    harness = Harness(tmp_path)
+    with InnerWatch(harness.pai_dir, tmp_path_factory.mktemp("watch") / "report") as watch:
+        yield harness
+    assert not watch.violations()
 
 
 @pytest.fixture(autouse=True)
