@@ -14,12 +14,15 @@
 #define NONE (-1)
 #define MAX_SHIFT 255
 
-/* These four are those of pairun/base/escapes.py and pairun/secrets/scanner.py. */
+/* These five are those of pairun/base/escapes.py and pairun/secrets/scanner.py. */
 #define ESCAPE 0x1b
 #define MAX_PARAMETERS 64
 #define MAX_INTERMEDIATES 16
 #define MAX_TITLE 500
-#define WRAPPED 60
+#define WRAPPED 16
+#define MAX_INDENT 64
+
+#define CONTEXT 8 /* how many bytes on either side of a seam are compared with the forms */
 
 typedef struct {
     const unsigned char *bytes;
@@ -38,6 +41,8 @@ typedef struct {
     int first[PAIRS];           /* the first form of a pair's list */
     int begins[256];            /* the first form of a first byte's list */
     unsigned char shift[PAIRS]; /* how far the window may move */
+    unsigned char inner[PAIRS]; /* whether a form has these two bytes side by side */
+    unsigned char open[256];    /* whether a form goes on after this byte */
 } Scanner;
 
 typedef struct {
@@ -250,43 +255,6 @@ static const unsigned char is_base64[256] = {
     ['y'] = 1, ['z'] = 1,
 };
 
-/* Whether one of eight bytes comes before '+', the first character of base64. */
-static int has_low(const unsigned char *at)
-{
-    const uint64_t ones = 0x0101010101010101;
-    uint64_t word;
-    memcpy(&word, at, sizeof word);
-    return ((word - ones * '+') & ~word & ones * 0x80) != 0;
-}
-
-/* Whether there may be a wrapped line: 48 characters of base64, whatever eight of them one starts at.
- * What has a space every few bytes is told from one in long steps. */
-static int may_wrap(const unsigned char *data, Py_ssize_t size, Py_ssize_t before)
-{
-    const Py_ssize_t window = WRAPPED - WRAPPED % 8 - 8;
-    Py_ssize_t at = 0;
-    if (before) {
-        while (at < size && at < WRAPPED && is_base64[data[at]])
-            at++;
-        if (at + before >= WRAPPED)
-            return 1;
-    }
-    for (at = 0; at + window <= size;) {
-        Py_ssize_t left = window;
-        while (left && !has_low(data + at + left - 8))
-            left -= 8;
-        if (!left) {
-            while (left < window && is_base64[data[at + left]])
-                left++;
-            if (left == window)
-                return 1;
-            left++;
-        }
-        at += left;
-    }
-    return 0;
-}
-
 /* Whether the line up to `end` ends with as many characters of base64 as a wrapped line has. */
 static int is_full(const unsigned char *data, Py_ssize_t end, Py_ssize_t before)
 {
@@ -302,14 +270,23 @@ static Py_ssize_t next(const unsigned char *data, Py_ssize_t size, Py_ssize_t fr
     return at ? at - data : size;
 }
 
-/* Finds the seams. Returns how many there are, or -1 without memory. */
-static Py_ssize_t find_seams(const unsigned char *data, Py_ssize_t size, Py_ssize_t before,
-                             Span **seams)
+/* Whether no form has two bytes side by side; what follows the end of the data may be any byte. */
+static int is_apart(const Scanner *self, const unsigned char *data, Py_ssize_t size,
+                    Py_ssize_t start, Py_ssize_t end)
+{
+    if (start == 0)
+        return 1;
+    if (end == size)
+        return !self->open[data[start - 1]];
+    return !self->inner[data[start - 1] | (unsigned)data[end] << 8];
+}
+
+/* Finds what may be a seam. Returns how many there are, or -1 without memory. */
+static Py_ssize_t find_seams(const Scanner *self, const unsigned char *data, Py_ssize_t size,
+                             Py_ssize_t before, Span **seams)
 {
     Py_ssize_t at = 0, count = 0, room = 0;
-    int wraps = may_wrap(data, size, before);
-    Py_ssize_t escape = next(data, size, 0, ESCAPE);
-    Py_ssize_t line = wraps ? next(data, size, 0, '\n') : size;
+    Py_ssize_t escape = next(data, size, 0, ESCAPE), line = next(data, size, 0, '\n');
     while (count >= 0 && (escape < size || line < size)) {
         if (escape < line) {
             Py_ssize_t length = escape_at(data + escape, size - escape);
@@ -317,10 +294,15 @@ static Py_ssize_t find_seams(const unsigned char *data, Py_ssize_t size, Py_ssiz
                 count = append(seams, count, &room, (Span){escape, escape + length});
             at = escape + (length ? length : 1);
         } else {
-            Py_ssize_t end = line > at && data[line - 1] == '\r' ? line - 1 : line;
-            if (is_full(data, end, before))
-                count = append(seams, count, &room, (Span){end, line + 1});
-            at = line + 1;
+            Py_ssize_t start = line > at && data[line - 1] == '\r' ? line - 1 : line;
+            Py_ssize_t end = line + 1, limit = end + MAX_INDENT;
+            while (end < size && end < limit && (data[end] == ' ' || data[end] == '\t'))
+                end++;
+            int coloured = end < size && data[end] == ESCAPE;
+            if ((coloured || !is_apart(self, data, size, start, end)) &&
+                is_full(data, start, before))
+                count = append(seams, count, &room, (Span){start, end});
+            at = end;
         }
         if (escape < at)
             escape = next(data, size, at, ESCAPE);
@@ -330,6 +312,93 @@ static Py_ssize_t find_seams(const unsigned char *data, Py_ssize_t size, Py_ssiz
     if (count >= 0 && at < size && data[size - 1] == '\r' && is_full(data, size - 1, before))
         count = append(seams, count, &room, (Span){size - 1, size});
     return count;
+}
+
+/* What stands on either side of some seams in a row, without the seams further away. */
+typedef struct {
+    unsigned char before[CONTEXT]; /* ends at the end of the array */
+    unsigned char after[CONTEXT];
+    Py_ssize_t lengths[2];
+} Context;
+
+static void look_around(const unsigned char *data, Py_ssize_t size, const Span *seams,
+                        Py_ssize_t count, Py_ssize_t first, Py_ssize_t last, Context *context)
+{
+    Py_ssize_t at = seams[first].start, n = 0;
+    for (Py_ssize_t i = first; n < CONTEXT;) {
+        if (i > 0 && seams[i - 1].end == at)
+            at = seams[--i].start;
+        else if (at == 0)
+            break;
+        else
+            context->before[CONTEXT - ++n] = data[--at];
+    }
+    context->lengths[0] = n;
+    at = seams[last].end;
+    n = 0;
+    for (Py_ssize_t i = last; n < CONTEXT;) {
+        if (i + 1 < count && seams[i + 1].start == at)
+            at = seams[++i].end;
+        else if (at == size)
+            break;
+        else
+            context->after[n++] = data[at++];
+    }
+    context->lengths[1] = n;
+}
+
+/* Whether a form may stand in a context: as much of it as both have is the same.
+ * `work` goes down by the bytes that were looked at; at 0 the answer is yes. */
+static int may_cross(const Scanner *self, const Context *context, Py_ssize_t *work)
+{
+    for (int i = 0; i < self->count; i++) {
+        const Form *f = &self->forms[i];
+        const unsigned char *start = f->bytes + 1, *stop = f->bytes + f->length;
+        *work -= f->length;
+        if (*work < 0)
+            return 1;
+        /* A form may begin at any byte before the seam, and must go on after it. */
+        while (start < stop &&
+               (start = memchr(start, context->after[0], stop - start)) != NULL) {
+            Py_ssize_t left = start - f->bytes, right = stop - start;
+            if (left > context->lengths[0])
+                left = context->lengths[0];
+            if (right > context->lengths[1])
+                right = context->lengths[1];
+            *work -= CONTEXT;
+            if (memcmp(start - left, context->before + CONTEXT - left, left) == 0 &&
+                memcmp(start, context->after, right) == 0)
+                return 1;
+            start++;
+        }
+    }
+    return 0;
+}
+
+/* Keeps the seams that a form may cross. Returns how many these are, or -1 without memory. */
+static Py_ssize_t keep_crossed(const Scanner *self, const unsigned char *data, Py_ssize_t size,
+                               Span **seams, Py_ssize_t count)
+{
+    /* Looking closer must not take longer than searching the data without any seam. */
+    Py_ssize_t kept = 0, room = 0, work = size;
+    Span *all = *seams, *crossed = NULL;
+    for (Py_ssize_t first = 0, last; kept >= 0 && first < count; first = last + 1) {
+        for (last = first; last + 1 < count && all[last + 1].start == all[last].end;)
+            last++;
+        if (is_apart(self, data, size, all[first].start, all[last].end))
+            continue;
+        if (all[last].end < size && work >= 0) {
+            Context context;
+            look_around(data, size, all, count, first, last, &context);
+            if (!may_cross(self, &context, &work))
+                continue;
+        }
+        for (Py_ssize_t i = first; kept >= 0 && i <= last; i++)
+            kept = append(&crossed, kept, &room, all[i]);
+    }
+    PyMem_RawFree(all);
+    *seams = crossed;
+    return kept;
 }
 
 /* The data without its seams, and the place of each in it and its length. */
@@ -360,7 +429,9 @@ static PyObject *joined(Scanner *self, PyObject *args)
         return NULL;
     Span *seams = NULL;
     Py_BEGIN_ALLOW_THREADS
-    count = find_seams(buffer.buf, buffer.len, before, &seams);
+    count = find_seams(self, buffer.buf, buffer.len, before, &seams);
+    if (count > 0)
+        count = keep_crossed(self, buffer.buf, buffer.len, &seams, count);
     Py_END_ALLOW_THREADS
     PyObject *result = NULL;
     if (count < 0) {
@@ -385,6 +456,8 @@ static void prepare(Scanner *self)
         self->first[i] = NONE;
     for (int i = 0; i < 256; i++)
         self->begins[i] = NONE;
+    memset(self->inner, 0, sizeof self->inner);
+    memset(self->open, 0, sizeof self->open);
     /* From the shortest to the longest, each to the head of its list. */
     for (int i = self->count - 1; i >= 0; i--) {
         Form *f = &self->forms[i];
@@ -393,6 +466,10 @@ static void prepare(Scanner *self)
             Py_ssize_t left = window - 2 - at;
             if (left < self->shift[p])
                 self->shift[p] = (unsigned char)left;
+        }
+        for (Py_ssize_t at = 0; at + 1 < f->length; at++) {
+            self->inner[pair(f->bytes + at)] = 1;
+            self->open[f->bytes[at]] = 1;
         }
         unsigned last = pair(f->bytes + window - 2);
         f->next = self->first[last];

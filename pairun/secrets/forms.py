@@ -1,7 +1,7 @@
 """The forms of a secret: every way in which programs write it.
 
-A secret is written raw, base64-encoded in one of three alignments, URL-encoded, or quoted for
-JSON, a shell, Python or HTML.
+A secret is written raw, in hexadecimal digits, base64-encoded in one of three alignments,
+URL-encoded, or quoted for JSON, a shell, Python or HTML.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def _forms(text: str) -> Iterator[bytes]:
         yield from map(encoded, quote(text))
     yield from _url(raw)
     yield from _base64(raw)
+    yield raw.hex().encode()
+    yield raw.hex().upper().encode()
 
 
 def _json(text: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import re
 import sys
+from collections.abc import Iterator
 from typing import Protocol
 
 from pairun.base.escapes import ESCAPE
@@ -16,8 +17,12 @@ from pairun.secrets.forms import MASK
 
 Span = tuple[int, int]
 
-WRAPPED = 60
-"""The shortest line of wrapped base64: Ruby wraps at 60 columns, PEM at 64, base64(1) at 76."""
+WRAPPED = 16
+"""The shortest line of wrapped base64 that is known as one: tools wrap at 60 columns (Ruby), 64 (PEM)
+or 76 (base64(1)), people at what fits. A line of fewer characters may be a word of any text."""
+
+MAX_INDENT = 64
+"""How many blanks before a wrapped line count as its indentation."""
 
 _BASE64 = rb"A-Za-z0-9+/_-"
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
@@ -25,7 +30,10 @@ _SEAM = re.compile(
     b"|".join(
         # the line end first: looking back from every byte is slow
         [ESCAPE.encode()]
-        + [rb"%s(?<=[%s]{%d}%s)" % (end, _BASE64, WRAPPED, end) for end in (rb"\n", rb"\r\n")]
+        + [
+            rb"%s(?<=[%s]{%d}%s)[ \t]{0,%d}" % (end, _BASE64, WRAPPED, end, MAX_INDENT)
+            for end in (rb"\n", rb"\r\n")
+        ]
         + [rb"\r\Z(?<=[%s]{%d}\r)" % (_BASE64, WRAPPED)]
     ),
     re.DOTALL,
@@ -58,15 +66,16 @@ class Scanner(Protocol):
         ...
 
     def joined(self, data: bytes, before: int, /) -> tuple[bytes, bytes] | None:
-        """The bytes without their seams.
+        """The bytes without the seams that a form may cross.
 
         Args:
             data: the bytes to search.
             before: how many characters of base64 stand on the same line before ``data``.
 
         Returns:
-            The rest, and the seams: two numbers for each, its place in the rest and its length, as
-            the machine writes a ``Py_ssize_t``. None where there is no seam.
+            The rest, and these seams: two numbers for each, its place in the rest and its length,
+            as the machine writes a ``Py_ssize_t``. None where there is none. Most colours split no
+            form, so a text is rarely searched twice; a scanner may keep a seam that no form crosses.
         """
         ...
 
@@ -82,6 +91,8 @@ class PythonScanner:
         self._forms = forms
         self._mask = mask
         self._firsts = {form[:1] for form in forms}
+        self._inner = {form[at : at + 2] for form in forms for at in range(len(form) - 1)}
+        self._open = {form[at : at + 1] for form in forms for at in range(len(form) - 1)}
         self._pairs = {form[at : at + 2] for form in forms for at in range(len(form) - 2)}
 
     def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
@@ -111,8 +122,7 @@ class PythonScanner:
         ):
             return None
         rest, seams, position, removed = [], [], 0, 0
-        for seam in _SEAM.finditer(line_before + data, len(line_before)):
-            start, end = (at - len(line_before) for at in seam.span())
+        for start, end in self._crossed(line_before + data, len(line_before)):
             rest.append(data[position:start])
             seams += [start - removed, end - start]
             removed += end - start
@@ -122,6 +132,18 @@ class PythonScanner:
             if seams
             else None
         )
+
+    def _crossed(self, data: bytes, begin: int) -> Iterator[Span]:
+        """The places after ``begin`` of the seams in a row between two bytes that a form has so."""
+        row: list[Span] = []
+        for seam in [*(m.span() for m in _SEAM.finditer(data, begin)), (-1, -1)]:
+            if row and seam[0] != row[-1][1]:
+                start, end = row[0][0], row[-1][1]
+                sides = data[start - 1 : start] + data[end : end + 1] if start > begin else b""
+                if sides in (self._inner if end < len(data) else self._open):
+                    yield from ((a - begin, b - begin) for a, b in row)
+                row = []
+            row.append(seam)
 
     def _matches(self, data: bytes) -> list[Span]:
         """Every place of every form."""

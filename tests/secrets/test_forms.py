@@ -39,6 +39,10 @@ WRITERS = {
     "busybox -x": ["busybox", "sh", "-c", 'set -x; : "$SECRET"'],
     "coreutils": ["env", "printf", "%q\\n"],
     "base64": ["sh", "-c", 'printf %s "$SECRET" | base64'],
+    "base64 in short lines": ["sh", "-c", 'printf %s "$SECRET" | base64 -w 16'],
+    "base64, indented": ["sh", "-c", 'printf %s "$SECRET" | base64 -w 16 | sed "s/^/    /"'],
+    "od": ["sh", "-c", 'printf %s "$SECRET" | od -An -v -tx1 | tr -d " "'],
+    "xxd": ["xxd", "-p"],
     "env": ["env"],
     "python": ["python3", "-c", "import os; print([os.environ['SECRET']], os.environb[b'SECRET'])"],
 }
@@ -54,7 +58,7 @@ def test_what_a_program_writes_is_masked(writer: str, locale: str, secret: str) 
         pytest.skip(f"{argv[0]} is not installed")
     env = {"PATH": os.environ["PATH"], "LC_ALL": locale, "SECRET": secret, "PYTHONUTF8": "1"}
     given = [*argv, secret] if writer == "coreutils" else argv
-    done = subprocess.run(given, check=True, capture_output=True, env=env)
+    done = subprocess.run(given, check=True, capture_output=True, env=env, input=secret.encode())
     written = done.stdout + done.stderr
     masked = Vault([secret]).data(written)
     assert MASK.encode() in masked
@@ -71,8 +75,9 @@ def test_short_values_have_no_forms() -> None:
 
 
 def test_a_token_has_few_forms() -> None:
-    """A secret that no program quotes is raw or base64."""
-    assert len(forms_of("0123456789abcdef")) == 4
+    """A secret that no program quotes is raw, base64 or hexadecimal."""
+    assert len(forms_of("0123456789abcdef")) == 5
+    assert len(forms_of("0123456789abcdex_/")) == 9
 
 
 def test_surrogates_that_stand_for_no_byte() -> None:

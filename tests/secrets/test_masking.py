@@ -179,15 +179,15 @@ def test_without_secrets_nothing_is_copied() -> None:
     secret=st.binary(min_size=4, max_size=200),
     before=st.binary(max_size=80),
     after=st.binary(max_size=80),
-    width=st.sampled_from([60, 64, 76]),
-    end=st.sampled_from(["\n", "\r\n"]),
+    width=st.sampled_from([16, 20, 33, 60, 64, 76]),
+    end=st.sampled_from(["\n", "\r\n", "\n  ", "\r\n\t", "\n" + " " * 40]),
     cuts=st.lists(st.integers(0, 600), max_size=6),
 )
 @settings(max_examples=cases(300))
 def test_wrapped_base64_is_masked(
     secret: bytes, before: bytes, after: bytes, width: int, end: str, cuts: list[int]
 ) -> None:
-    """A secret in base64 that is wrapped in lines is found across the wraps, and across cuts."""
+    """A secret in base64 is found across wraps, indentation and cuts."""
     text = secret.decode("latin-1")
     raw = text.encode()
     whole = base64.b64encode(before + raw + after).decode()
@@ -196,8 +196,33 @@ def test_wrapped_base64_is_masked(
     masked = vault.data(data)
     assert in_pieces(vault, data, [min(cut, len(data)) for cut in cuts]) == masked
     first, last = (len(before) * 8 + 5) // 6, (len(before) + len(raw)) * 8 // 6
-    rest = re.sub(rb"[\r\n]", b"", masked).replace(MASK.encode(), b"")
+    rest = re.sub(rb"[\r\n\t ]", b"", masked).replace(MASK.encode(), b"")
     assert len(rest) <= len(whole) - (last - first)
+
+
+@given(
+    secret=st.binary(min_size=4, max_size=200),
+    around=st.binary(max_size=80),
+    width=st.sampled_from([16, 60, 10_000]),
+    upper=st.booleans(),
+    cut=st.integers(0, 600),
+)
+@settings(max_examples=cases(200))
+def test_hexadecimal_is_masked(
+    secret: bytes, around: bytes, width: int, cut: int, *, upper: bool
+) -> None:
+    """A secret in hexadecimal digits of either case is found, in one line and in many."""
+    text = secret.decode("latin-1")
+    raw = text.encode()
+    whole = (around + raw + around).hex()
+    whole = whole.upper() if upper else whole
+    data = "".join(f"{whole[at : at + width]}\n" for at in range(0, len(whole), width)).encode()
+    vault = Vault([text])
+    masked = vault.data(data)
+    assert MASK.encode() in masked
+    assert in_pieces(vault, data, [min(cut, len(data))]) == masked
+    rest = masked.replace(b"\n", b"").replace(MASK.encode(), b"")
+    assert len(rest) <= len(whole) - 2 * len(raw)
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pairun.secrets.forms import MASK
+from pairun.secrets.masking import mask
 from pairun.secrets.scanner import WRAPPED, PythonScanner
 from tests.effort import cases
 
@@ -100,13 +102,19 @@ LINES = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@given(text=LINES, before=st.integers(0, WRAPPED))
-@example(text="\n" + "A" * WRAPPED + "\n", before=0)
+FORMS = [b"A" * 12, b"mA\x1bA", b"AAab", b"abab"]
+
+
+@given(text=LINES, before=st.integers(0, WRAPPED), final=st.booleans())
+@example(text="\n" + "A" * WRAPPED + "\n", before=0, final=False)
 @settings(max_examples=cases(1500))
-def test_both_scanners_find_the_same_seams(compiled: Any, text: str, before: int) -> None:
+def test_both_scanners_mask_the_same(compiled: Any, text: str, before: int, *, final: bool) -> None:
     """Escape codes and wraps are the same for both, also where the data cuts them."""
     data = text.encode()
-    one, other = (each([b"abcd"], b"*").joined(data, before) for each in (PythonScanner, compiled))
+    one, other = (
+        mask(each(FORMS, MASK.encode()), data, final=final, before=before)
+        for each in (PythonScanner, compiled)
+    )
     assert one == other
 
 
@@ -114,22 +122,37 @@ def test_both_scanners_find_the_same_seams(compiled: Any, text: str, before: int
     ("data", "before", "expected"),
     [
         (b"a\x1b[31mb\x1b[0mc", 0, (b"abc", [(1, 5), (2, 4)])),
-        (b"A" * 60 + b"\nb", 0, (b"A" * 60 + b"b", [(60, 1)])),
-        (b"A" * 60 + b"\r\nb", 0, (b"A" * 60 + b"b", [(60, 2)])),
-        (b"A" * 59 + b"\nb", 0, None),
-        (b"A" * 59 + b"\nb", 1, (b"A" * 59 + b"b", [(59, 1)])),
-        (b" " + b"A" * 59 + b"\nb", 60, None),
+        (b"a\x1b[0m\x1b[31mb", 0, (b"ab", [(1, 4), (1, 5)])),
+        (b"A" * 16 + b"\nb", 0, (b"A" * 16 + b"b", [(16, 1)])),
+        (b"A" * 16 + b"\r\nb", 0, (b"A" * 16 + b"b", [(16, 2)])),
+        (b"A" * 16 + b"\n \t b", 0, (b"A" * 16 + b"b", [(16, 4)])),
+        (b"A" * 16 + b"\n" + b" " * 65 + b"b", 0, None),
+        (b"A" * 15 + b"\nb", 0, None),
+        (b"A" * 15 + b"\nb", 1, (b"A" * 15 + b"b", [(15, 1)])),
+        (b" " + b"A" * 15 + b"\nb", 16, None),
         (b"a\x1b[3", 0, (b"a", [(1, 3)])),
+        (b"c\x1b[3", 0, None),
         (b"plain\ntext\n", 0, None),
+        (b"\x1b[31mred\x1b[0m and \x1b[1mbold\x1b[0m\n", 0, None),
     ],
 )
 def test_seams(scanner: Any, data: bytes, before: int, expected: object) -> None:
-    """An escape code, and the end of a line of base64 that is long enough, are seams."""
-    found = scanner([b"abcd"], b"*").joined(data, before)
+    """An escape code, and the end of a long line of base64, are seams where a form may cross them."""
+    found = scanner([b"AAAAb", b"abc"], b"*").joined(data, before)
     if found is not None:
         numbers = array.array("q", found[1]).tolist()
         found = found[0], list(zip(numbers[::2], numbers[1::2], strict=True))
     assert found == expected
+
+
+def test_a_text_that_forms_nearly_cross_everywhere(compiled: Any) -> None:
+    """Where every seam looks like one that a form crosses, all are kept, and the form is found."""
+    forms = [b"a" * 40]
+    data = b"a\x1b[m" * 30 + b"b" + b"a\x1b[m" * 41 + b"b"
+    for each in (PythonScanner, compiled):
+        out, size = mask(each(forms, b"*"), data, final=True)
+        assert size == len(data)
+        assert out == b"a\x1b[m" * 30 + b"b******" + b"\x1b[m" * 40 + b"a\x1b[mb"
 
 
 @given(
