@@ -6,8 +6,8 @@ import functools
 import importlib.util
 import sys
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Self
+from types import FrameType
+from typing import Any, Self
 
 HERE = Path(__file__).parent
 _TESTERS = (f"{HERE}/", f"{HERE.parent}/pairun/testing/")
@@ -61,7 +61,7 @@ class InnerWatch:
 
 
 @functools.cache
-def _hooked() -> ModuleType:
+def _hooked() -> Any:
     """The watch as a module, its hook added; a hook stays for the life of the process."""
     spec = importlib.util.spec_from_file_location("doorwatch", HERE / "doorwatch/sitecustomize.py")
     assert spec is not None
