@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import time
 from typing import IO
 
 from pairun.cli.options import add_roots
@@ -25,6 +26,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """How much of a log is looked at, from its end."""
 
 DEADLINE_S = 20.0
+"""Of CPU time: a busy machine changes no diagnosis."""
 _CHUNK = 1 << 20
 
 
@@ -61,7 +63,13 @@ def run(args: argparse.Namespace) -> int:
         except OSError as e:
             failed.append(Problem("PR108", f"{path} cannot be read: {e.strerror}"))
             continue
-        diagnosis = diagnose([log], table, Circumstances(exit_code=args.exit_code), DEADLINE_S)
+        diagnosis = diagnose(
+            [log],
+            table,
+            Circumstances(exit_code=args.exit_code),
+            DEADLINE_S,
+            clock=time.process_time,
+        )
         if args.json:
             print(
                 json.dumps({"schema": SCHEMA, "log": path, **diagnosis.data()}, ensure_ascii=False)

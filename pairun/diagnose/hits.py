@@ -7,12 +7,12 @@ job that continued. An exception that the program handled counts less.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from pairun.diagnose import tracebacks
 from pairun.diagnose.lines import HEADER, Line, Log, parse
+from pairun.diagnose.searchlimit import SearchLimit
 from pairun.diagnose.surroundings import (
     INFO,
     Surroundings,
@@ -118,23 +118,23 @@ class Hit(NamedTuple):
     start: int
 
 
-def hits_in(log: Log, table: Table, until: float, *, failed: bool) -> list[Hit]:
+def hits_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> list[Hit]:
     """Find the hits of one log and weigh them.
 
     Args:
         log: the log.
         table: the rules.
-        until: when to stop searching, on the monotonic clock.
+        limit: when to stop searching.
         failed: the job is known to have failed.
     """
-    return _discounted([*_rule_hits(log, table, until, failed=failed), *_echoes(log)])
+    return _discounted([*_rule_hits(log, table, limit, failed=failed), *_echoes(log)])
 
 
-def _rule_hits(log: Log, table: Table, until: float, *, failed: bool) -> Iterator[Hit]:
+def _rule_hits(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> Iterator[Hit]:
     surroundings = Surroundings(log, failed=failed)
     repeats: dict[tuple[str, str], int] = {}
-    for start, end in table.lines(log.data, until):
-        if time.monotonic() > until + _SPARE_S:
+    for start, end in table.lines(log.data, limit):
+        if limit.is_over(_SPARE_S):
             return
         line = parse(start, log.data[start:end])
         line = line._replace(text=_GUESSES.split(line.text, maxsplit=1)[0])

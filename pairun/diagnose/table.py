@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.lines import HEADER
+from pairun.diagnose.searchlimit import NO_LIMIT, SearchLimit
 
 SCHEMA_VERSION = 1
 
@@ -110,7 +109,7 @@ class Table:
         self._short = [word for word in self._by_word if len(word) < START]
         self._holds = _finder([*self._by_word, HEADER.lower()])
 
-    def lines(self, data: bytes, until: float = math.inf) -> list[tuple[int, int]]:
+    def lines(self, data: bytes, limit: SearchLimit = NO_LIMIT) -> list[tuple[int, int]]:
         """The offsets of lines that hold a word of a rule: start and end, without the newline.
 
         Lines that differ only in their digits are searched once; the first and the last 8 of them
@@ -118,13 +117,13 @@ class Table:
 
         Args:
             data: the log.
-            until: when to skip to the log's last MiB, on the monotonic clock.
+            limit: when to skip to the log's last MiB.
         """
         known: dict[bytes, _Kept | None] = {}
         at, size = 0, len(data)
         while at < size:
-            if time.monotonic() > until:
-                at, until = max(at, size - _TAIL_BYTES), math.inf
+            if limit.is_over():
+                at, limit = max(at, size - _TAIL_BYTES), NO_LIMIT
             cut = _BREAK.search(data, at + _PIECE_BYTES, at + 4 * _PIECE_BYTES)
             end = cut.end() if cut else min(size, at + 4 * _PIECE_BYTES)
             piece = data[at:end].replace(b"\r", b"\n")

@@ -16,6 +16,7 @@ from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import CLASSES, EXIT_CODES, NONE, UNKNOWN
 from pairun.diagnose.hits import CERTAIN, FIRM, Hit, hits_in
 from pairun.diagnose.lines import Log
+from pairun.diagnose.searchlimit import Clock, SearchLimit
 from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_progress
 from pairun.diagnose.table import Rule, Table
 
@@ -90,6 +91,7 @@ def diagnose(
     table: Table,
     facts: Circumstances | None = None,
     deadline_s: float = DEADLINE_S,
+    clock: Clock = time.monotonic,
 ) -> Diagnosis:
     """Diagnose why a job died.
 
@@ -98,13 +100,14 @@ def diagnose(
         table: the rules.
         facts: what is known besides the logs.
         deadline_s: how long this may take, in seconds.
+        clock: what measures it.
     """
     facts = facts or Circumstances()
-    until = time.monotonic() + deadline_s / 2
+    limit = SearchLimit.after(deadline_s / 2, clock)
     if facts.error_file:
         logs = [*logs, Log(facts.error_file.encode(), "error file")]
     failed = facts.exit_code not in (None, 0)
-    hits = [hit for log in logs for hit in hits_in(log, table, until, failed=failed)]
+    hits = [hit for log in logs for hit in hits_in(log, table, limit, failed=failed)]
     hits.sort(key=lambda h: -h.score)
     return _verdict(hits, logs, table, facts)
 

@@ -306,6 +306,20 @@ def test_nested_loops_end_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - begun < 4
 
 
+class Slow(dict[str, str]):
+    """A mapping of a machine that has no time for this process."""
+
+    def __getitem__(self, key: str) -> str:
+        time.sleep(0.5)
+        return super().__getitem__(key)
+
+
+def test_a_busy_machine_makes_no_expression_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only CPU time counts: waiting for the processor is no fault of the text."""
+    monkeypatch.setattr("pairun.playbook.expressions.views.MAX_SECONDS", 0.2)
+    assert render("{{ slow.a }}", None, scope(slow=Slow(a="there"))) == "there"
+
+
 def test_many_unknowns_are_not_tried_in_every_combination() -> None:
     """Thirty unknown truths are simply unknown, quickly."""
     begun = time.monotonic()
