@@ -27,7 +27,7 @@ _SHOWN_BYTES = 1024 * 1024
 
 
 class _State(NamedTuple):
-    """What stands at the path; the content only where it is small or may be the one asked for."""
+    """What is at the path; the content only if it is small or may be the right one."""
 
     stat: FileStat | None
     content: bytes | None
@@ -58,7 +58,7 @@ class File(StateModule):
             yield "'path' must not be the root directory"
 
     def probe(self, ctx: Context) -> _State:
-        """What stands there."""
+        """Read the path."""
         stat = ctx.stat(self.path)
         if self.absent or stat is None or stat.kind != "file":
             return _State(stat, None)

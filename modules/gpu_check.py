@@ -43,7 +43,7 @@ _CODES = {
     15: "a GPU has fallen off the bus, or cannot be reached",
 }
 
-# Where a report says Yes to what takes somebody's hands; names of several driver generations.
+# Fields of a report whose Yes needs a person to act; names of several driver generations.
 _FLAGS = (
     ("remapped_rows/remapped_row_pending", "a row remapping waits for a reset"),
     ("remapped_rows/remapped_row_failure", "a row remapping has failed"),
@@ -242,7 +242,7 @@ def _xids(ctx: Context) -> dict[_Address, list[int]] | None:
         return None
     if asked.code != 0:
         return None
-    # Older ones were seen to by a reset, or by somebody who let the node work on.
+    # Older ones were handled by a reset, or by a person who left the node in use.
     since = float(uptime[0]) - _RECENT_S if uptime else 0.0
     errors: dict[_Address, list[int]] = {}
     for match in _XID.finditer(asked.stdout.decode("utf-8", "replace")):
@@ -274,5 +274,5 @@ def _first_line(asked: Completed) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that somebody else chose, fit for one line."""
+    """A foreign text, fit for one line."""
     return "".join(c if c.isprintable() else " " for c in text.strip())[:160]

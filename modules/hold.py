@@ -29,7 +29,7 @@ _RESERVE_S = 1.5
 
 
 class _State(NamedTuple):
-    """What stands there before."""
+    """What is there before the hold."""
 
     released: bool
 
@@ -67,11 +67,11 @@ class Hold(StateModule):
             yield "'argv' must name a program"
 
     def probe(self, ctx: Context) -> _State:
-        """Whether somebody has let it go already."""
+        """Whether the hold was released already."""
         return _State(released=ctx.stat(_release(ctx)) is not None)
 
     def plan(self, state: _State) -> Verdict:
-        """Hold, unless nobody wants it."""
+        """Hold, unless it is not wanted."""
         if self.time <= 0:
             return no_change("no time to hold is asked for")
         if state.released:
@@ -121,14 +121,14 @@ class Hold(StateModule):
             yield f"let go:  make the file {_release(ctx)}, or stop the job"
 
     def _run(self, ctx: Context, over: Callable[[], bool]) -> None:
-        """Run the command; that it fails is said, and is no reason to let go."""
+        """Run the command; its failure is logged and does not end the hold."""
         argv, stdin = self.argv, None
         try:
             if self.script is not None:
                 shell = _shell(ctx)
                 if shell is None:
                     raise Permanent("there is no bash and no sh in PATH for the script")
-                # As input it stands in no list of processes.
+                # As input it is in no list of processes.
                 argv, stdin = [shell, "-s"], reveal(self.script).encode() + b"\n"
             if argv is None:
                 return

@@ -95,7 +95,7 @@ class Notify(CheckModule):
 
     @property
     def harmless(self) -> frozenset[FailureKind]:
-        """Under ``warn`` no job fails because nobody listens."""
+        """Under ``warn``, a notification that fails does not fail the job."""
         kinds: frozenset[FailureKind] = frozenset({"transient", "timeout", "conflict", "permanent"})
         return kinds if self.policy == "warn" else frozenset()
 

@@ -32,7 +32,7 @@ Record = Mapping[str, Any]
 class StorageConfig(StateModule):
     """Leave the storages that a job may use in a file, for root alone.
 
-    They stand in two Secrets of the cluster, as OpenPAI's administrators wrote them:
+    They are in two Secrets of the cluster, as OpenPAI's administrators wrote them:
     ``storage-config`` says what each storage mounts, ``storage-server`` how its servers are reached.
     """
 

@@ -103,7 +103,7 @@ class UserCommand(StateModule):
 
         It begins as the one of OpenPAI's runtime does: a command that fails, an unset variable and
         a failure within a pipe end it. A plain sh may not know ``pipefail``; asking for what it
-        does not know would end the shell itself, so it is asked in a shell of its own first.
+        does not know would end the shell itself, so another shell is asked first.
         """
         if self.script is None:
             return ""

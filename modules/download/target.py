@@ -94,7 +94,7 @@ def text_after(item: Item) -> str:
 
 
 def require_ours(item: Item, target: Target) -> None:
-    """Refuse to replace a directory or device of somebody else.
+    """Refuse to replace a directory or device that this task did not make.
 
     Raises:
         Permanent: there is one.

@@ -217,7 +217,7 @@ class GitClone(StateModule):
     def _require_unchanged(
         self, ctx: Context, cloner: Cloner, existing: ExistingClone, new: str, same: str
     ) -> None:
-        """Refuse to replace a clone that holds somebody's work.
+        """Refuse to replace a clone that holds uncommitted or unpushed work.
 
         It is compared with our own clone of the same commit. git does not run in it, because its
         configuration could start programs.

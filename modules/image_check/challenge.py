@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Challenge(NamedTuple):
-    """One way in which a server lets somebody in; scheme and names in lower case."""
+    """One way to log in to a server; scheme and names in lower case."""
 
     scheme: str
     parameters: dict[str, str]

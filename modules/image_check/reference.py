@@ -29,7 +29,7 @@ class Reference(NamedTuple):
 
     @property
     def api(self) -> str:
-        """Where the registry's API stands."""
+        """The address of the registry's API."""
         if self.registry == HUB:
             return _HUB_API
         return f"{'http' if self.plain else 'https'}://{self.registry}"
@@ -60,7 +60,7 @@ def parse_reference(text: str) -> Reference:
         raise ValueError(f"{rest!r} is an image's id, and no repository")
     first, slash, _ = rest.partition("/")
     if slash and "@" in first:
-        # Not a word of it: a password may stand anywhere.
+        # No part of the text is shown: any of it may be a password.
         raise ValueError("a user or password stands before the registry's name: 'auth' takes them")
     name, has_digest, digest = rest.partition("@")
     if has_digest:

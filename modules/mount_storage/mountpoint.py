@@ -24,7 +24,7 @@ class MountPoint(NamedTuple):
         storage: the storage.
         target: the mount point without links.
         mounted: whether the storage is mounted there.
-        dead: whether a mount is left there whose server has ended.
+        dead: whether a mount whose server has ended is still there.
     """
 
     storage: Storage

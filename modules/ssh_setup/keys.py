@@ -27,7 +27,7 @@ def public_keys(text: str, where: str, complaints: list[str]) -> Iterator[tuple[
     Args:
         text: one key a line, or several; with any line ends.
         where: what the text is, for complaints.
-        complaints: takes one sentence for each line that is left out.
+        complaints: takes one sentence for each omitted line.
     """
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         words = "".join(c if c.isprintable() else " " for c in line).split()
@@ -72,7 +72,7 @@ def keys_of_people(ctx: Context, userssh: Any, saved_keys: Any, complaints: list
         ctx: the world.
         userssh: the argument of the module.
         saved_keys: the argument of the module.
-        complaints: takes one sentence for each line that is left out.
+        complaints: takes one sentence for each omitted line.
     """
     settings = userssh if isinstance(userssh, Mapping) else {}
     if not settings.get("type"):

@@ -42,7 +42,7 @@ def ssh_peers(ctx: Context, complaints: list[str]) -> Iterator[Peer]:
 
     Args:
         ctx: the world.
-        complaints: takes a sentence for each alias and instance that is left out.
+        complaints: takes a sentence for each omitted alias and instance.
     """
     taken: set[str] = set()
     unknown = 0

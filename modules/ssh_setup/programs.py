@@ -17,7 +17,7 @@ class Programs(NamedTuple):
         sshd: the server; empty where there is none.
         session: what ours starts sessions with; empty where the server is the image's.
         ssh: the image's own client, where ours is missing; empty otherwise.
-        path: a folder to stand first in PATH; empty for none.
+        path: a folder that comes first in PATH; empty for none.
         shell: of sessions; empty where the image has none.
     """
 

@@ -21,7 +21,7 @@ ABSENT = frozenset({
 
 
 class Import(NamedTuple):
-    """An import statement: what it names, and where it stands (from 1).
+    """An import statement and its place (lines and columns from 1).
 
     Attributes:
         file: the key in `ModuleSource.files`.

@@ -128,7 +128,7 @@ def plan_loader(
             file = modules.get(name)
             if file is None:
                 raise PairunError(Problem("PR602", f"the plan does not say where module {name} is"))
-            # A built-in module lies where pairun itself lies, and is as trustworthy.
+            # A built-in module is part of pairun, and as trustworthy.
             loaded[name] = (
                 _load_built_in(name, file.path)
                 if file.built_in

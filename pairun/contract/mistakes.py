@@ -96,5 +96,5 @@ def argument_problems(
 
 
 def error_text(error: BaseException) -> str:
-    """An exception that nobody foresaw, in a sentence."""
+    """An unexpected exception, in a sentence."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -90,7 +90,7 @@ def perform(module: Module, context: Context) -> Report:
             return checked_report({"outcome": "failed", **{n: getattr(e, n) for n in names}})
     except BadResult as e:
         return bad_result(module, e)
-    except BaseException as e:  # noqa: BLE001 - an error that no one foresaw is not the user's
+    except BaseException as e:  # noqa: BLE001 - an unexpected error is not the user's
         return unforeseen(module, e)
 
 

@@ -13,7 +13,7 @@ from pairun.executor.limits import TERM_WAIT_S
 from pairun.plan import Task
 
 HANDLER_DEADLINE_S = 300.0
-"""The limit of an exit handler without a deadline of its own and without a grace time."""
+"""The limit of an exit handler that has neither a deadline nor a grace time."""
 
 GRACE_SHARE = 0.8
 """The part of the grace time in which exit handlers may run."""

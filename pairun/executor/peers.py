@@ -20,7 +20,7 @@ GIVE_S = 5.0
 
 
 class Exchange(CheckModule):
-    """Asks the other instances in a process of its own, so that the loop does not wait.
+    """Asks the other instances in a forked process, so that the loop does not wait.
 
     Args:
         exchange: what that process does.

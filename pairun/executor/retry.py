@@ -43,7 +43,7 @@ def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -
             message=f"{report.message} (no further attempt: {request and request + ', and '}"
             f"the next would begin after the task's deadline of {limits.whole})",
         )
-    # Of a script's own exit code nobody knows the kind.
+    # The exit code of a plugin's script tells no kind.
     kind = f" ({report.kind})" if report.exit_code is None else ""
     failed = f"attempt {attempts} of {task.retries + 1} failed{kind}: {report.message}"
     return Retry(delay_s, f"{failed}{request and f' ({request})'}")

@@ -39,7 +39,7 @@ class Root:
     Attributes:
         path: the folder.
         layer: ``built-in`` or ``cluster``.
-        flat: the playbooks lie in the folder itself (a mounted ConfigMap).
+        flat: the playbooks are in the folder itself (a mounted ConfigMap).
     """
 
     path: str
@@ -83,14 +83,6 @@ class Root:
             digest = read_source(name, path).sha256()
             sha.update(f"{PLUGIN_FOLDERS}/{name}\0{digest}\0".encode())
         return sha.hexdigest()[:12]
-
-
-def root_around(path: str) -> str | None:
-    """The content root that a file seems to lie in, by the name of its folder."""
-    folder = os.path.dirname(path) or "."
-    if os.path.basename(os.path.abspath(folder)) not in FOLDERS:
-        return None
-    return os.path.dirname(folder) or (".." if folder == "." else ".")
 
 
 def built_in_root() -> Root:
@@ -176,12 +168,12 @@ class Content:
         return self._documents[path]
 
     def concealed(self) -> frozenset[str]:
-        """What the files that were read hold and nobody may be shown."""
+        """The secrets in the files that were read."""
         sources = (d.place.source for d in self._documents.values())
         return frozenset().union(*(s.concealed for s in sources))
 
     def module(self, name: str) -> type[Module]:
-        """The class of a module, loaded when first asked for."""
+        """The class of a module, loaded once."""
         if name not in self._classes:
             self._classes[name] = load_module(name, self.modules[name][0])
         return self._classes[name]
@@ -191,7 +183,7 @@ class Content:
         path, root = self.modules[name]
         built_in = root.layer == "built-in"
         return ModuleFile(
-            # The user's container has built-in modules of its own, somewhere else.
+            # In the user's container, built-in modules have other paths.
             path=os.path.relpath(path, root.path) if built_in else path,
             sha256=read_source(name, path).sha256(),
             built_in=built_in,

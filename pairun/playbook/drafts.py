@@ -22,11 +22,11 @@ class TaskDraft:
     Attributes:
         id: the task's id.
         module: name of its module.
-        node: keyword to value; the module's arguments stand under its name.
+        node: keyword to value; the module's arguments have its name as keyword.
         origin: the layer that brought the task: built-in, cluster, plugin, engine, job.
         scope: further names that the task's own expressions see (a plugin's parameters).
-        failure_policy: what holds when the task does not say.
-        handler_policy: what holds for its exit handlers when they do not say.
+        failure_policy: the default for this task.
+        handler_policy: the default for its exit handlers.
         disabled: the place that took it out, if any.
         used_at: where the job asks for the plugin that brought the task.
         given: the parameters that the job gives to this plugin.
@@ -82,7 +82,7 @@ class Draft:
         steps: tasks and groups, in order.
         vars: variables of the whole playbook.
         grace: time between TERM and KILL.
-        place: where the list of tasks stands.
+        place: of the list of tasks.
         left_out: base ids of plugins that bring no tasks, because something of them is wrong.
     """
 
@@ -124,7 +124,7 @@ def draft_task(
     problems: Problems,
     **more: Any,
 ) -> TaskDraft | None:
-    """A task from its tree; None, with a problem, when it has not exactly one module."""
+    """A task from its tree; None, with a problem, if it does not have exactly one module."""
     reserved = {*keywords_of("task"), *keywords_of("operation"), "event"}
     named = [k for k, _ in node.items() if k in modules and k not in reserved]
     if len(named) != 1:

@@ -44,8 +44,8 @@ def replace_tasks(
 ) -> None:
     """Let the init phase do what is listed, in that order.
 
-    A plugin that stands for a task of the playbook brings that task as the layers below have it:
-    arguments, exit codes, limits. The playbook's other tasks are taken out, and stay in the
+    A plugin that stands for a task of the playbook gets that task from the layers below, with its
+    arguments, exit codes and limits. The playbook's other tasks are taken out, and stay in the
     review as such.
 
     Args:
@@ -55,7 +55,7 @@ def replace_tasks(
         problems: takes what is wrong.
     """
     before = list(draft.tasks())
-    # What a patch means by the id of a task of the playbook shall not be another task.
+    # The id of a task of the playbook must not become that of another task: patches use it.
     taken = {t.id for t in before}
     used: dict[str, TaskDraft] = {}
     steps: list[TaskDraft] = []

@@ -1,4 +1,4 @@
-"""Every keyword of the format: its meaning, its schema, where it may be written.
+"""Every keyword of the format: its meaning, its schema, and where it is allowed.
 
 This table is the single source for the validator, for ``pairun schema`` and for the keyword
 reference.
@@ -36,7 +36,7 @@ class Keyword:
 
     Attributes:
         name: as written.
-        where: where it may be written.
+        where: where it is allowed.
         schema: JSON Schema of its value.
         meaning: one sentence.
         default: in words.
@@ -173,7 +173,7 @@ FOREIGN: dict[str, str] = {
 
 
 def keywords_of(where: Where) -> dict[str, Keyword]:
-    """The keywords that may stand in a playbook, task, handler, group or operation."""
+    """The keywords of a playbook, task, handler, group or operation."""
     return {name: k for name, k in KEYWORDS.items() if where in k.where}
 
 

@@ -55,7 +55,7 @@ def lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> 
 def _lint_lone_patches(
     drafts: Mapping[Phase, Draft], phase: Phase, patches: Node, layers: Layers, problems: Problems
 ) -> None:
-    """Apply the patches of a file that lies in no root to the stacked playbooks."""
+    """Apply the patches of a file outside the content roots to the stacked playbooks."""
     patched = Problems()
     elsewhere = {t.id: p for p in PHASES if p != phase for t in drafts[p].tasks()}
     modules = layers.content.modules

@@ -99,7 +99,7 @@ class Policy:
 
     @property
     def place(self) -> Place:
-        """Where the policy stands."""
+        """The place of the policy."""
         return self._may.key or self._may.place
 
     def may_patch(self, id_: str, module: str, path: str) -> Permission:

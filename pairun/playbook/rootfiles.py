@@ -19,7 +19,7 @@ _PLAIN_POD = ("init_plugins.yaml", "runtime_plugin.yaml")  # read beside playboo
 
 
 def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
-    """Warn of files and folders that were meant for pairun, by their names, and that nobody reads.
+    """Warn of files and folders that seem to be meant for pairun, and that pairun does not read.
 
     Args:
         root: the content root.
@@ -93,7 +93,7 @@ def _nobody_reads(path: str, hint: str) -> Problem:
 
 
 def root_around(path: str) -> str | None:
-    """The content root that a file seems to lie in, by the name of its folder."""
+    """The content root that a file seems to be in, by the name of its folder."""
     folder = os.path.dirname(path) or "."
     if os.path.basename(os.path.abspath(folder)) not in FOLDERS:
         return None

@@ -26,7 +26,7 @@ PHASES: tuple[Phase, ...] = ("init", "runtime")
 def spec_schema(modules: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a plugin spec; ``modules`` as for `playbook_schema`."""
     base = playbook_schema(modules)
-    # No groups: where a plugin's tasks stand is the playbook's business.
+    # No groups: the playbook decides where a plugin's tasks run.
     tasks = {**base["properties"]["tasks"], "items": {"$ref": "#/$defs/task"}}
     return {
         "$schema": base["$schema"],

@@ -128,7 +128,7 @@ def _indices(error: ValidationError) -> list[int]:
 
 
 def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:
-    """A hint, where a missing key stands there under a name that is nearly it."""
+    """A hint if a missing key seems to be there under a misspelt name."""
     if schema.get("additionalProperties") is False:
         return None  # the unknown key is an error of its own
     near = nearest(name, [k for k, _ in node.items() if k not in schema.get("properties", ())])
@@ -173,7 +173,7 @@ def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
     if "const" in schema:
         return repr(schema["const"])
     if "enum" in schema:
-        # null stands in a patch's schema: it returns to the default, and is no choice of its own
+        # a patch's schema has null, which returns to the default and is not one of the choices
         return "one of " + ", ".join(str(v) for v in schema["enum"] if v is not None)
     if error.validator == "type":
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]

@@ -42,8 +42,8 @@ class Node:
 
     Attributes:
         value: a scalar, a list of nodes, or a dict from text to node.
-        place: where the value stands.
-        key: where its key stands, for a mapping's entry.
+        place: of the value.
+        key: the place of its key, for a mapping's entry.
         overrides: the node of a lower layer that this one took the place of.
     """
 
@@ -135,9 +135,9 @@ def read_text(source: Source, dialect: Dialect = CORE) -> Node:
 
 
 def _conceal(document: Node) -> None:
-    """Keep what the text holds of passwords and the like out of everything that is shown.
+    """Mark passwords and other secrets in the text, so that no message shows them.
 
-    What stands in ``parameters`` is public, whatever it is called; a login in an address is not.
+    Values of ``parameters`` are public, whatever their names; a login in an address is not.
     """
     todo = [(key, child, key != "parameters") for key, child in document.items()]
     seen: set[int] = set()
@@ -163,7 +163,7 @@ def _joined(pair: re.Match[str]) -> str:
 
 
 def _is_plain(key: Node) -> bool:
-    """Whether a key stands without quotes; in quotes `<<` merges nothing, it is a name."""
+    """Whether a key has no quotes: in quotes, `<<` is a name and merges nothing."""
     line = key.place.source.text.split("\n")[key.place.line - 1]
     return line[key.place.column - 1 :].startswith("<<")
 
@@ -391,7 +391,7 @@ class _Reader:
 
 
 def _unquoted(key: Node) -> str | None:
-    """YAML takes ``{{ x }}`` for a mapping in a mapping; whoever wrote it meant an expression."""
+    """YAML takes ``{{ x }}`` for a mapping in a mapping; the author meant an expression."""
     if isinstance(key.value, dict) and len(key.value) == 1:
         name, node = next(iter(key.value.items()))
         if node.value is None:

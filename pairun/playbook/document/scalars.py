@@ -14,7 +14,7 @@ class Dialect(NamedTuple):
 
     Attributes:
         name: of the dialect.
-        resolve: text to the value that it stands for.
+        resolve: text to value.
     """
 
     name: str

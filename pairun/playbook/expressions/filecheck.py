@@ -19,7 +19,7 @@ def check_expressions(document: Node, problems: Problems) -> None:
 
     Args:
         document: the file.
-        problems: takes what is no expression, with its place.
+        problems: takes invalid expressions, with their places.
     """
     for name, node in document.items():
         if name in _TASKS:
@@ -30,7 +30,7 @@ def check_expressions(document: Node, problems: Problems) -> None:
 
 
 def _check_task(task: Node, problems: Problems) -> None:
-    """Of a task, a group or a patch: ``when`` is an expression as it stands."""
+    """Check a task, a group or a patch; its ``when`` is an expression without braces."""
     for name, node in task.items():
         if name in _TASKS:
             for inner in node.elements():

@@ -1,13 +1,12 @@
 """Expressions in playbooks: Jinja's immutable sandbox, strict, bounded, three-valued.
 
 - A name that does not exist is an error with its whole dotted path.
-- A name that only the run can tell makes the value unknown, unless the result is the same
-  whatever it turns out to be.
-- A secret that an expression looked at makes the result a secret.
+- A name that is unknown before the run makes the value unknown, unless the result is the same
+  for every value of it.
+- A secret that an expression uses makes the result a secret.
 - Text that comes out of an expression is data: it is never rendered again.
 
-This module stands on Jinja and on the floor alone, because the executor's late values need it in
-the user's container too.
+This file imports Jinja and low rooms only: late values need it in the user's container, too.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Scope(NamedTuple):
 
 
 def is_template(value: object) -> bool:
-    """Whether a value has anything to render."""
+    """Whether a value contains an expression or a statement."""
     return isinstance(value, str) and ("{{" in value or "{%" in value)
 
 
@@ -87,10 +86,10 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
 
 
 def check_text(text: str, place: Place | None) -> None:
-    """Compile the expressions of a text, without anything that they could see.
+    """Compile the expressions of a text without a scope.
 
     Raises:
-        PairunError: one is none.
+        PairunError: one is invalid.
     """
     _prepare(text, place, statements=True)
 
@@ -156,7 +155,7 @@ class _Statement(Exception):
 
 @contextlib.contextmanager
 def _syntax(text: str, place: Place | None) -> Iterator[None]:
-    """What goes wrong before anything is evaluated."""
+    """Turn errors of parsing into problems."""
     try:
         yield
     except TemplateSyntaxError as e:
@@ -199,7 +198,7 @@ def _compiled(text: str, statements: bool) -> _Prepared:
 
 
 def _broken(place: Place | None, text: str, number: int) -> Place | None:
-    """The place of what the parser refuses; a literal block shows the text's lines as they are."""
+    """The place of a syntax error; a literal block keeps the lines of the text."""
     if place is None or place.source.line(place.line)[place.column - 1 :][:1] != "|":
         tags = [tag for tag in ("{{", "{%") if tag in text]
         return _inside(place, text, min(tags, key=text.index, default="{{"))
@@ -240,7 +239,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
             while waiting:
                 state.begin(waiting.pop())
                 outcomes.append(_once(prepared, names, state))
-                # An unknown that was asked for its truth is tried the other way as well.
+                # An unknown whose truth value was needed is tried with the other value, too.
                 waiting += [[*state.taken[:i], True] for i in range(state.given, len(state.taken))]
                 if len(outcomes) > _BRANCHES:
                     outcomes.append(NotKnown("too much that is unknown"))
@@ -296,7 +295,7 @@ def _top_names(path: str, scope: Scope) -> list[str]:
 def _check_names(prepared: _Prepared, place: Place | None, text: str, scope: Scope) -> None:
     """Refuse a late expression with a name that its scope does not have.
 
-    The run knows more names than a job may use (``env``), so nothing is left for it to find out.
+    The run knows more names than a job may use (``env``), so a name that is missing here is an error.
     """
     for name in sorted(prepared.names - scope.names.keys() - ENVIRONMENT.globals.keys()):
         raise PairunError(
@@ -316,7 +315,7 @@ def _once(prepared: _Prepared, names: Mapping[str, Any], state: State) -> Any:
     except NotKnown as e:
         return e
     except TypeError:
-        # `in`, `/` and the like refuse what stands for an unknown before it can say so.
+        # `in`, `/` and others raise TypeError for an unknown.
         if state.unknown:
             return NotKnown(state.unknown)
         raise

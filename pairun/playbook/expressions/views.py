@@ -1,4 +1,4 @@
-"""Data as expressions see it: every view knows its path, its secrets, its unknowns, its cost."""
+"""Data as expressions see it: each view has its path, and tracks secrets, unknowns and cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_WORK = 16_000_000
 
 
 class Unknown(NamedTuple):
-    """Stands in a scope for what only the run can tell.
+    """A value of a scope that is unknown before the run.
 
     Attributes:
         because: why, in words.
@@ -42,7 +42,7 @@ class Partial(NamedTuple):
 
 
 class NotKnown(Exception):
-    """An evaluation needs a value that only the run can tell."""
+    """An evaluation needs a value that is unknown before the run."""
 
     def __init__(self, because: str) -> None:
         super().__init__(because)
@@ -50,7 +50,7 @@ class NotKnown(Exception):
 
 
 class State:
-    """What one evaluation saw and chose."""
+    """What one evaluation read and assumed."""
 
     def __init__(self) -> None:
         self.secret = False
@@ -60,13 +60,13 @@ class State:
         self.given = 0
 
     def begin(self, choices: list[bool]) -> None:
-        """Evaluate once more, with these answers for unknowns that are asked for their truth."""
+        """Start another evaluation, in which these are the truth values of unknowns."""
         self._choices = choices
         self.given = len(choices)
         self.taken = []
 
     def choose(self, because: str) -> bool:
-        """The truth that an unknown has in this evaluation."""
+        """The truth value of an unknown in this evaluation."""
         self.asked = self.asked or because
         n = len(self.taken)
         self.taken.append(self._choices[n] if n < self.given else False)
@@ -106,7 +106,7 @@ class Work:
     done = 0
 
     def spend(self, size: int) -> None:
-        """Pay for a text or list of that length."""
+        """Count a text or list of that length."""
         self.done += size
         if size > MAX_TEXT:
             raise TooMuch("a text or list that long")
@@ -118,14 +118,14 @@ work = Work()
 
 
 def made(value: Any) -> Any:
-    """A value that an operation has made, once it is paid for."""
+    """A value that an operation has made; its size is counted."""
     if isinstance(value, str | list | tuple):
         work.spend(len(value))
     return value
 
 
 def wrap(value: Any, path: str, state: State) -> Any:
-    """A value as an expression sees it; looking at a secret is noted."""
+    """A value as an expression sees it; the use of a secret is recorded."""
     if isinstance(value, Secret):
         state.secret = True
         return value.reveal()
@@ -143,7 +143,7 @@ def wrap(value: Any, path: str, state: State) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Data again, after an evaluation."""
+    """The plain data of an evaluation's result."""
     if isinstance(value, UnknownView):
         raise NotKnown(value.unknown.because)
     if isinstance(value, MapView | dict):
@@ -209,7 +209,7 @@ class ListView(Sequence[Any]):
 
 
 class UnknownView:
-    """Takes part in any expression; what needs its value makes the whole unknown."""
+    """An unknown value in an expression; an operation that needs it makes the result unknown."""
 
     __slots__ = ("path", "state", "unknown")
 
@@ -218,7 +218,7 @@ class UnknownView:
         state.unknown = state.unknown or unknown.because
 
     def child(self, name: str) -> UnknownView:
-        """What is below it, unknown as well."""
+        """An entry of it, which is unknown, too."""
         return UnknownView(
             Unknown(self.unknown.because, None, self.unknown.optional),
             f"{self.path}.{name}",
