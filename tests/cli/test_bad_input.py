@@ -170,7 +170,7 @@ ROOTS: list[tuple[str, dict[str, str], str, str]] = [
     ("a playbook that is empty", {"playbooks/init.yaml": ""}, "PR204", "a mapping, not null"),
     ("a playbook without tasks", {"playbooks/init.yaml": "phase: init\n"}, "PR205", "'tasks' or 'patches'"),
     ("a playbook of the wrong phase", {"playbooks/init.yaml": "phase: runtime\ntasks: []\n"}, "PR204", "init"),
-    ("a template that never ends", {"playbooks/runtime.yaml": f'phase: runtime\ntasks: [{{name: "{FOREVER}", cmd: {{argv: [a]}}}}]\n'}, "PR304", "longer than"),
+    ("a template that never ends", {"playbooks/runtime.yaml": f'phase: runtime\ntasks: [{{name: "{FOREVER}", cmd: {{argv: [a]}}}}]\n'}, "PR304", "s of CPU time"),
     ("a file in place of a root", {"file": ""}, "PR601", "not a content root"),
 ]  # fmt: skip
 
