@@ -393,6 +393,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a stop that never reaches the command",
         "Send the command the signal that it saves its work on.",
     ),
+    (
+        "PR924",
+        "a value that js-yaml 3 and 4 read differently",
+        "The cluster's policy says which one its REST server uses (job_yaml); quotes make it certain.",
+    ),
 )
 
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pairun.errors import PairunError, Place, Problem, Source, render
-from pairun.formats.jsyaml import JS
+from pairun.formats.jsyaml import dialect_named
 from pairun.job.jobfile import read_job
 from pairun.module import Phase
 from pairun.plan import Task
@@ -98,8 +98,12 @@ class Desk:
 
     def review(self, text: str, *roots: Path) -> JobReview:
         """A job against these roots; problems with the job are in the review."""
-        job, problems = read_job(read_text(Source("job.yaml", "job", text), JS))
-        return review_loaded("job.yaml", job, problems, self.layers(*roots), [], vault=Vault())
+        layers = self.layers(*roots)
+        dialect = dialect_named(layers.policy.job_yaml)
+        job, problems = read_job(
+            read_text(Source("job.yaml", "job", text), dialect), dialect=dialect
+        )
+        return review_loaded("job.yaml", job, problems, layers, [], vault=Vault())
 
     def valid(self, text: str, *roots: Path) -> JobReview:
         """The same, of a job that must be valid."""

@@ -15,11 +15,14 @@ from pairun.cli.streams import give_up_stdout, say, unwritable
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.precheck import check
 from pairun.engines.local.runreport import run_report
-from pairun.errors import PairunError
+from pairun.errors import PairunError, Problems
+from pairun.formats.jsyaml import dialect_named
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.job.sizing import resized
+from pairun.playbook.content import open_content
+from pairun.playbook.policy import read_policy
 from pairun.report.problems import print_problems
 from pairun.report.runsummary import render_run
 from pairun.report.terminal import Style
@@ -67,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _job(args: argparse.Namespace) -> Job:
-    job, problems = load_job(args.job, user=_user())
+    policy = read_policy(open_content(args.root, os.environ).playbooks("policy"), Problems())
+    job, problems = load_job(args.job, user=_user(), dialect=dialect_named(policy.job_yaml))
     if job is None:
         raise PairunError(*problems.errors)
     args.vault.add(secrets_of(job))

@@ -1,4 +1,4 @@
-"""The dialect of js-yaml 3's default schema, in which OpenPAI's REST server reads job files."""
+"""The default schemas of js-yaml 3 and 4, in which REST servers of OpenPAI read job files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ _JS_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _JS_TIME = re.compile(
     r"(\d{4})-(\d\d?)-(\d\d?)(?:[Tt]|[ \t]+)(\d\d?):(\d\d):(\d\d)(?:\.(\d*))?"
     r"(?:[ \t]*(?:Z|([-+])(\d\d?)(?::(\d\d))?))?"
+)
+
+
+_JS4_INT = (
+    (re.compile(r"[-+]?0b[01_]*[01]"), 2),
+    (re.compile(r"[-+]?0x[0-9a-fA-F_]*[0-9a-fA-F]"), 16),
+    (re.compile(r"[-+]?0o[0-7_]*[0-7]"), 8),
+    (re.compile(r"[-+]?[0-9](?:[0-9_]*[0-9])?"), 10),
+)
+_JS4_FLOAT = re.compile(
+    r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?"
 )
 
 
@@ -87,4 +98,31 @@ def _js_timestamp(text: str) -> Scalar:
     return Timestamp(when.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)"))
 
 
-JS = Dialect(name="js", resolve=resolve_js)
+def resolve_js4(text: str) -> Scalar:
+    """A plain scalar as js-yaml 4.1's default schema reads it (its ``lib/type``).
+
+    That is YAML 1.2's core schema with digits grouped by ``_``, binary numbers and dates: ``012`` is
+    twelve, ``0o14`` too, and ``1:30`` is text.
+    """
+    if text in WORDS:
+        return WORDS[text]
+    if text[0] not in "0123456789+-.":
+        return text
+    for pattern, base in _JS4_INT:
+        if len(text) <= 400 and pattern.fullmatch(text):
+            return int(re.sub("_|0[box]" if base != 10 else "_", "", text), base)
+    if not text.endswith("_") and _JS4_FLOAT.fullmatch(text):
+        return _js_float(text.replace("_", ""))
+    return _js_timestamp(text)
+
+
+JS = Dialect(name="js-yaml 3", resolve=resolve_js)
+"""What the REST server of OpenPAI reads with."""
+
+JS4 = Dialect(name="js-yaml 4", resolve=resolve_js4)
+"""What the REST server of OpenPAI's living fork reads with."""
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect that a cluster's policy names."""
+    return JS4 if name == JS4.name else JS

@@ -27,6 +27,7 @@ from pairun.openpai.plainpod import (
 from pairun.openpai.podconfig import PodConfig, read_secrets
 from pairun.openpai.startlayers import start_layer
 from pairun.playbook.document.reading import Node, decode, read_text
+from pairun.playbook.document.scalars import Dialect
 from pairun.playbook.initplugins import InitPlugins
 from pairun.secrets.vault import Vault
 
@@ -80,7 +81,9 @@ _OPTIONS = {"FC_TASKROLE_NAME": "--role", "FC_TASK_INDEX": "--index"}
 """What a person gives beside a saved Framework, where an engine sets a variable."""
 
 
-def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False) -> PodInput:
+def read_pod_input(
+    pai_dir: str, env: Mapping[str, str], *, placed: bool = False, dialect: Dialect = JS
+) -> PodInput:
     """Read the inputs of the init phase.
 
     Args:
@@ -90,12 +93,13 @@ def read_pod_input(pai_dir: str, env: Mapping[str, str], *, placed: bool = False
             ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is the rendered command.
             Without a Framework, a plain Pod's settings (see `PodConfig`).
         placed: the Framework is a saved one; the addresses in it are taken as they are.
+        dialect: what the cluster's REST server reads and writes YAML with.
 
     Raises:
         PairunError: something is missing or not valid; all of it.
     """
     problems = Problems()
-    config = PodConfig(env=env, pai_dir=pai_dir, problems=problems)
+    config = PodConfig(env=env, pai_dir=pai_dir, problems=problems, dialect=dialect)
     init = config.init()
     listed = read_init_config(init, config.init_dir(), problems) if init else None
     described = config.exit_spec()
@@ -133,7 +137,9 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
     problems = config.problems
     _require(env, problems, placed=placed)
     framework = read_framework(env[_FILE]) if env.get(_FILE) else _from_cluster(env)
-    job, job_problems = job_from_framework(framework, _mounted(config, "secrets", "secrets.yaml"))
+    job, job_problems = job_from_framework(
+        framework, _mounted(config, "secrets", "secrets.yaml"), config.dialect
+    )
     problems.extend(job_problems)
     if job is None:
         raise PairunError(*problems.errors)
@@ -264,7 +270,7 @@ def _mounted(config: PodConfig, folder: str, file: str) -> Node | None:
     path = os.path.join(config.pai_dir, folder, file)
     if not config.files.counts(path, "the platform mounts a job's secrets; nothing else counts"):
         return None
-    return read_text(decode(config.files.load(path), path, "job"), JS)
+    return read_text(decode(config.files.load(path), path, "job"), config.dialect)
 
 
 def _own_role(job: Job, name: str, *, placed: bool) -> Role:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pairun.base.paths import DEFAULT_PAI_DIR, pai_dir
 from pairun.errors import PairunError, Problems
+from pairun.formats.jsyaml import dialect_named
 from pairun.init.meeting import Meeting
 from pairun.init.podinput import PodInput, read_cluster, read_pod_input
 from pairun.job.planning import (
@@ -59,7 +60,8 @@ class PodPlans:
         self.vault = vault
         self.pai_dir = pai_dir()
         self.layers = Layers(open_content(roots, with_config_dir(env)))
-        self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed)
+        dialect = dialect_named(self.layers.policy.job_yaml)
+        self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed, dialect=dialect)
         self.secrets = [*secrets_of(self.pod.job), *self.pod.job_keys]
         self.vault.add(self.secrets)
         self._fill_vault()

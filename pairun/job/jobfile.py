@@ -11,6 +11,7 @@ from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import framework_in, job_source, load_input, user_of
 from pairun.formats.yarn import convert, is_mixture, is_yarn
+from pairun.job.checks.dialects import ambiguous_scalars, check_dialects
 from pairun.job.checks.extras import check_extras
 from pairun.job.checks.references import (
     REFERENCES,
@@ -27,18 +28,21 @@ from pairun.job.templates import check_tags
 from pairun.job.writing import as_yaml
 from pairun.playbook.document.nodes import elements, entries, text, whole
 from pairun.playbook.document.reading import Node, decode, node_of, read_text
-from pairun.playbook.document.scalars import js_text
+from pairun.playbook.document.scalars import Dialect, js_text
 from pairun.secrets.forms import MASK
 
 """What OpenPAI's REST server stores in place of a job's secrets."""
 
 
-def load_job(path: str, *, user: str = "user") -> tuple[Job | None, Problems]:
+def load_job(
+    path: str, *, user: str = "user", dialect: Dialect = JS
+) -> tuple[Job | None, Problems]:
     """Read a job file of either protocol, or a Framework object that carries one.
 
     Args:
         path: the file; ``-`` for standard input.
         user: who submits the job; a Framework says it itself.
+        dialect: what the cluster's REST server reads job files with.
 
     Returns:
         The job, or None when a problem is an error; and every problem found.
@@ -47,29 +51,35 @@ def load_job(path: str, *, user: str = "user") -> tuple[Job | None, Problems]:
         data = load_input(path)
     except PairunError as e:
         return _nothing(e)
-    return read_input(data, path, user=user)
+    return read_input(data, path, user=user, dialect=dialect)
 
 
-def read_input(data: bytes, path: str, *, user: str = "user") -> tuple[Job | None, Problems]:
+def read_input(
+    data: bytes, path: str, *, user: str = "user", dialect: Dialect = JS
+) -> tuple[Job | None, Problems]:
     """The same, of a file that was loaded already.
 
     Args:
         data: the file's bytes.
         path: its name.
         user: as above.
+        dialect: as above.
     """
     try:
         framework = framework_in(data, path)
         if framework is None:
-            return read_job(read_text(decode(data, path, "job"), JS), user=user)
-        return _read_stored(framework, path)
+            node = read_text(decode(data, path, "job"), dialect)
+            return read_job(node, user=user, dialect=dialect)
+        return _read_stored(framework, path, dialect)
     except PairunError as e:
         return _nothing(e)
 
 
-def _read_stored(framework: Mapping[str, Any], path: str) -> tuple[Job | None, Problems]:
-    node = read_text(job_source(framework, path), JS)
-    job, problems = read_job(node, user=user_of(framework), stored=True)
+def _read_stored(
+    framework: Mapping[str, Any], path: str, dialect: Dialect
+) -> tuple[Job | None, Problems]:
+    node = read_text(job_source(framework, path), dialect)
+    job, problems = read_job(node, user=user_of(framework), stored=True, dialect=dialect)
     masked = node.get("secrets")
     if masked is not None and _is_masked(node):
         problems.warning(
@@ -89,15 +99,21 @@ def _nothing(error: PairunError) -> tuple[None, Problems]:
 
 
 def read_job(
-    node: Node, *, user: str = "user", stored: bool = False, secrets: Node | None = None
+    node: Node,
+    *,
+    user: str = "user",
+    stored: bool = False,
+    secrets: Node | None = None,
+    dialect: Dialect = JS,
 ) -> tuple[Job | None, Problems]:
-    """Make a job from its document, read in the ``js`` dialect.
+    """Make a job from its document.
 
     Args:
         node: the document.
         user: who submits the job.
         stored: the text comes from a Framework, where secrets may stand masked.
         secrets: the job's secrets, from where they are stored apart from it.
+        dialect: what the document was read with.
 
     Returns:
         The job, or None when a problem is an error; and every problem found.
@@ -118,6 +134,7 @@ def read_job(
     if secrets is not None and secrets.value is not None and isinstance(node.value, dict):
         node = Node({**node.value, "secrets": secrets}, node.place, node.key)
     hide_secrets(node)
+    check_dialects(ambiguous_scalars(node, dialect), dialect, problems)
     check_schema(node, problems)
     check_extras(node, problems)
     if not isinstance(node.value, dict):

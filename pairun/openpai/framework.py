@@ -14,6 +14,7 @@ from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE
 from pairun.openpai.podtemplate import PodMaker
 from pairun.playbook.document.reading import Node, read_text
+from pairun.playbook.document.scalars import Dialect
 
 __all__ = [
     "API_VERSION",
@@ -114,13 +115,14 @@ def with_statuses(framework: Object, pods: Mapping[str, Sequence[Object | None]]
 
 
 def job_from_framework(
-    framework: Mapping[str, Any], secrets: Node | None = None
+    framework: Mapping[str, Any], secrets: Node | None = None, dialect: Dialect = JS
 ) -> tuple[Job | None, Problems]:
     """The job that a Framework carries.
 
     Args:
         framework: the object.
         secrets: the job's secrets, from the file that OpenPAI mounts into the Pod.
+        dialect: what the cluster's REST server reads job files with.
 
     Returns:
         The job, or None when a problem is an error; and every problem found.
@@ -128,5 +130,5 @@ def job_from_framework(
     Raises:
         PairunError: it carries no job, or one that cannot be read.
     """
-    node = read_text(job_source(framework), JS)
-    return read_job(node, user=user_of(framework), stored=True, secrets=secrets)
+    node = read_text(job_source(framework), dialect)
+    return read_job(node, user=user_of(framework), stored=True, secrets=secrets, dialect=dialect)

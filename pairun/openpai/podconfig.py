@@ -39,11 +39,13 @@ class PodConfig:
         env: the environment of the init container.
         pai_dir: the shared volume.
         problems: takes what will surprise.
+        dialect: what the cluster's REST server reads and writes YAML with.
     """
 
     env: Mapping[str, str]
     pai_dir: str
     problems: Problems
+    dialect: Dialect = JS
 
     @property
     def files(self) -> PodFiles:

@@ -47,6 +47,7 @@ SCHEMA: dict[str, Any] = {
                 },
             },
         },
+        "job_yaml": {"enum": ["js-yaml 3", "js-yaml 4"]},
         "plugin_folders": {
             "type": "object",
             "additionalProperties": False,
@@ -94,6 +95,8 @@ class Policy:
     def __init__(self, node: Node, pod_defaults: Sequence[Node] = ()) -> None:
         self._may = node.get("job_may") or Node({}, node.place)
         self._folders = node.get("plugin_folders") or Node({}, node.place)
+        reader = node.get("job_yaml")
+        self.job_yaml = "js-yaml 3" if reader is None else str(reader.value)
         self._pod = node.get("pod") or Node({}, node.place)
         self.pod_defaults = tuple(pod_defaults)
 

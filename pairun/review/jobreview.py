@@ -11,6 +11,7 @@ import attrs
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Problems, Source, did_you_mean
+from pairun.formats.jsyaml import dialect_named
 from pairun.host.worlds import ReviewContext
 from pairun.job.checks.gracetime import grace_warnings
 from pairun.job.checks.surprises import job_warnings
@@ -87,7 +88,7 @@ def review_job(
     pod_flags: Node | None = None,
 ) -> JobReview:
     """Read a job file and review it; the arguments are those of `review_loaded`."""
-    job, problems = load_job(path, user=user)
+    job, problems = load_job(path, user=user, dialect=dialect_named(layers.policy.job_yaml))
     return review_loaded(
         path, job, problems, layers, only, settings, vault=vault, pod_flags=pod_flags
     )

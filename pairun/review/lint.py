@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems
+from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import framework_in, load_input
 from pairun.job.jobfile import read_input
 from pairun.playbook.content import open_content
@@ -121,7 +122,7 @@ class _Linter:
             return _refused(e)
 
     def _lint_job(self, path: str, data: bytes, layers: Layers) -> Problems:
-        read = read_input(data, path)
+        read = read_input(data, path, dialect=dialect_named(layers.policy.job_yaml))
         return review_loaded(path, *read, layers, [], vault=self._vault).problems
 
 

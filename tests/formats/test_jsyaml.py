@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairun.errors import PairunError, Source
-from pairun.formats.jsyaml import JS, resolve_js
+from pairun.formats.jsyaml import JS, JS4, resolve_js
 from pairun.playbook.document.reading import read_text
 from pairun.playbook.document.scalars import Scalar, Timestamp, js_text
 
@@ -97,6 +97,18 @@ JS_YAML = [
     ("Infinity", "string", "Infinity"),
 ]
 
+# What js-yaml 4.1 makes of the texts that it reads differently.
+JS_YAML_4 = [
+    ("012", "number", "12"), ("-012", "number", "-12"), ("+012", "number", "12"),
+    ("0o12", "number", "10"), ("-0o7", "number", "-7"), ("0o8", "string", "0o8"),
+    ("09", "number", "9"), ("08.5", "number", "8.5"), ("012.5", "number", "12.5"),
+    ("1:30", "string", "1:30"), ("1:30:05", "string", "1:30:05"), ("-1:30", "string", "-1:30"),
+    ("190:20:30.15", "string", "190:20:30.15"), ("017_7", "number", "177"),
+    ("01e3", "number", "1000"), ('!!int "012"', "number", "12"), ("+.5", "string", "+.5"),
+    ("0_1", "number", "1"), ("0_", "string", "0_"), ("0x", "string", "0x"), ("0o", "string", "0o"),
+    ("0b", "string", "0b"),
+]  # fmt: skip
+
 
 def kind(value: Scalar) -> str:
     """JavaScript's ``typeof``, with dates set apart."""
@@ -113,6 +125,19 @@ def kind(value: Scalar) -> str:
 def test_a_scalar_is_what_js_yaml_makes_of_it(text: str, type_: str, printed: str) -> None:
     """Each form of scalar has js-yaml's type, and prints as JavaScript prints it."""
     node = read_text(Source("job.yaml", "job", f"k: {text}"), JS).get("k")
+    assert node is not None
+    assert (kind(node.value), js_text(node.value)) == (type_, printed)
+
+
+_OF_4 = {text for text, _, _ in JS_YAML_4}
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "printed"), [*JS_YAML_4, *(s for s in JS_YAML if s[0] not in _OF_4 | {"0o7"})]
+)
+def test_a_scalar_is_what_js_yaml_4_makes_of_it(text: str, type_: str, printed: str) -> None:
+    """The other dialect has the types of js-yaml 4.1."""
+    node = read_text(Source("job.yaml", "job", f"k: {text}"), JS4).get("k")
     assert node is not None
     assert (kind(node.value), js_text(node.value)) == (type_, printed)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from pairun.errors import PairunError, Problem, Problems
+from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import load_input
 from pairun.job.jobfile import read_input
 from pairun.job.planning import RolePlan
@@ -120,7 +121,8 @@ def _job(
         job, problems = None, Problems()
         problems.extend(text.problems)
     else:
-        job, problems = read_input(text, path, user=user)
+        dialect = dialect_named(layers.policy.job_yaml)
+        job, problems = read_input(text, path, user=user, dialect=dialect)
     review = review_loaded(path, job, problems, layers, only, vault=vault)
     planned = {p.role.name: _role(p, review, layers.content) for p in review.plans}
     wanted = [r for r in (job.roles if job else ()) if not only or {r.name, r.fc_name} & set(only)]

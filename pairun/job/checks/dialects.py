@@ -1,0 +1,60 @@
+"""Scalars that REST servers of OpenPAI read differently, and which reading was used."""
+
+from __future__ import annotations
+
+import re
+
+from pairun.errors import Problems
+from pairun.formats.jsyaml import JS, JS4
+from pairun.job.hiding import leaves
+from pairun.playbook.document.reading import Node
+from pairun.playbook.document.scalars import Dialect, Scalar, js_text
+
+_NUMBER = re.compile(r"[-+.]?[0-9][0-9A-Za-z_.:+-]*")
+
+
+def ambiguous_scalars(node: Node, dialect: Dialect) -> list[tuple[Node, str]]:
+    """The plain scalars of a job that js-yaml 3 and 4 read differently, each with its text.
+
+    Args:
+        node: the job's document.
+        dialect: what it was read with.
+    """
+    lines: dict[str, list[str]] = {}
+    ambiguous = []
+    for leaf in leaves(node):
+        source = leaf.place.source
+        if source.file not in lines:
+            # `Source.line` shows no secret.
+            lines[source.file] = source.text.split("\n")
+        text = _text_at(leaf, lines[source.file][leaf.place.line - 1])
+        used = text and _same(leaf.value, dialect.resolve(text))
+        if used and not _same(JS.resolve(text), JS4.resolve(text)):
+            ambiguous.append((leaf, text))
+    return ambiguous
+
+
+def check_dialects(ambiguous: list[tuple[Node, str]], dialect: Dialect, problems: Problems) -> None:
+    """Warn of each such scalar, and say which reading was used; a hidden one is not shown."""
+    other = JS if dialect is JS4 else JS4
+    for leaf, text in ambiguous:
+        if _text_at(leaf, leaf.place.source.line(leaf.place.line)) == text:
+            mine, theirs = (_shown(d.resolve(text)) for d in (dialect, other))
+            message = f"{text} was read as {mine} ({dialect.name}); {other.name} reads {theirs}"
+        else:
+            message = f"{other.name} reads this secret differently; {dialect.name} was used"
+        problems.warning("PR924", message, leaf.place, "put it in quotes, or write it plainly")
+
+
+def _text_at(leaf: Node, line: str) -> str:
+    """The number or time that stands in a line where a value begins, without quotes."""
+    token = _NUMBER.match(line[leaf.place.column - 1 :])
+    return token[0] if token else ""
+
+
+def _same(one: object, other: object) -> bool:
+    return type(one) is type(other) and one == other
+
+
+def _shown(value: Scalar) -> str:
+    return f"the text {value}" if isinstance(value, str) else js_text(value)
