@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,7 +15,6 @@ from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.handover.door import Door
 from pairun.job.model import Job, Role, fc_name
 from pairun.kube.cluster import Cluster, cluster_from_framework
-from pairun.openpai.exitspec import ExitSpec, read_exit_spec
 from pairun.openpai.framework import job_from_framework
 from pairun.openpai.initconfig import read_init_config
 from pairun.openpai.plainpod import (
@@ -30,6 +29,9 @@ from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
 from pairun.playbook.initplugins import InitPlugins
 from pairun.secrets.vault import Vault
+
+if TYPE_CHECKING:
+    from pairun.openpai.exitspec import ExitSpec
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +105,7 @@ def read_pod_input(
     init = config.init()
     listed = read_init_config(init, config.init_dir(), problems) if init else None
     described = config.exit_spec()
-    exit_spec = read_exit_spec(described, problems) if described else None
+    exit_spec = _exit_spec(described, problems) if described else None
     runtime = config.runtime()
     if runtime is not None and not env.get("PAIRUN_FRAMEWORK_FILE"):
         pod = _plain(env, config, runtime)
@@ -115,6 +117,13 @@ def read_pod_input(
         pod = _of_framework(env, config, placed=placed)
     problems.raise_errors()
     return attrs.evolve(pod, init_plugins=listed, exit_spec=exit_spec)
+
+
+def _exit_spec(described: Source, problems: Problems) -> ExitSpec:
+    # Few clusters describe their exit codes; what reads Go's expressions is for them alone.
+    from pairun.openpai.exitspec import read_exit_spec
+
+    return read_exit_spec(described, problems)
 
 
 def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:

@@ -178,10 +178,13 @@ def _syntax(text: str, place: Place | None) -> Iterator[None]:
 @functools.lru_cache(maxsize=4096)
 def _compiled(text: str, statements: bool) -> _Prepared:
     tree = ENVIRONMENT.parse(text)
-    if not statements and any(not isinstance(n, ast.Output) for n in tree.body):
-        raise _Statement
-    names = frozenset(find_undeclared_variables(tree))
     body = tree.body
+    if all(isinstance(n, ast.Output) for n in body):
+        names = _names_in(tree)
+    elif statements:
+        names = frozenset(find_undeclared_variables(tree))
+    else:
+        raise _Statement
     single = (
         len(body) == 1
         and isinstance(body[0], ast.Output)
@@ -195,6 +198,12 @@ def _compiled(text: str, statements: bool) -> _Prepared:
         return _Prepared(lambda given: expression(**given), True, names)
     template = ENVIRONMENT.from_string(text)
     return _Prepared(template.render, False, names)
+
+
+def _names_in(tree: ast.Template) -> frozenset[str]:
+    """What expressions need: nothing in them makes a name, so no code need be generated to know."""
+    names = {name.name for name in tree.find_all(ast.Name)}
+    return frozenset(names - ENVIRONMENT.globals.keys() - {"self"})
 
 
 def _broken(place: Place | None, text: str, number: int) -> Place | None:

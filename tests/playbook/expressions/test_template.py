@@ -7,11 +7,20 @@ import time
 from typing import Any
 
 import pytest
+from jinja2.meta import find_undeclared_variables
 
 from pairun.errors import PairunError, Place, Problem, Source
 from pairun.module import Secret, reveal
 from pairun.plan import Late
-from pairun.playbook.expressions.template import Scope, condition, is_template, render, resolve
+from pairun.playbook.expressions.sandbox import ENVIRONMENT
+from pairun.playbook.expressions.template import (
+    Scope,
+    _names_in,
+    condition,
+    is_template,
+    render,
+    resolve,
+)
 from pairun.playbook.expressions.views import Partial, Unknown
 
 NAMES: dict[str, Any] = {
@@ -400,3 +409,22 @@ def test_inserted_text_is_never_rendered_again(text: str) -> None:
 def test_what_has_something_to_render(value: object, answer: bool) -> None:
     """Only texts with the signs of a template are templates."""
     assert is_template(value) is answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ a.b.c['d'][e] }}",
+        "{{ a if b is defined and c in d else e | default(f) }}",
+        "x {{ a }} {# b #} {% raw %}{{ c }}{% endraw %} {{ d ~ 'e' }}",
+        "{{ range(a) | map(attribute='b') | list + [c, {d: e}] }}",
+        "{{ a(b, c=d, *e, **f) }}",
+        "{{ self }} {{ dict(a=b) }} {{ not (a == b < c) }}",
+        "no expression",
+        "",
+    ],
+)
+def test_the_names_of_an_expression_are_those_that_jinja_finds(text: str) -> None:
+    """Expressions make no names, so they need every name that is in them."""
+    tree = ENVIRONMENT.parse(text)
+    assert _names_in(tree) == find_undeclared_variables(tree)
