@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import resource
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ class Row(NamedTuple):
 
     Attributes:
         what: what was measured.
-        measured_ms: how long it took.
+        measured_ms: how long it took, or how much CPU time.
         goal_ms: how long it may take, or None where only the ratio tells something.
         baseline: what it is compared with, in words.
         baseline_ms: how long that took in the same run.
@@ -51,6 +52,21 @@ def smallest_ms(action: Callable[[], object], times: int) -> float:
         action()
         taken.append(time.perf_counter() - began)
     return min(taken) * 1000
+
+
+def cpu_ms(action: Callable[[], object]) -> float:
+    """The CPU time of the processes that an action starts and waits for, in milliseconds.
+
+    A busy machine makes a process wait, but hardly makes it compute for longer.
+    """
+    before = _children_s()
+    action()
+    return (_children_s() - before) * 1000
+
+
+def _children_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def python(*args: str, pass_fds: Sequence[int] = (), codes: Sequence[int] = (0,)) -> bytes:
