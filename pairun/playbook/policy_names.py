@@ -11,7 +11,9 @@ from pairun.playbook.content import Content
 from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.keywords import keywords_of
+from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.pod.table import POD_SETTINGS
+from pairun.playbook.policy import Policy
 from pairun.playbook.specs import PHASES
 
 _FIXED = ("id", "event")
@@ -43,11 +45,12 @@ def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iter
     for phase in PHASES:
         for node in elements(may.get("insert"), phase):
             yield from _inserted(node, phase, content)
+    plugins = {*content.specs, *folder_plugins(content, Policy(policy)).folders}
     for _, names in entries(may, "plugins"):
         for node in names.elements():
-            if node.value not in (*content.specs, "*"):
+            if node.value not in (*plugins, "*"):
                 message = f"there is no plugin '{node.value}'"
-                yield _warning(message, node, did_you_mean(str(node.value), content.specs))
+                yield _warning(message, node, did_you_mean(str(node.value), plugins))
 
 
 def _pod_settings(policy: Node) -> Iterator[Problem]:

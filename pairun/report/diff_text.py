@@ -96,7 +96,7 @@ class _DiffText:
             where = "" if old[0] == new[0] else f": {old[0]} → {new[0]}"
             self._text.wrapped(f"~ module {name}: its code changed{where}", "  ", "yellow", "  ")
         for name in diff.plugins:
-            self._text.wrapped(f"~ plugin {name}: its spec changed", "  ", "yellow")
+            self._text.wrapped(f"~ plugin {name}: its spec or program changed", "  ", "yellow")
 
     def _task(self, change: TaskChange) -> None:
         mark, color = _MARKS[change.kind]

@@ -429,7 +429,7 @@ def test_secrets_are_shown_nowhere(shell: Shell) -> None:
     job = shell.job(more=more)
     text = shell("diff", old, new, job)
     assert '"login -p ******" → "login --token ******"' in text.out
-    assert "plugin login: its spec changed" in text.out
+    assert "plugin login: its spec or program changed" in text.out
     data = shell("diff", old, new, "--json", job)
     assert data.data["jobs"][str(job)]["roles"]["worker"]["plugins"] == ["login"]
     for said in (text, data, shell("diff", "built-in", new, "--json", job)):
@@ -498,3 +498,15 @@ def test_what_was_not_compared_is_not_said_to_be_the_same(shell: Shell, flags: l
     said = shell.process("diff", "--json", "built-in", root, *words, stdin="")
     data = json.loads(said.out)
     assert [job["compared"] for job in data["jobs"].values()] == [False]
+
+
+def test_a_program_of_a_plugin_folder_that_changed_is_named(shell: Shell) -> None:
+    """What it does nobody can tell before it runs; that it is another one can be told."""
+    roots = [
+        shell.root({"plugins/hello/desc.yaml": "init-script: init.py\n",
+                    "plugins/hello/init.py": text}, name)
+        for name, text in (("old", "a = 1\n"), ("new", "a = 2\n"))
+    ]  # fmt: skip
+    job = shell.job(more="extras: {com.microsoft.pai.runtimeplugin: [{plugin: hello}]}\n")
+    said = shell("diff", *roots, job)
+    assert "~ plugin hello: its spec or program changed" in said.out

@@ -126,3 +126,30 @@ def test_a_review_runs_no_program(job: Any, tmp_path: pathlib.Path) -> None:
     )
     assert "depends on what a program decides in init" in done.stdout
     assert not (tmp_path / "ran").exists()
+
+
+SPEC = """\
+- containerExitCode: 137
+  patterns: [{exitCode: 137}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code"),
+    [
+        ({"preCommands": ["exit 137"]}, 137),
+        ({"postCommands": ["kill -9 $$"]}, 137),
+        ({"preCommands": ["exit 7"]}, 255),
+    ],
+)
+def test_the_exit_code_of_a_script(
+    job: Any, launch: Any, tmp_path: pathlib.Path, parameters: Any, code: int
+) -> None:
+    """The cluster's exit spec decides, as for every plugin's script."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/runtime-exit-spec.yaml").write_text(SPEC)
+    job.role("w", "echo the command")
+    use(job, "shell", **parameters)
+    run = launch("--root", ROOT, PAI_CONFIG_DIR=str(tmp_path / "config"))
+    assert run.end() != 0
+    assert f"w-0 ended with {code}" in run.text, run.text

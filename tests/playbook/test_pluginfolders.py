@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pairun.errors import render
+from pairun.playbook.policy_names import unknown_names
 
 if TYPE_CHECKING:
     from tests.desk import Desk
@@ -97,3 +98,13 @@ def test_the_digest_of_a_root_covers_programs(desk: Desk) -> None:
     before = desk.content(root).roots[-1].digest()
     (root / "plugins/hello/init.py").write_text("print(1)\n")
     assert desk.content(root).roots[-1].digest() != before
+
+
+def test_a_policy_may_name_a_folder(desk: Desk) -> None:
+    """`lint` knows it as a plugin."""
+    policy = "job_may: {plugins: {allow: [hello]}}\n"
+    root = desk.root({**FOLDER, "playbooks/policy.yaml": policy})
+    assert not desk.problems(desk.job(plugins=USE), root)
+    content = desk.content(root)
+    (document,) = content.playbooks("policy")[-1:]
+    assert not list(unknown_names(document, content, {}))

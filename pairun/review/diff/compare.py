@@ -48,7 +48,7 @@ class RoleSide:
         tasks: phase to its tasks in order, those that were taken out included.
         grace: phase to its grace time.
         modules: name to file and digest of each that is used.
-        plugins: name to the spec of each that is used, as plain data.
+        plugins: name to the spec of each that is used as plain data, or its folder's digest.
     """
 
     tasks: Mapping[Phase, Sequence[TaskSide]]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
+from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import load_input
@@ -16,6 +18,7 @@ from pairun.module import Phase
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.effective import Layers
+from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.rootfiles import FOLDERS, PLAYBOOK_FILES
 from pairun.review.diff.compare import RoleSide, TaskSide
 from pairun.review.diff.values import Value, grace, task_values
@@ -147,12 +150,20 @@ def _role(plan: RolePlan, review: JobReview, content: Content) -> RoleSide:
             n: (f"{content.modules[n][1].layer} {file.path}", file.sha256)
             for n, file in files.items()
         },
-        plugins={
-            use.plugin: content.document(*content.specs[use.plugin]).plain()
-            for use in plan.uses
-            if use.plugin in content.specs
-        },
+        plugins=_plugins(plan, content),
     )
+
+
+def _plugins(plan: RolePlan, content: Content) -> dict[str, Any]:
+    """What the plugins of a role are made of: a spec, or a folder with a program."""
+    folders = folder_plugins(content, plan.effective.policy).folders
+    made: dict[str, Any] = {}
+    for name in {use.plugin for use in plan.uses}:
+        if name in folders:
+            made[name] = read_source(name, folders[name].path).sha256()
+        elif name in content.specs:
+            made[name] = content.document(*content.specs[name]).plain()
+    return made
 
 
 def _task(reviewed: Reviewed, plan: RolePlan, phase: Phase, content: Content) -> TaskSide:
