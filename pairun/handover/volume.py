@@ -17,6 +17,7 @@ from pairun.base.paths import DEFAULT_PAI_DIR, MOUNTED, PROGRAMS, runtime_file
 from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.errors import PairunError, Problem
+from pairun.handover.barrierscript import BARRIER_FILE, barrier_script
 from pairun.handover.bundle import find_bundle, find_own_authorities
 from pairun.handover.door import Door
 from pairun.handover.planwriting import SecretStore, dump_plan
@@ -136,6 +137,8 @@ class Volume:
         else:
             here = f'#!/bin/sh\nexec "{sys.executable}" -P -m pairun "$@"\n'
             self._door.write(program, here.encode(), 0o755)
+        script = barrier_script(self.pai_dir, program)
+        self._door.write(runtime_file(self.pai_dir, BARRIER_FILE), script, 0o755)
 
     def variables_file(self) -> tuple[str, bytes]:
         """The path and the text of ``env`` in ``PAI_RUNTIME_DIR``, which init tasks have written."""

@@ -119,3 +119,25 @@ def test_who_failed_first_is_named(job: Any, start: Any, tmp_path: pathlib.Path)
     reason = "the Python package frobnicate is missing (module_not_found)"
     assert f"worker-0 failed first: {reason}" in said
     assert f"first to fail: worker-0: {reason}" in " ".join(run.text.split())
+
+
+def test_the_barrier_of_the_living_fork(job: Any, launch: Any) -> None:
+    """Its program is where jobs call it, with or without bash in front, as often as they like."""
+    barrier = "/usr/local/pai/runtime.d/barrier"
+    calls = f"bash {barrier} --timeout=60; echo first; {barrier}; echo second"
+    job.role("chief", f"sleep 0.2; {calls}")
+    job.role("worker", f"{calls}; {barrier} --timeout=1 || echo alone", instances=2)
+    run = launch()
+    assert run.end() == 0, run.text
+    for instance in ("chief-0", "worker-0", "worker-1"):
+        lines = run.said(instance)
+        assert [x for x in lines if x in ("first", "second", "alone")][:2] == ["first", "second"]
+
+
+def test_the_barrier_of_one_instance(job: Any, launch: Any) -> None:
+    """A job of one instance waits for nobody; a word that the program does not know is refused."""
+    barrier = "/usr/local/pai/runtime.d/barrier"
+    job.role("only", f"{barrier}; {barrier} --nope || echo refused with $?")
+    run = launch()
+    assert run.end() == 0, run.text
+    assert "refused with 2" in run.said("only-0")
