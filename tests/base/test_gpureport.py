@@ -86,3 +86,57 @@ def test_a_report_with_a_hole_is_read_or_refused(at: int, size: int) -> None:
         parse_gpu_report(REPORT[:at] + REPORT[at + size :])
     except ValueError as e:
         assert str(e)
+
+
+# The form of driver 535, an A100 of eight; the first GPU has errors that it could not correct.
+DRIVER_535 = """<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
+<nvidia_smi_log>
+\t<timestamp>Thu Sep 12 05:57:33 2024</timestamp>
+\t<driver_version>535.161.08</driver_version>
+\t<attached_gpus>2</attached_gpus>
+\t<gpu id="00000004:00:00.0">
+\t\t<mig_devices>
+\t\t\tNone
+\t\t</mig_devices>
+\t\t<minor_number>3</minor_number>
+\t\t<ecc_errors>
+\t\t\t<volatile>
+\t\t\t\t<sram_correctable>0</sram_correctable>
+\t\t\t\t<sram_uncorrectable_parity>{parity}</sram_uncorrectable_parity>
+\t\t\t\t<sram_uncorrectable_secded>{secded}</sram_uncorrectable_secded>
+\t\t\t\t<dram_correctable>43608</dram_correctable>
+\t\t\t\t<dram_uncorrectable>{dram}</dram_uncorrectable>
+\t\t\t</volatile>
+\t\t\t<aggregate>
+\t\t\t\t<dram_correctable>195825</dram_correctable>
+\t\t\t\t<dram_uncorrectable>4</dram_uncorrectable>
+\t\t\t\t<sram_threshold_exceeded>No</sram_threshold_exceeded>
+\t\t\t</aggregate>
+\t\t\t<aggregate_uncorrectable_sram_sources>
+\t\t\t\t<sram_l2>0</sram_l2>
+\t\t\t</aggregate_uncorrectable_sram_sources>
+\t\t</ecc_errors>
+\t</gpu>
+\t<gpu id="00000005:00:00.0">
+\t\t<ecc_errors>
+\t\t\t<volatile>
+\t\t\t\t<dram_uncorrectable>N/A</dram_uncorrectable>
+\t\t\t</volatile>
+\t\t</ecc_errors>
+\t</gpu>
+</nvidia_smi_log>
+"""
+
+
+@pytest.mark.parametrize(
+    ("parity", "secded", "dram", "errors"),
+    [("0", "0", "2", 2), ("1", "2", "4", 7), ("N/A", "3", "0", 3), ("0", "0", "0", 0)],
+)
+def test_errors_of_a_report_of_2024(parity: str, secded: str, dram: str, errors: int) -> None:
+    """The three counts of a GPU are added, as the living fork adds them; corrected ones are not."""
+    report = DRIVER_535.format(parity=parity, secded=secded, dram=dram)
+    first, second = parse_gpu_report(report).all("gpu")
+    assert uncorrectable_errors(first, "volatile") == errors
+    assert uncorrectable_errors(first, "aggregate") == 4
+    assert uncorrectable_errors(second, "volatile") == 0

@@ -221,3 +221,14 @@ def test_only_those_paths_are_shell_words(pod: Pod, tmp_path: Path) -> None:
     assert pod.run(git) == 0, pod.app.stderr
     assert (target / ".git").is_dir()
     assert not list(tmp_path.rglob("oops"))
+
+
+def test_background_children_hold_nothing(pod: Pod) -> None:
+    """What a plugin or the command leaves in the background keeps no job running, as in the fork."""
+    left = "sleep 600 & echo left-by-{}"
+    plugin = cmd(before=left.format("before"), after=left.format("after"))
+    assert pod.run(plugin, command=left.format("command")) == 0
+    log = (pod.logs / "runtime.log").read_text()
+    assert "left-by-before" in log
+    assert "left-by-after" in log
+    assert (pod.logs / "user-all" / "current").read_text() == "left-by-command\n"

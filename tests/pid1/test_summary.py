@@ -184,14 +184,19 @@ def test_a_failed_task_keeps_its_code(volume: Any, start: Any, summary: Summary)
     assert summary.said["exitCode"] == 249
 
 
+@pytest.mark.parametrize(
+    "counts",
+    ["<double_bit><total>1</total></double_bit>", "<dram_uncorrectable>2</dram_uncorrectable>"],
+    ids=["until 2020", "2024"],
+)
 def test_the_state_of_a_gpu_counts(
-    volume: Any, start: Any, summary: Summary, tmp_path: pathlib.Path
+    volume: Any, start: Any, summary: Summary, tmp_path: pathlib.Path, counts: str
 ) -> None:
     """An uncorrectable memory error of a GPU decides, and nvidia-smi has a second to tell."""
     program = tmp_path / "bin" / "nvidia-smi"
     program.parent.mkdir()
-    ecc = "<ecc_errors><volatile><double_bit><total>1</total></double_bit></volatile></ecc_errors>"
-    report = f"<nvidia_smi_log><gpu>{ecc}</gpu></nvidia_smi_log>"
+    ecc = f"<ecc_errors><volatile>{counts}</volatile></ecc_errors>"
+    report = f"<nvidia_smi_log><gpu></gpu><gpu>{ecc}</gpu></nvidia_smi_log>"
     program.write_text(f"#!/bin/sh\necho '{report}'\n")
     program.chmod(0o755)
     volume.command("exit 3")
