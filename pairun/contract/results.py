@@ -1,4 +1,4 @@
-"""What comes back from a module's process is data of a stranger: every field is checked here."""
+"""What a module's process returns is untrusted data: every field is checked here."""
 
 from __future__ import annotations
 
@@ -115,7 +115,12 @@ def dump_line(record: Report | Progress) -> bytes:
         BadResult: the values are not plain data, or too much of it.
     """
     kind = type(record)
-    fields = {n: v for n in _CHECKS[kind] if (v := getattr(record, n)) != _DEFAULTS[kind].get(n)}
+    fields = {name: getattr(record, name) for name in _CHECKS[kind]}
+    fields = {
+        name: value
+        for name, value in fields.items()
+        if name == _REQUIRED[kind] or value != getattr(_MINIMAL[kind], name)
+    }
     try:
         data = _ENCODER.encode({kind.__name__: fields}).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as e:
@@ -150,7 +155,7 @@ def checked_report(fields: Mapping[str, Any]) -> Report:
     Raises:
         BadResult: a field is missing, unknown, of a wrong type or out of bounds.
     """
-    return Report(**_checked(Report, fields, "outcome"))
+    return Report(**_checked(Report, fields))
 
 
 def checked_progress(fields: Mapping[str, Any]) -> Progress:
@@ -159,14 +164,12 @@ def checked_progress(fields: Mapping[str, Any]) -> Progress:
     Raises:
         BadResult: a field is missing, unknown, of a wrong type or out of bounds.
     """
-    return Progress(**_checked(Progress, fields, "bytes"))
+    return Progress(**_checked(Progress, fields))
 
 
-def _checked(
-    record: type[Report | Progress], fields: Mapping[str, Any], required: str
-) -> dict[str, Any]:
+def _checked(record: type[Report | Progress], fields: Mapping[str, Any]) -> dict[str, Any]:
     checks, checked = _CHECKS[record], {}
-    for name, value in {required: None, **fields}.items():
+    for name, value in {_REQUIRED[record]: None, **fields}.items():
         if name not in checks:
             raise BadResult(f"there is no field {name!r}")
         checked[name] = checks[name](name, value)
@@ -318,14 +321,6 @@ _CHECKS: dict[type[Report | Progress], dict[str, Callable[[str, object], Any]]] 
 }  # fmt: skip
 """The one table of what may cross: each field's check takes its name and value."""
 
-_DEFAULTS: dict[type, dict[str, Any]] = {
-    Report: {
-        "message": "",
-        "values": {},
-        "environment": {},
-        "kind": "internal",
-        "fault": "unknown",
-    },
-    Progress: {"file": ""},
-}
+_REQUIRED: dict[type, str] = {Report: "outcome", Progress: "bytes"}
+_MINIMAL: dict[type, Report | Progress] = {Report: Report(outcome="ok"), Progress: Progress(0)}
 _ENCODER = json.JSONEncoder(allow_nan=False)

@@ -25,7 +25,7 @@ from pairun.plan import (
     Task,
 )
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import Ids, shown, violations
+from pairun.playbook.document.checking import shown, violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import GroupDraft, TaskDraft, draft_task
 from pairun.playbook.effective import RESERVED, Effective
@@ -38,7 +38,6 @@ from pairun.playbook.usercommand import check_user_command
 from pairun.playbook.values import BROKEN, Broken, CompileInputs, PhaseScope, Values
 from pairun.secrets.shapes import with_secrets
 
-_IDS = Ids("PR201", "PR204", "PR205")
 _MUST_BE_KNOWN = ("retries", "delay", "retry_on", "timeout", "deadline", "exit_codes")
 
 
@@ -276,7 +275,7 @@ def _plain(node: Node | None, default: Any) -> Any:
 def _fits(keyword: str, node: Node) -> bool:
     if keyword not in KEYWORDS or node.value is None:
         return True
-    return not any(violations(node, KEYWORDS[keyword].schema, _IDS))
+    return not any(violations(node, KEYWORDS[keyword].schema))
 
 
 def _is_unready(value: object) -> bool:

@@ -10,7 +10,7 @@ import attrs
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import violations
 from pairun.playbook.document.nodes import elements, entries
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
@@ -24,7 +24,6 @@ from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.rootfiles import unread
 from pairun.playbook.specs import PHASES, add_plugins, check_spec
 
-_IDS = Ids("PR201", "PR204", "PR205")
 RESERVED = frozenset(
     {"job", "parameters", "cluster", "env", "results", "secrets", "plugin", "user_extension", "expanded", "vars",
      "true", "false", "none", "range"}
@@ -86,7 +85,7 @@ class Layers:
             problems: takes what is wrong.
             phase: the phase that its file's name says.
         """
-        problems.extend(violations(document, self._schema, _IDS, foreign=FOREIGN, what="keyword"))
+        problems.extend(violations(document, self._schema, foreign=FOREIGN, what="keyword"))
         tasks, patches = document.get("tasks"), document.get("patches")
         if tasks is None and patches is None:
             problems.error("PR205", "a playbook has 'tasks' or 'patches'", document.place)
@@ -205,9 +204,7 @@ class Layers:
         before = len(problems.errors)
         schema = layer_schema({name: {} for name in self.content.modules})
         whole = "extras.pairun"
-        problems.extend(
-            violations(node, schema, _IDS, foreign=FOREIGN, what="keyword", whole=whole)
-        )
+        problems.extend(violations(node, schema, foreign=FOREIGN, what="keyword", whole=whole))
         if len(problems.errors) > before and not isinstance(node.value, dict):
             return
         for name, value in entries(node, "vars"):

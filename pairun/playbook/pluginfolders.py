@@ -11,7 +11,7 @@ import attrs
 from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Secret
 from pairun.playbook.content import Content, Root, built_in_root
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.policy import Policy
 from pairun.playbook.rootfiles import DESCRIPTION, plugin_folders_in
@@ -60,7 +60,7 @@ class FolderPlugins:
         except PairunError as e:
             problems.extend(e.problems)
             return None
-        wrong = list(violations(description, _SCHEMA, Ids("PR201", "PR204", "PR205")))
+        wrong = list(violations(description, _SCHEMA))
         problems.extend(wrong)
         root = built_in_root()
         return None if wrong else content.document(os.path.join(root.path, _TASKS), root)

@@ -217,9 +217,7 @@ def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> No
 def check_spec(node: Node, content: Content, problems: Problems) -> None:
     """Check a plugin spec as ``pairun lint`` does."""
     schema = spec_schema({name: {} for name in content.modules})
-    problems.extend(
-        violations(node, schema, Ids("PR201", "PR204", "PR205"), foreign=FOREIGN, what="keyword")
-    )
+    problems.extend(violations(node, schema, foreign=FOREIGN, what="keyword"))
     parameters = node.get("parameters")
     _check_expands(node, parameters, problems)
     if parameters is None or is_schema(parameters.plain()):

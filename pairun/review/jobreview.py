@@ -31,7 +31,7 @@ from pairun.openpai.platform import platform_environment
 from pairun.openpai.startlayers import start_layer
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import Ids, violations
+from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.views import Partial
@@ -40,8 +40,6 @@ from pairun.playbook.pod.schema import pod_schema
 from pairun.review.settings import NO_SETTINGS, Settings
 from pairun.review.taskreview import Reviewed, review_phase
 from pairun.secrets.vault import Vault
-
-_IDS = Ids("PR201", "PR204", "PR205")
 
 
 @attrs.frozen(kw_only=True)
@@ -153,7 +151,7 @@ def _pods(
 ) -> dict[str, PodSettings]:
     """The settings of the Pods of each role."""
     own = job.plugin_overrides.get("pod") if job.plugin_overrides else None
-    if own is not None and any(violations(own, pod_schema(), _IDS)):
+    if own is not None and any(violations(own, pod_schema())):
         own = None  # the plan of a role reports it
     check_roles(own, [name for r in job.roles for name in (r.name, r.fc_name)], problems)
     return {

@@ -23,10 +23,13 @@ class Ids(NamedTuple):
     missing: str
 
 
+PLAYBOOK_IDS = Ids("PR201", "PR204", "PR205")
+
+
 def violations(
     node: Node,
     schema: Mapping[str, Any],
-    ids: Ids,
+    ids: Ids = PLAYBOOK_IDS,
     *,
     foreign: Mapping[str, str] | None = None,
     what: str = "key",
