@@ -645,3 +645,39 @@ def test_stopped_during_the_handover(init: Init) -> None:
     code, said = init.stopped_in("Volume.hand_over")
     assert code == 143, said
     assert "1 exit handler for signal" in said
+
+
+PROGRAM = """\
+from plugins.plugin_utils import PluginHelper, plugin_init
+config, pre, post = plugin_init()
+print("the key is", config["user_extension"]["jobSSH"]["key"])
+PluginHelper(config).inject_commands(["use " + config["user_extension"]["jobSSH"]["key"]], pre)
+PluginHelper(config).inject_commands(["echo done"], post)
+"""
+
+
+def test_a_key_that_a_plugin_folder_gets(init: Init, tmp_path: pathlib.Path) -> None:
+    """It is masked in the log, and a script that holds it is kept with the secrets."""
+    key = "PRIVATE-KEY-OF-THE-JOB"
+    folder = tmp_path / "root/plugins/keys"
+    folder.mkdir(parents=True)
+    (folder / "desc.yaml").write_text("name: keys\ninit-script: init.py\n")
+    (folder / "init.py").write_text(PROGRAM)
+    mounted = init.volume / "user-extension-secrets"
+    mounted.mkdir()
+    (mounted / "userExtensionSecrets.yaml").write_text(json.dumps({"jobSSH": {"key": key}}))
+    # What the program itself opens on the volume is its own business.
+    init.env = {k: v for k, v in init.env.items() if k not in init.watch.env} | {PLAIN_FILES: "1"}
+    init.roots = [str(tmp_path / "root")]
+    init.framework({**JOB, "extras": {"com.microsoft.pai.runtimeplugin": [{"plugin": "keys"}]}})
+    init.placed()
+    code, out = init.run()
+    assert code == 0, out
+    assert "the key is ******" in out
+    assert key not in out
+    held = {p.name for p in init.volume.rglob("*") if p.is_file() and key in p.read_text("latin-1")}
+    assert held == {"userExtensionSecrets.yaml", "secrets.json", "plugin_pre0.sh"}
+    assert (init.volume / "runtime.d/plugin_pre0.sh").stat().st_mode & 0o777 == 0o600
+    plan = json.loads((init.volume / "runtime.d/plan.json").read_text())
+    (task,) = [s for s in plan["steps"] if s.get("id") == "keys_2"]
+    assert task["on_exit"][0]["args"]["script"] == "set -o errexit\necho done\n"
