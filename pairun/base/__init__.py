@@ -1,1 +1,4 @@
-"""What every room stands on: signals, processes, paths, clocks, log files; standard library alone."""
+"""What every process needs from the system: signals, processes, paths, the grace time.
+
+It uses the standard library only.
+"""

@@ -1,4 +1,4 @@
-"""Escape codes of terminals: what colours a text and does not show."""
+"""Escape codes of terminals."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ ESCAPE = (
     r"|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\|\x1b?\Z)"
     r"|[0-Z\\-~]|\Z)"
 )
-"""A regular expression for one escape code (ECMA-48 5.3 and 5.4, ISO 2022, and the titles of
-xterm), also for one that the end of the text cuts."""
+"""A regular expression for one escape code, complete or cut by the end of the text (ECMA-48 5.3 and
+5.4, ISO 2022, and the titles of xterm)."""

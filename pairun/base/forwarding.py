@@ -1,4 +1,4 @@
-"""Which signals a child hears, and as what: the rewrite map, its stages, group or process."""
+"""Which signals are forwarded to a child, and how: rewritten, in steps, to its group or alone."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import NamedTuple
 from pairun.base.durations import parse_duration
 from pairun.base.signals import GRACE_SIGNALS
 
-# A fault in our own process must end it, and the two that Python ignores would come back to us
-# from our own writes. A background process of a terminal is stopped by the last two: not us.
-_OURS = {
+# A fault in our own process must end it. Python ignores SIGPIPE and SIGXFSZ, which our own writes
+# raise. SIGTTIN and SIGTTOU must not stop us as a background process of a terminal.
+_NOT_FORWARDED = {
     signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS,
     signal.SIGABRT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTIN, signal.SIGTTOU,
 }  # fmt: skip
 CATCHABLE = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-TAKEN = frozenset(CATCHABLE - _OURS)
-"""The signals that wait for our loop; each but SIGCHLD goes on to the child."""
+TAKEN = frozenset(CATCHABLE - _NOT_FORWARDED)
+"""The signals that our loop takes; each but SIGCHLD is forwarded to the child."""
 
 LATEST_STEP = 0.8
-"""The part of the command's time after which every step of a rewritten stop has been sent."""
+"""All steps of a rewritten stop are sent within this part of the command's time."""
 
 
 class Step(NamedTuple):
-    """A signal that is sent some seconds after the one that came."""
+    """A signal that is sent some seconds after the original one."""
 
     after_s: float
     number: int
 
 
-# The group of a session leader is an orphaned one: the kernel does not stop it for a SIGTSTP that
-# it does not catch (setpgid(2)), so it is stopped for good, as dumb-init does.
+# The group of a session leader is orphaned, and the kernel does not stop it on SIGTSTP (setpgid(2)),
+# so it gets SIGSTOP, as with dumb-init.
 _BY_DEFAULT: Mapping[int, tuple[Step, ...]] = {signal.SIGTSTP: (Step(0.0, signal.SIGSTOP),)}
 
 
 class Forwarding(NamedTuple):
-    """What becomes of a signal that came to us.
+    """How signals are forwarded.
 
     Attributes:
-        to_group: whether the child's whole group hears it, or the child alone.
-        rewrite: signal to what is sent in its place, step by step; nothing for an empty one.
-        only: the signals that are passed on at all, None for every one.
+        to_group: whether the child's whole group gets them, or the child alone.
+        rewrite: signal to the steps that replace it; no steps drop it.
+        only: the signals that are forwarded; None for all.
     """
 
     to_group: bool = True
@@ -49,33 +49,32 @@ class Forwarding(NamedTuple):
     only: frozenset[int] | None = None
 
     def steps(self, number: int) -> tuple[Step, ...]:
-        """What is sent for a signal, in order of time."""
+        """The signals to send for a signal, in order of time."""
         if self.only is not None and number not in self.only:
             return ()
-        found = self.rewrite.get(number, _BY_DEFAULT.get(number))
-        return (Step(0.0, number),) if found is None else found
+        steps = self.rewrite.get(number, _BY_DEFAULT.get(number))
+        return (Step(0.0, number),) if steps is None else steps
 
 
-# What our own processes know what to do with; the rest is for a command that is not there yet, or
-# no more, and would end them.
-_HEARD = GRACE_SIGNALS | {signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT}
+# The signals that our own processes handle; others are meant for the command and would end them.
+_HANDLED = GRACE_SIGNALS | {signal.SIGHUP, signal.SIGTSTP, signal.SIGCONT}
 EVERYTHING = Forwarding()
-TO_TASKS = Forwarding(only=_HEARD)
-# A stop that comes now is news for the one who shares the time out, not for a handler.
-TO_HANDLERS = Forwarding(to_group=False, only=_HEARD)
+TO_TASKS = Forwarding(only=_HANDLED)
+# Only the process that divides the time among handlers gets a stop signal, not the handlers.
+TO_HANDLERS = Forwarding(to_group=False, only=_HANDLED)
 NOTHING = Forwarding(to_group=False, only=frozenset())
-"""For a process of ours whose time is bounded anyway."""
+"""For a process of ours with a time limit."""
 
 
 def read_forwarding(signals: object, signals_to: object) -> Forwarding:
-    """The forwarding that the arguments of ``user_command`` ask for.
+    """Read the forwarding from arguments of ``user_command``.
 
     Args:
-        signals: signal to a signal, or to a list of signals and waits; null for as it came.
-        signals_to: ``group`` or ``process``, null for the group.
+        signals: signal to a signal, or to a list of signals and waits; null leaves it as it is.
+        signals_to: ``group`` or ``process``; null for the group.
 
     Raises:
-        ValueError: they make no sense; says why.
+        ValueError: they are invalid; the message says why.
     """
     if signals_to not in (None, "group", "process"):
         raise ValueError(f"signals_to must be group or process, not {signals_to!r}")
@@ -85,7 +84,7 @@ def read_forwarding(signals: object, signals_to: object) -> Forwarding:
     for name, value in (signals or {}).items():
         number = _number(name)
         if number not in TAKEN or number == signal.SIGCHLD:
-            raise ValueError(f"{name} is not passed on")
+            raise ValueError(f"{name} is not forwarded")
         if value is not None:
             rewrite[number] = tuple(_steps([value] if isinstance(value, str) else value))
     return Forwarding(signals_to != "process", rewrite)
@@ -109,5 +108,5 @@ def _wait(entry: object) -> float | None:
 
 def _number(name: object) -> int:
     if not isinstance(name, str) or name not in signal.Signals.__members__:
-        raise ValueError(f"{name!r} is not a signal's name")
+        raise ValueError(f"{name!r} is not the name of a signal")
     return int(signal.Signals[name])

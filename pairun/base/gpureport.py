@@ -19,7 +19,7 @@ class GpuReportElement:
         self.inside: list[GpuReportElement] = []
 
     def all(self, name: str) -> list[GpuReportElement]:
-        """Its children of one name."""
+        """Its children with a name."""
         return [e for e in self.inside if e.name == name]
 
     def at(self, path: str) -> GpuReportElement | None:
@@ -42,28 +42,28 @@ class GpuReportElement:
 
 
 _PART = r"<(/?)([A-Za-z_][\w.-]{0,99})((?:\s[^<>]{0,500})?)>|<[?!][^<>]{0,500}>"
-"""A tag, a comment or a declaration; compiled where it is used, as every attempt imports this."""
+"""A tag, a comment or a declaration; compiled on use, because every attempt imports this file."""
 
 
 def parse_gpu_report(report: str) -> GpuReportElement:
-    """Read what ``nvidia-smi -q -x`` prints: elements, attributes and text.
+    """Parse the output of ``nvidia-smi -q -x``: elements, attributes and text.
 
     The bundle has no XML parser. This one refuses entities, which no driver declares.
 
     Args:
-        report: the output; what precedes and follows the report is ignored.
+        report: the output; text before and after the report is ignored.
 
     Returns:
         The element ``nvidia_smi_log``.
 
     Raises:
-        ValueError: it is no whole report; the sentence says why.
+        ValueError: it is not a complete report; the message says why.
     """
     begin, end = report.find("<nvidia_smi_log"), report.rfind("</nvidia_smi_log>")
     if "<!ENTITY" in report:
         raise ValueError("it declares entities, which no driver does")
     if begin < 0 or end < begin:
-        raise ValueError("it is no whole report" if begin >= 0 else "it is no report in XML")
+        raise ValueError("it is incomplete" if begin >= 0 else "it is not a report in XML")
     root = GpuReportElement("")
     stack, at = [root], begin
     for part in re.compile(_PART).finditer(report, begin, end + len("</nvidia_smi_log>")):
@@ -82,18 +82,18 @@ def parse_gpu_report(report: str) -> GpuReportElement:
         if not attributes.endswith("/"):
             stack.append(element)
         if len(stack) > _MAX_DEPTH:
-            raise ValueError("it nests too deep")
+            raise ValueError("it is nested too deeply")
     if len(stack) > 1:
         raise ValueError(f"<{stack[-1].name}> is not closed")
     return root.all("nvidia_smi_log")[0]
 
 
 def uncorrectable_errors(gpu: GpuReportElement, period: Literal["volatile", "aggregate"]) -> int:
-    """How many memory errors a GPU could not correct; 0 where the driver counts none.
+    """How many memory errors a GPU could not correct; 0 if the driver does not count them.
 
     Args:
         gpu: an element ``gpu`` of the report.
-        period: ``volatile`` since the driver was loaded, ``aggregate`` in the GPU's life.
+        period: ``volatile`` since the driver was loaded, ``aggregate`` in the GPU's lifetime.
 
     Drivers before 450 have ``double_bit/total``, later ones ``sram_uncorrectable``, from 545 in
     two parts, and ``dram_uncorrectable``.

@@ -1,35 +1,35 @@
-"""The grace time: one clock for everything that must end before the platform kills us."""
+"""The grace time: one clock for everything that must end before the platform kills the container."""
 
 from __future__ import annotations
 
 import time
 
 VARIABLE = "PAIRUN_GRACE"
-"""Tells the grace time of the Pod; whoever sets the Pod's sets this one too."""
+"""The variable with the Pod's grace time; engines set both together."""
 
 RESERVE_SHARE = 0.2
 RESERVE_S = 2.0
-"""What is kept of the grace time for all that follows the command, at the least."""
+"""The least time reserved for all that follows the command."""
 
 SUMMARY_SHARE = 0.05
 SUMMARY_S = 1.0
-"""What is kept of that for the exit summary, at the least."""
+"""The least part of the reserve for the exit summary."""
 
 MARGIN_S = 0.5
-"""What is kept at the very end, for what is left to stop and our own exit."""
+"""The last part of the reserve, for stopping remaining processes and our own exit."""
 
 
 class Grace:
-    """Starts to run with the first stop signal, and is the same for all that follows.
+    """The time from the first stop signal on.
 
-    It is cut into four: the command, the exit handlers, the exit summary, the margin. What one does
-    not use falls to the next.
+    It has four parts: for the command, the exit handlers, the exit summary, and a margin. Time that
+    one part does not use falls to the next.
 
     Args:
-        seconds: from the first stop signal to the moment when the platform kills everything.
+        seconds: the time from the first stop signal until the platform kills the container.
 
     Attributes:
-        signal: the first stop signal, or None while nobody told us to stop.
+        signal: the first stop signal, or None before it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -39,17 +39,17 @@ class Grace:
 
     @property
     def reserve_s(self) -> float:
-        """What is kept from the command: a fifth, 2 seconds at least, half at most."""
+        """The part after the command: a fifth, at least 2 seconds, at most half."""
         return min(max(self.seconds * RESERVE_SHARE, RESERVE_S), self.seconds / 2)
 
     @property
     def margin_s(self) -> float:
-        """The part that belongs to nobody but us; a third of the reserve at most."""
+        """The margin; at most a third of the reserve."""
         return min(MARGIN_S, self.reserve_s / 3)
 
     @property
     def summary_s(self) -> float:
-        """The exit summary's part: a twentieth, a second at least, a third of the reserve at most."""
+        """The exit summary's part: a twentieth, at least a second, at most a third of the reserve."""
         return min(max(self.seconds * SUMMARY_SHARE, SUMMARY_S), self.reserve_s / 3)
 
     @property
@@ -59,30 +59,30 @@ class Grace:
 
     @property
     def handlers_s(self) -> float:
-        """The exit handlers' part, for all of them together."""
+        """The part of all exit handlers together."""
         return self.reserve_s - self.summary_s - self.margin_s
 
     def begin(self, number: int) -> None:
-        """Note a stop signal; only the first one counts."""
+        """Start the time with a stop signal; later ones are ignored."""
         if self.signal is None:
             self.signal = number
             self._end = time.monotonic() + self.seconds
 
     def for_command_s(self) -> float | None:
-        """Seconds that the command still has, or None while nobody told us to stop."""
+        """Seconds left for the command, or None before a stop signal."""
         return self._left(self.reserve_s)
 
     def for_handlers_s(self) -> float | None:
-        """Seconds that exit handlers still have, or None while nobody told us to stop."""
+        """Seconds left for exit handlers, or None before a stop signal."""
         return self._left(self.margin_s + self.summary_s)
 
     def for_summary_s(self) -> float | None:
-        """Seconds that the exit summary still has, or None while nobody told us to stop."""
+        """Seconds left for the exit summary, or None before a stop signal."""
         return self._left(self.margin_s)
 
     def left_s(self) -> float | None:
-        """Seconds until the platform kills everything, or None while nobody told us to stop."""
+        """Seconds until the platform kills the container, or None before a stop signal."""
         return self._left(0.0)
 
-    def _left(self, kept: float) -> float | None:
-        return None if self._end is None else max(0.0, self._end - kept - time.monotonic())
+    def _left(self, reserved_s: float) -> float | None:
+        return None if self._end is None else max(0.0, self._end - reserved_s - time.monotonic())

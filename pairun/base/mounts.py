@@ -1,4 +1,4 @@
-"""Mount points, as the kernel lists them; for processes that import nothing but the standard library."""
+"""Mount points in the kernel's table; for processes that import the standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def mount_points() -> frozenset[str]:
     """Every mount point that this process sees (proc(5), ``/proc/self/mountinfo``, fifth field).
 
     Returns:
-        Paths without symbolic links; none where the table cannot be read.
+        Paths without symbolic links; none if the table cannot be read.
     """
     try:
         with open(TABLE, "rb") as table:
@@ -23,5 +23,5 @@ def mount_points() -> frozenset[str]:
 
 
 def unescaped(field: bytes) -> bytes:
-    """A field of the table without the octal escapes for space, tab, newline and backslash."""
+    """Decode the octal escapes for space, tab, newline and backslash in a field of the table."""
     return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8) & 0xFF]), field)

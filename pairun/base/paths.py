@@ -1,4 +1,4 @@
-"""Where things stand on the shared volume, for every process of either container."""
+"""Paths on the shared volume, for every process of both containers."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ DEFAULT_PAI_DIR = "/usr/local/pai"
 MOUNTED = frozenset(
     {"secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "rendezvous", "config"}
 )
-"""What the platform mounts into the volume; nothing else that stands there counts."""
+"""Names that the platform mounts into the volume; a file there that is not mounted is ignored."""
 
 PLAIN_FILES = "PAIRUN_PLAIN_FILES"
-"""Set by an engine that has no mounts and puts what is `MOUNTED` onto a new volume itself."""
+"""Set by an engine without mounts, which writes the `MOUNTED` files to a new volume itself."""
 
 JOURNAL = "journal.jsonl"
 """The journal, in the Pod's log directory."""
 
 PROGRAMS = "bin"
-"""On the volume: what stands last in the PATH of the user's command."""
+"""A folder on the volume; the last one in the PATH of the user's command."""
 
 PLACE_FILE = "rendezvous.json"
-"""On the volume: where the instances of the job meet, and which one this is."""
+"""On the volume: the address of the job's rendezvous, and the rank of this instance."""
 
 KEY_FILE = "rendezvous/key"
-"""On the volume, where the platform mounts it: by what the instances of the job know each other."""
+"""On the volume, mounted by the platform: the key with which instances authenticate."""
 
 DIAGNOSIS_FILE = "diagnosis.json"
-"""In ``runtime.d``: the rules that say why a command died."""
+"""In ``runtime.d``: the rules of the failure diagnosis."""
 
 STATE_FILE = "rendezvous-state.json"
-"""In ``runtime.d``: what the job's first instance was told in init, and goes on with."""
+"""In ``runtime.d``: the leader's state from init, with which PID 1's server continues."""
 
 
 def pai_dir() -> str:
@@ -40,10 +40,10 @@ def pai_dir() -> str:
 
 
 def runtime_file(root: str, name: str) -> str:
-    """The path of a file that init leaves for the runtime phase.
+    """The path of a file that init writes for the runtime phase.
 
     Args:
-        root: the shared volume.
+        root: path of the shared volume.
         name: the file's name in ``runtime.d``.
     """
     return os.path.join(root, "runtime.d", name)
@@ -53,7 +53,7 @@ def log_dir(root: str, env: Mapping[str, str]) -> str:
     """The Pod's log directory.
 
     Args:
-        root: the shared volume.
+        root: path of the shared volume.
         env: the container's environment.
     """
     return os.path.join(root, "logs", env.get("FC_POD_UID") or "local")

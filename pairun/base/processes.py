@@ -1,4 +1,4 @@
-"""Process trees as ``/proc`` tells them, and the inheritance of orphans."""
+"""Process trees in ``/proc``, and the adoption of orphans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pairun.base import system
 
 
 class Process(NamedTuple):
-    """A line of ``/proc/<pid>/stat`` (proc(5)), as far as we need it."""
+    """The fields of ``/proc/<pid>/stat`` (proc(5)) that we need."""
 
     pid: int
     parent: int
@@ -22,12 +22,12 @@ class Process(NamedTuple):
 
 
 def adopt_orphans() -> bool:
-    """Become the process to which orphans below us fall (prctl(2), PR_SET_CHILD_SUBREAPER).
+    """Become the parent of orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER).
 
-    PID 1 is that anyway. Where the kernel refuses, orphans fall to somebody else, and we go on.
+    PID 1 is that already. If the kernel refuses, another process adopts them.
 
     Returns:
-        Whether orphans come to us.
+        Whether we adopt orphans.
     """
     if os.getpid() == 1:
         return True
@@ -39,9 +39,9 @@ def adopt_orphans() -> bool:
 
 
 def processes() -> Iterator[Process]:
-    """Every process that ``/proc`` shows; none when it belongs to another PID namespace."""
-    # The number that /proc has for us differs from ours when it is another namespace's.
-    if _own_number() != os.getpid():
+    """Every process in ``/proc``; none if that belongs to another PID namespace."""
+    # In another namespace's /proc our own PID is a different one.
+    if _own_pid_in_proc() != os.getpid():
         return
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -50,18 +50,18 @@ def processes() -> Iterator[Process]:
 
 
 def session_groups(session: int) -> set[int]:
-    """The process groups of a session that still have a living process."""
-    found = {p.group for p in processes() if p.session == session and not p.dead}
-    return found or ({session} if group_lives(session) else set())
+    """The process groups of a session that have a living process."""
+    groups = {p.group for p in processes() if p.session == session and not p.dead}
+    return groups or ({session} if group_lives(session) else set())
 
 
 def group_stopped(group: int) -> bool:
     """Whether a process group has a stopped member; its leader is our child.
 
-    A stopped process does not act on what it is sent until it is continued.
+    A stopped process does not act on signals until it is continued.
     """
     with contextlib.suppress(ChildProcessError):
-        # Works also where /proc does not show it; the report stays where it is.
+        # Works without /proc, too; WNOWAIT leaves the status for a later wait.
         how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         if os.waitid(os.P_PID, group, how) is not None:
             return True
@@ -69,7 +69,7 @@ def group_stopped(group: int) -> bool:
 
 
 def group_lives(group: int) -> bool:
-    """Whether a process group has a member (one that nobody has waited for counts)."""
+    """Whether a process group has a member; zombies count."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -82,18 +82,18 @@ def group_lives(group: int) -> bool:
 def descendants(root: int) -> set[int]:
     """Every living process whose chain of parents leads to ``root``."""
     table = {p.pid: p for p in processes()}
-    found: set[int] = set()
+    below: set[int] = set()
     for pid in table:
         chain, at = [], pid
-        while at in table and at != root and at not in found:
+        while at in table and at != root and at not in below:
             chain.append(at)
             at = table[at].parent
-        if at == root or at in found:
-            found.update(chain)
-    return {pid for pid in found if not table[pid].dead}
+        if at == root or at in below:
+            below.update(chain)
+    return {pid for pid in below if not table[pid].dead}
 
 
-def _own_number() -> int:
+def _own_pid_in_proc() -> int:
     try:
         return int(os.readlink("/proc/self"))
     except (OSError, ValueError):
@@ -103,6 +103,6 @@ def _own_number() -> int:
 def _read(pid: int) -> Process:
     with open(f"/proc/{pid}/stat", "rb") as f:
         text = f.read()
-    # The name stands in parentheses and may hold anything, parentheses too.
+    # The name is in parentheses and may itself contain parentheses.
     state, parent, group, session = text[text.rindex(b")") + 2 :].split()[:4]
     return Process(pid, int(parent), int(group), int(session), state in (b"Z", b"X"), state == b"T")

@@ -1,4 +1,4 @@
-"""Removal of a directory tree that others may change meanwhile: no link is followed."""
+"""Removal of a directory tree that other processes may change: follows no link."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import stat
 
 MAX_DEPTH = 400
-"""Directories nested deeper than this are not removed: each level costs an open directory."""
+"""Directories nested deeper are not removed, because each level needs an open directory."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -15,13 +15,13 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def remove_entry(folder: int, name: str, path: str, mounts: frozenset[str]) -> bool:
     """Remove one entry of an open directory and all below it.
 
-    Mount points stay, and so do the directories that lead to them. An entry that vanishes
-    meanwhile is no error.
+    Mount points and the directories above them stay. An entry that disappears meanwhile is not an
+    error.
 
     Args:
         folder: the open directory.
         name: the entry's name in it.
-        path: the entry's path without symbolic links, as the mount table has it.
+        path: the entry's path without symbolic links, as in the mount table.
         mounts: every mount point.
 
     Returns:
@@ -36,15 +36,15 @@ def remove_entry(folder: int, name: str, path: str, mounts: frozenset[str]) -> b
 def _remove(
     folder: int, name: str, path: str, device: int, mounts: frozenset[str], depth: int
 ) -> bool:
-    """One stack frame and one open directory per level: the limits of both are far away."""
+    """Remove recursively; `MAX_DEPTH` bounds stack frames and open directories."""
     if path in mounts:
         return False
     if depth > MAX_DEPTH:
         raise OSError(errno.ENAMETOOLONG, "the directories are nested too deeply")
     try:
         entry = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        # A bind mount within one file system shows in the table only. Where the table cannot be
-        # read, the device tells the other mounts.
+        # Only the table shows a bind mount within one file system. The device shows other mounts,
+        # also if the table cannot be read.
         if entry.st_dev != device:
             return False
         if not stat.S_ISDIR(entry.st_mode):

@@ -1,4 +1,4 @@
-"""The work directories of ``pairun run``: their names, for whoever makes and whoever reads them."""
+"""The names in the work directories of ``pairun run``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ RUNS = "pairun-run"
 """The folder in which ``pairun run`` makes its work directories."""
 
 MARKER = ".pairun-run"
-"""In every work directory: lists what a run made there, and is its lock."""
+"""A file in every work directory: it lists what the run made there, and is its lock."""
 
 PREVIOUS = "previous"
-"""In a work directory: what the run before left; pairun's own when it holds a `MARKER`."""
+"""A folder in a work directory: the files of the previous run; it is pairun's if it has a `MARKER`."""

@@ -7,17 +7,17 @@ import signal
 from typing import Self
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Tell a process of ours to end."""
+"""The signals that stop a process of ours."""
 
 GRACE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
-"""Those of them that tell PID 1 to end: the grace time starts with the first. SIGHUP is the user's."""
+"""The signals that stop PID 1 and start the grace time; it forwards SIGHUP to the command."""
 
 
 def block_stop_signals() -> None:
     """Keep the stop signals pending until this process takes them.
 
-    A process that a signal ends before it listens loses its state, and PID 1 of a container would
-    never get the signal (signal(7): what has no handler is not delivered to it, unless it is blocked).
+    A signal before that would end the process, or, for PID 1 of a container, be lost (signal(7): a
+    signal without a handler is not delivered to it, unless it is blocked).
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
@@ -26,7 +26,7 @@ class Signals:
     """The process's stop signals and the ends of its children, while it is installed.
 
     Args:
-        resend: on `restore`, send stop signals again that were not taken.
+        resend: on `restore`, raise the stop signals that were not taken.
     """
 
     NUMBERS: tuple[signal.Signals, ...] = (signal.SIGCHLD, *STOP_SIGNALS)
@@ -42,7 +42,7 @@ class Signals:
         self.restore()
 
     def install(self) -> None:
-        """Take the signals over; those that were held back come now."""
+        """Install the handlers; pending signals are delivered now."""
         self.fd, self._in = os.pipe()
         os.set_blocking(self.fd, False)
         os.set_blocking(self._in, False)
@@ -51,7 +51,7 @@ class Signals:
         self._old_mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, self.NUMBERS)
 
     def restore(self) -> None:
-        """Give them back as they were."""
+        """Restore the previous handlers."""
         signal.pthread_sigmask(signal.SIG_BLOCK, self.NUMBERS)
         unseen = self.take_stops() if self._resend else []
         for number, handler in self._old.items():
@@ -60,7 +60,7 @@ class Signals:
         os.close(self.fd)
         os.close(self._in)
         for missed in unseen:
-            # To this thread: another one, if there were any, would die of it.
+            # To this thread only, because the signal would end another one.
             signal.raise_signal(missed)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
@@ -77,14 +77,13 @@ class Signals:
 
 
 def _ignore(*_: object) -> None:
-    """What counts has been written into the pipe."""
+    """Do nothing: the signal's number is in the pipe."""
 
 
 def fork_program() -> int:
-    """Fork a child that dies of our signals, as any program does; returns what `os.fork` returns.
+    """Fork a child with default signal handling; returns what `os.fork` returns.
 
-    Until the child has let go of our pipe, what is sent to it must wait: it would look to us as if
-    it had been sent to us.
+    Signals to the child wait until it no longer writes to our pipe, or they would seem to be ours.
     """
     old = signal.pthread_sigmask(signal.SIG_BLOCK, Signals.NUMBERS)
     pid = -1

@@ -10,7 +10,7 @@ import os
 import sys
 
 BUNDLED = "_pairun" in sys.builtin_module_names
-"""Whether this is the one-file program; it starts itself again by its own path."""
+"""Whether this is the one-file program, which starts child processes by its own path."""
 
 MS_BIND = 0x1000
 UMOUNT_NOFOLLOW = 0x8
@@ -23,11 +23,11 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
     """Mount a file system without a helper program (mount(2)).
 
     Args:
-        source: a device or what the file system takes in its place.
-        target: where.
+        source: a device, or another source that the file system accepts.
+        target: the path to mount at.
         kind: the file system's name, for a new mount.
         flags: ``MS_…``.
-        data: options of the file system itself; a password in it is seen by the kernel alone.
+        data: options of the file system; only the kernel sees a password in them.
 
     Raises:
         OSError: the kernel refuses.
@@ -47,7 +47,7 @@ def unmount(target: str, flags: int = UMOUNT_NOFOLLOW) -> None:
     """Unmount what is mounted at a path (umount2(2)).
 
     Args:
-        target: where.
+        target: the path.
         flags: ``UMOUNT_NOFOLLOW``.
 
     Raises:
@@ -62,7 +62,7 @@ def unmount(target: str, flags: int = UMOUNT_NOFOLLOW) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the process to which orphans below us fall (PR_SET_CHILD_SUBREAPER).
+    """Become the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER).
 
     Raises:
         OSError: the kernel refuses.
@@ -71,7 +71,7 @@ def adopt_orphans() -> None:
 
 
 def end_with_parent(number: int) -> None:
-    """Let the kernel send us a signal when the thread that started us ends (PR_SET_PDEATHSIG).
+    """Make the kernel send us a signal when the thread that started us ends (PR_SET_PDEATHSIG).
 
     Raises:
         OSError: the kernel refuses.

@@ -12,12 +12,12 @@ _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 def read_variables(source: Source, problems: Problems) -> dict[str, str]:
     """Read lines of ``NAME=value``; the last one of a name counts.
 
-    Values are data: no quote, ``$`` or backslash in them has a meaning. Empty lines and lines that
-    begin with ``#`` say nothing, and ``export`` may stand before a name.
+    Values are literal: quotes, ``$`` and backslashes have no meaning. Empty lines and lines that
+    begin with ``#`` are ignored, and ``export`` may precede a name.
 
     Args:
-        source: the file; its lines are kept out of excerpts, because values may be credentials.
-        problems: takes a problem for every line that cannot be read.
+        source: the file; problems show none of its lines, because values may be credentials.
+        problems: takes a problem for every invalid line.
     """
     variables: dict[str, str] = {}
     lines = source.text.split("\n")
@@ -35,7 +35,7 @@ def read_variables(source: Source, problems: Problems) -> dict[str, str]:
         elif not _NAME.fullmatch(name):
             problems.error(
                 "PR717",
-                "what stands before '=' is not the name of a variable",
+                "the text before '=' is not the name of a variable",
                 place,
                 "letters, digits and '_', no digit first, no space before '='",
             )

@@ -28,24 +28,25 @@ _MAX_BYTES = 16 * 1024 * 1024
 
 
 def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """A Framework's metadata, which has the job in it, without spec and status.
+    """Read a Framework's metadata, which holds the job, without spec and status.
 
-    What may heal is waited out, as long as the barrier would wait; a stop signal ends that.
+    Failures that may be temporary are retried for as long as the barrier waits, or until a stop
+    signal.
 
     Args:
-        namespace: of the Framework.
+        namespace: the Framework's namespace.
         name: its name.
-        env: where the API server is (see `ApiServer.in_pod`); ``BARRIER_CHECK_TIMEOUT_SEC`` bounds the wait, in seconds.
+        env: names the API server (see `ApiServer.in_pod`); ``BARRIER_CHECK_TIMEOUT_SEC`` bounds the
+            retries, in seconds.
 
     Raises:
-        PairunError: there is no such Framework, or it cannot be asked for; whether that will heal
-            is told by the id.
+        PairunError: there is no such Framework, or it cannot be read; only PR773 may be temporary.
     """
     limit_s = _timeout_s(env)
     path = f"/apis/{API_VERSION}/namespaces/{quote(namespace)}/frameworks/{quote(name)}"
     try:
         with contextlib.closing(ApiServer.in_pod(env)) as server:
-            data = _patient(server, path, limit_s)
+            data = _ask_with_retries(server, path, limit_s)
     except NoApiServer as e:
         raise _problem("PR770", e) from e
     except (Transient, TimedOut) as e:
@@ -57,7 +58,7 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
             Problem(
                 "PR771",
                 f"there is no Framework {name} in the namespace {namespace}",
-                hint="it was deleted, or this Pod is older than it; nothing is left to do here",
+                hint="it was deleted, or this Pod is older than it; there is nothing to do here",
             )
         )
     try:
@@ -69,13 +70,13 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
     return framework
 
 
-def _patient(server: ApiServer, path: str, limit_s: float) -> bytes | None:
-    """Ask until there is an answer that counts.
+def _ask_with_retries(server: ApiServer, path: str, limit_s: float) -> bytes | None:
+    """Send a request until it succeeds or fails for good.
 
     Raises:
-        Failure: there was none in the time; the last reason why.
+        Failure: the last failure, permanent or after the time limit.
     """
-    end, pause_s, told = time.monotonic() + limit_s, 1.0, ""
+    end, pause_s, printed = time.monotonic() + limit_s, 1.0, ""
     while True:
         left = end - time.monotonic()
         try:
@@ -90,16 +91,16 @@ def _patient(server: ApiServer, path: str, limit_s: float) -> bytes | None:
             if left <= 0:
                 e.message = f"no usable answer for {format_duration(limit_s)}: {e.message}"
                 raise
-            if e.message != told:
-                told = e.message
-                sys.stdout.write(f"{told}; retrying for {format_duration(left)}\n")
+            if e.message != printed:
+                printed = e.message
+                sys.stdout.write(f"{printed}; retrying for {format_duration(left)}\n")
                 sys.stdout.flush()
             _pause(min(left, max(pause_s, e.retry_after_s or 0.0)))
             pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
 
 
 def _pause(seconds: float) -> None:
-    """Wait; nobody else listens yet for the signals that were held back."""
+    """Wait, and exit on a blocked stop signal, which no other code takes yet."""
     caught = signal.sigtimedwait(STOP_SIGNALS, seconds)
     if caught is not None:
         raise SystemExit(128 + caught.si_signo)

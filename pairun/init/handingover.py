@@ -1,4 +1,4 @@
-"""What init leaves on the volume for the user's container."""
+"""Writes what the user's container needs to the volume."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JOB_FILE = "job_config.yaml"
 
 
 def prepare(plans: PodPlans) -> Volume:
-    """Make the volume ready, with what is known before any task runs."""
+    """Prepare the volume, and write what is known before any task runs."""
     volume = Volume(plans.pai_dir, plans.env)
     volume.prepare()
     if (spec := plans.pod.exit_spec) is not None:
@@ -37,10 +37,10 @@ def prepare(plans: PodPlans) -> Volume:
 
 
 def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
-    """Plan the runtime phase anew, now that the peers are known, and write it.
+    """Plan the runtime phase with the addresses of the peers, and write the plan.
 
     Returns:
-        The failure, or None: whatever it is, the exit handlers must still run.
+        The failure, or None. It is not raised, because the exit handlers must run.
     """
     try:
         _add_rules(plans, volume)
@@ -50,7 +50,7 @@ def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
         variables = {n: plans.apart(v) for n, v in _variables(volume).items()}
         plans.take_scripts(volume.plugin_scripts())
         plan = plans.make().plans["runtime"]
-        # The cluster's secrets are not the job's: those that its plan does not need stay here.
+        # Of the cluster's secrets, only those that the job's plan needs are handed over.
         ours = plans.layers.content.concealed()
         volume.hand_over(plan, plans.secrets, variables, redact_used=ours)
     except PairunError as e:
@@ -69,7 +69,7 @@ def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
 
 
 def _unusable(error: OSError, volume: Volume) -> Problem:
-    """The problem that the operating system has with a path."""
+    """The problem for an error of the operating system."""
     path = volume.pai_dir if error.filename is None else os.fsdecode(error.filename)
     return Problem("PR701", f"{path} cannot be used: {error.strerror or error}")
 
@@ -79,7 +79,7 @@ def _failure(message: str) -> PhaseOutcome:
 
 
 def _add_rules(plans: PodPlans, volume: Volume) -> None:
-    """Leave the rules by which PID 1 finds out why a command died."""
+    """Write the rules of the failure diagnosis."""
     problems = Problems()
     volume.add(DIAGNOSIS_FILE, ready_rules(plans.layers.content, plans.env, problems))
     print_problems(problems, plans.vault)

@@ -1,7 +1,7 @@
-"""``init.log``: the output of the init phase, kept in a file while it is shown.
+"""``init.log``: the output of the init phase, written to a file and shown.
 
 The phase runs in a child. This process is PID 1 of the init container: it copies the child's output,
-passes signals on, and exits with the child's exit code. So the log is complete even when the child
+forwards signals, and exits with the child's exit code. So the log is complete even if the child
 crashes or the kernel kills it for its memory.
 """
 
@@ -24,38 +24,37 @@ from pairun.handover.podlogs import INIT_LOG
 from pairun.handover.reader import ENVIRONMENT_FILE
 
 STALL_S = 10.0
-"""At the end, how long we wait for a reader of our output who takes nothing."""
+"""How long the end waits for a stalled reader of our output."""
 
 EARLY_BYTES = 1024 * 1024
-"""How much is kept for the log while its folder is not there yet."""
+"""How much output is kept until the log's folder exists."""
 
 WAITING_BYTES = 4 * 1024 * 1024
-"""How much may wait for the reader of a stream of ours."""
+"""How much output may wait for the reader of one of our streams."""
 
-_AT_ONCE = 4096
-"""A pipe that poll(2) calls writable takes as much without making us wait."""
+_WRITE_BYTES = 4096
+"""A pipe that poll(2) reports as writable accepts this much without blocking (PIPE_BUF)."""
 
 
 def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
-    """Go on in a child whose output is kept in ``init.log``.
+    """Continue in a child whose output goes to ``init.log``.
 
     Args:
-        pai_dir: the shared volume.
+        pai_dir: path of the shared volume.
         env: the environment of the init container.
 
     Returns:
-        None in the child, or where there can be none; in the parent, when the child has ended, its
-        exit code.
+        None in the child, or if no child can be forked. In the parent, the child's exit code.
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    # Held back until the one who has to act on them listens.
+    # Blocked until the process that acts on them takes them.
     block_stop_signals()
     pipes = [os.pipe(), os.pipe()]
     try:
         child = os.fork()
     except OSError:
-        # The phase counts more than its log.
+        # Run the phase without its log.
         for end in (end for pipe in pipes for end in pipe):
             os.close(end)
         return None
@@ -64,7 +63,7 @@ def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
             os.dup2(writer, number)
             os.close(reader)
             os.close(writer)
-        # Those that Python made may believe that they can seek, as in a file.
+        # Python's own streams may assume that they are seekable files.
         for number, name in ((1, "stdout"), (2, "stderr")):
             old = getattr(sys, name)
             how = {"encoding": old.encoding, "errors": old.errors, "line_buffering": True}
@@ -77,34 +76,34 @@ def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
 
 
 class _Log:
-    """The file; before its folder is there, what belongs into it is kept."""
+    """The log file; keeps its content in memory until its folder exists."""
 
     def __init__(self, pai_dir: str, env: Mapping[str, str]) -> None:
         self._pai_dir = pai_dir
         self._door = Door(pai_dir)
         self._folder = log_dir(pai_dir, env)
         self._early = b""
-        self._there = False
+        self._has_folder = False
         self._file = LogFile(self._door, os.path.join(self._folder, INIT_LOG), self._complain)
 
     def write(self, data: bytes) -> None:
-        """Append."""
-        self._there = self._there or self._door.is_folder(self._folder)
-        if not self._there:
+        """Append bytes."""
+        self._has_folder = self._has_folder or self._door.is_folder(self._folder)
+        if not self._has_folder:
             self._early = (self._early + data)[-EARLY_BYTES:]
             return
         self._file.write(self._early + data)
         self._early = b""
 
     def add_environment(self) -> None:
-        """Append the variables of the job, as OpenPAI's runtime does; no secret is among them."""
+        """Append the variables of the job, as OpenPAI's runtime does; they hold no secret."""
         with contextlib.suppress(OSError):
             data = self._door.read(runtime_file(self._pai_dir, ENVIRONMENT_FILE))
             self.write(f"\n{ENVIRONMENT_FILE} has:\n".encode() + data)
 
     def end(self) -> None:
-        """Write what is left, also where the phase did not come to make the folder."""
-        # A folder that is no volume may be anybody's: nothing is made there.
+        """Write the rest; makes the folder if the phase has not made it."""
+        # In a folder that is not a volume nothing is made.
         if self._door.is_folder(os.path.join(self._pai_dir, "logs")) or (
             self._pai_dir == DEFAULT_PAI_DIR and os.path.isdir(self._pai_dir)
         ):
@@ -118,30 +117,30 @@ class _Log:
 
 
 class _Tee:
-    """Reads two streams, and writes each to its own of ours and both to the log.
+    """Copies the child's standard output and error to our own, and both to the log.
 
     Args:
-        child: the process that writes them.
-        readers: its standard output and its standard error.
-        log: takes both.
+        child: the child's PID.
+        readers: the read ends of the child's standard output and error.
+        log: the log.
     """
 
     def __init__(self, child: int, readers: list[int], log: _Log) -> None:
         self._child = child
         self._log = log
         self._status: int | None = None
-        # By reader: our own stream, and what it has not taken yet.
+        # reader to our own stream; and the output that waits for that stream
         self._streams = dict(zip(readers, (1, 2), strict=True))
         self._pending = dict.fromkeys((1, 2), b"")
         for reader in readers:
             os.set_blocking(reader, False)
 
     def run(self) -> int:
-        """Go on to the end of the child; returns its exit code."""
+        """Copy until the child ends; returns its exit code."""
         signals = Signals()
         signals.install()
         try:
-            while not self._over():
+            while not self._has_ended():
                 self._turn(signals, None)
             self._drain()
             code = self._exit_code()
@@ -154,8 +153,8 @@ class _Tee:
             signals.restore()
         return code
 
-    def _over(self) -> bool:
-        """Whether the child has ended; every other process that fell to us is waited for too."""
+    def _has_ended(self) -> bool:
+        """Whether the child has ended; reaps adopted orphans, too."""
         with contextlib.suppress(ChildProcessError):
             while (reaped := os.waitpid(-1, os.WNOHANG))[0] != 0:
                 if reaped[0] == self._child:
@@ -163,14 +162,14 @@ class _Tee:
         return self._status is not None
 
     def _turn(self, signals: Signals, timeout_ms: int | None) -> bool:
-        """Wait for something and do it; whether there was anything."""
+        """Wait for events and handle them; returns whether there were any."""
         poll = select.poll()
         poll.register(signals.fd, select.POLLIN)
         for reader, stream in self._streams.items():
             if self._pending[stream]:
                 poll.register(stream, select.POLLOUT)
-            # Who is slow to take it slows the one who writes it, but not soon: a phase that waits
-            # for its reader does not hear of a stop.
+            # A slow reader delays the phase only after much output, because a phase that waits for
+            # its reader does not react to a stop.
             if len(self._pending[stream]) < WAITING_BYTES:
                 poll.register(reader, select.POLLIN)
         ready = dict(poll.poll(timeout_ms))
@@ -203,20 +202,20 @@ class _Tee:
         return data
 
     def _show(self, stream: int) -> bool:
-        """Give our own stream what it takes now; whether it took something."""
+        """Write what our own stream accepts now; returns whether it accepted anything."""
         data = self._pending[stream]
         try:
-            written = os.write(stream, data[:_AT_ONCE])
+            written = os.write(stream, data[:_WRITE_BYTES])
         except BlockingIOError:
             return False
         except OSError:
-            # Nobody reads it, or the disk behind it is full: the log has it.
+            # The stream has no reader, or its disk is full; the log has the output.
             written = len(data)
         self._pending[stream] = data[written:]
         return True
 
     def _drain(self) -> None:
-        """Take all that the child has left in the pipes; others may hold them for ever."""
+        """Read the rest from the pipes; background processes may hold them open for ever."""
         for reader, stream in list(self._streams.items()):
             while self._read(reader, stream):
                 pass
@@ -236,7 +235,7 @@ class _Tee:
         code = os.waitstatus_to_exitcode(self._status)
         if code >= 0:
             return code
-        hint = ": memory that ran out ends processes so" if -code == signal.SIGKILL else ""
+        hint = ": perhaps for lack of memory" if -code == signal.SIGKILL else ""
         text = f"[pairun] the init phase was ended by {signal.Signals(-code).name}{hint}\n".encode()
         self._log.write(text)
         self._pending[2] += text

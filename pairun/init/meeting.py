@@ -1,4 +1,4 @@
-"""How an instance meets the others of its job in init: the leader's server, and where to find it."""
+"""How an instance finds its peers in init: the leader's server, and its address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pairun.rendezvous.server import Child
 
 ROLES = "PAIRUN_ROLES"
-"""The variable that tells tasks of init which roles the job has: each one's count and ports."""
+"""The variable with the job's roles, each with count and ports, for tasks of init."""
 
 
 class Meeting:
@@ -47,22 +47,22 @@ class Meeting:
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is nobody to meet."""
+        """Whether the job has only one instance."""
         return sum(self._roles.values()) < 2
 
     def variables(self) -> dict[str, str]:
-        """What tasks must know of it."""
+        """The variables for tasks."""
         return {} if self.is_alone else {ROLES: self._described}
 
     def begin(self, say: Callable[[str], None]) -> None:
-        """Where this instance leads the job, serve the others from now on.
+        """If this instance leads the job, start to serve the others.
 
-        What cannot be served is said: the others find their addresses without.
+        A failure is only logged: the others can find addresses without the server.
         """
         uid = self._env.get("FC_POD_UID")
         if self.is_alone or not self._leads or not uid:
             return
-        # Sockets, digests and compression: what no other instance needs here.
+        # imported here, because no other instance needs sockets, digests and compression
         from pairun.errors import PairunError
         from pairun.kube.ports import rendezvous_port
         from pairun.rendezvous.peers import job_key, read_key
@@ -80,21 +80,21 @@ class Meeting:
             )
             self._server = Child(server)
         except (PairunError, OSError) as e:
-            say(f"the other instances are not served: {e}")
+            say(f"the server for the job's other instances could not be started: {e}")
 
     def end(self, *, stay: bool) -> None:
-        """Serve no more; what was told is kept for PID 1, which goes on.
+        """Stop the server; it saves its state for PID 1's server.
 
         Args:
-            stay: not before those who wait for a verdict have it, or 10 s are over: until PID 1
-                has started nobody can tell them.
+            stay: first serve instances that wait for a verdict, for up to 10 s, because PID 1's
+                server starts later.
         """
         if self._server is not None:
             self._server.stop(stay=stay)
             self._server = None
 
     def note(self, cluster: Cluster) -> None:
-        """Leave the note by which this Pod finds the leader from now on.
+        """Write the leader's address to the volume.
 
         Raises:
             OSError: it cannot be written.
@@ -120,7 +120,7 @@ class Meeting:
         self._noted = True
 
     def peers(self) -> JobPeers | None:
-        """The others, once the note is there."""
+        """The other instances; None before the leader's address is known."""
         if not self._noted:
             return None
         from pairun.rendezvous.peers import peers_of

@@ -31,7 +31,7 @@ EXIT_CODES = dict.fromkeys(("PR770", "PR771", "PR772", "PR774"), 252)
 
 def review_phase(plans: PodPlans) -> None:
     """Print what the init tasks would do here; their probes are real, and nothing changes."""
-    # Only `pairun init --dry-run` needs them.
+    # imported here, because only `pairun init --dry-run` needs them
     from pairun.report.review_text import print_phase
     from pairun.review.phasereview import probe_phase
 
@@ -90,7 +90,7 @@ def _executor(plans: PodPlans, plan: Plan, emit: Emit) -> Executor:
 
 
 def _peers(plans: PodPlans) -> JobPeers | None:
-    """The other instances, once the barrier has left their addresses."""
+    """The other instances; None before the barrier has written their addresses."""
     if plans.meeting is None or not has_cluster(plans.pai_dir):
         return None
     with contextlib.suppress(PairunError, OSError):
@@ -108,7 +108,7 @@ def _resolve(
 
 
 def _mentions(value: Any, name: str) -> bool:
-    """Whether a late value, or a variable that it uses, has a name in it."""
+    """Whether a late value, or a variable that it uses, contains a name."""
     if isinstance(value, Late):
         return name in value.template or _mentions(value.vars, name)
     if isinstance(value, Mapping):

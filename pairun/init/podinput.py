@@ -44,12 +44,12 @@ class PodInput:
         index: its number within the role.
         user_extension: plain data of the mounted user extension, or None.
         command: the user's command as the platform rendered it, or None.
-        cluster: peers and ports, where they are known from the start, or None.
-        engine: what this way to start changes in the playbooks, or None.
-        init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
-        exit_spec: the cluster's description of exit codes, or None.
-        job_text: the job file that the Framework holds, with masked secrets, or None.
-        problems: warnings that were found on the way.
+        cluster: peers and ports, if they are known from the start, or None.
+        engine: the layer for this way to start, or None.
+        init_plugins: the cluster's list that replaces the init playbook's tasks, or None.
+        exit_spec: the cluster's exit spec, or None.
+        job_text: the Framework's job file, with masked secrets, or None.
+        problems: warnings.
     """
 
     job: Job
@@ -66,7 +66,7 @@ class PodInput:
 
     @property
     def job_keys(self) -> list[str]:
-        """The private key of the job's ssh, which no sink may show, where the user has one."""
+        """The private key of the job's ssh, if the user has one; it must be masked."""
         extension = self.user_extension if isinstance(self.user_extension, dict) else {}
         pair = extension.get("jobSSH")
         key = pair.get("key") if isinstance(pair, dict) else None
@@ -77,10 +77,10 @@ _FILE = "PAIRUN_FRAMEWORK_FILE"
 _OBJECT = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")
 _INSTANCE = ("FC_TASKROLE_NAME", "FC_TASK_INDEX")
 _LEFT = "framework.json"
-"""What the barrier leaves on the volume."""
+"""The file that the barrier writes to the volume."""
 
 _OPTIONS = {"FC_TASKROLE_NAME": "--role", "FC_TASK_INDEX": "--index"}
-"""What a person gives beside a saved Framework, where an engine sets a variable."""
+"""The command line's options for a saved Framework, which replace an engine's variables."""
 
 
 def read_pod_input(
@@ -94,11 +94,11 @@ def read_pod_input(
             ``FC_FRAMEWORK_NAME`` say which one the API server has; ``FC_TASKROLE_NAME`` and
             ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is the rendered command.
             Without a Framework, a plain Pod's settings (see `PodConfig`).
-        placed: the Framework is a saved one; the addresses in it are taken as they are.
-        dialect: what the cluster's REST server reads and writes YAML with.
+        placed: the Framework is a saved one; its addresses are used as they are.
+        dialect: how the cluster's REST server reads and writes YAML.
 
     Raises:
-        PairunError: something is missing or not valid; all of it.
+        PairunError: all that is missing or invalid.
     """
     problems = Problems()
     config = PodConfig(env=env, pai_dir=pai_dir, problems=problems, dialect=dialect)
@@ -160,7 +160,7 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
         role=role,
         index=_own_index(env["FC_TASK_INDEX"], placed=placed),
         command=env.get("USER_CMD"),
-        # A text in JSON holds its secrets in plain sight, and anybody here may read the file.
+        # The text holds secrets, and every process of the Pod may read the file.
         job_text=Vault(job.node.place.source.concealed).text(job.text),
         cluster=_cluster_in(framework, env, job) if placed else None,
         engine=start_layer("saved_framework.yaml", saved) if placed else None,
@@ -168,10 +168,10 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
 
 
 def _require(env: Mapping[str, str], problems: Problems, *, placed: bool) -> None:
-    """Every variable that a Framework's Pod must have.
+    """Check the variables that a Framework's Pod must have.
 
     Raises:
-        PairunError: those that are not set.
+        PairunError: variables are not set.
     """
     in_cluster = not env.get(_FILE) and any(env.get(name) for name in _OBJECT)
     missing = [n for n in (*(_OBJECT if in_cluster else (_FILE,)), *_INSTANCE) if not env.get(n)]
@@ -191,7 +191,7 @@ def _require(env: Mapping[str, str], problems: Problems, *, placed: bool) -> Non
 
 
 def _from_cluster(env: Mapping[str, str]) -> dict[str, Any]:
-    # http.client and ssl are heavy, and where a file has the job nobody is asked.
+    # imported here, because the HTTP client is heavy, and a file needs none
     from pairun.init.fromcluster import read_head
 
     namespace, name = (env[variable] for variable in _OBJECT)
@@ -232,7 +232,7 @@ def read_framework(path: str) -> dict[str, Any]:
     """A Framework object from a file, as JSON or YAML.
 
     Raises:
-        PairunError: it cannot be read, or is none.
+        PairunError: it cannot be read, or is not a Framework.
     """
     return _framework_of(load_input(path), path)
 
@@ -245,10 +245,10 @@ def _framework_of(data: bytes, path: str) -> dict[str, Any]:
 
 
 def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
-    """Peers and ports, from the Framework that the barrier left on the volume.
+    """Peers and ports, from the Framework that the barrier wrote to the volume.
 
     Raises:
-        PairunError: it is not there, or not complete.
+        PairunError: it is missing or incomplete.
     """
     path = os.path.join(pai_dir, _LEFT)
     try:
@@ -259,7 +259,7 @@ def read_cluster(pai_dir: str, env: Mapping[str, str], job: Job) -> Cluster:
 
 
 def has_cluster(pai_dir: str) -> bool:
-    """Whether the barrier has left what `read_cluster` reads."""
+    """Whether the barrier has written the file that `read_cluster` reads."""
     return Door(pai_dir).is_file(os.path.join(pai_dir, _LEFT))
 
 
@@ -275,7 +275,7 @@ def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) 
 
 
 def _mounted(config: PodConfig, folder: str, file: str) -> Node | None:
-    """A document that the platform mounts into the volume, or None where it mounted none."""
+    """A document that the platform mounts into the volume, or None if it mounts none."""
     path = os.path.join(config.pai_dir, folder, file)
     if not config.files.counts(path, "the platform mounts a job's secrets; nothing else counts"):
         return None
@@ -290,7 +290,7 @@ def _own_role(job: Job, name: str, *, placed: bool) -> Role:
     raise PairunError(
         Problem(
             "PR509",
-            f"{_said('FC_TASKROLE_NAME', placed)} is '{name}', which is no role of this job",
+            f"{_option('FC_TASKROLE_NAME', placed)} is '{name}', which is not a role of this job",
             hint=did_you_mean(name, [r.fc_name for r in job.roles]),
         )
     )
@@ -298,10 +298,10 @@ def _own_role(job: Job, name: str, *, placed: bool) -> Role:
 
 def _own_index(text: str, *, placed: bool = False) -> int:
     if not re.fullmatch("[0-9]{1,9}", text):
-        name = _said("FC_TASK_INDEX", placed)
+        name = _option("FC_TASK_INDEX", placed)
         raise PairunError(Problem("PR704", f"{name} is '{text}', which is not a number"))
     return int(text)
 
 
-def _said(variable: str, placed: bool) -> str:
+def _option(variable: str, placed: bool) -> str:
     return _OPTIONS[variable] if placed else variable

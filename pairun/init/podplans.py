@@ -1,4 +1,4 @@
-"""The plans of a Pod: made from its inputs, and made anew once the peers are known."""
+"""The plans of a Pod, made from its inputs, and again once the peers are known."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from pairun.playbook.effective import Layers
 from pairun.report.problems import print_problems
 from pairun.secrets.vault import Vault
 
-_OF_THE_POD = ("PR718", "PR719")
-"""Warnings about the Pod itself; they are printed first, also where an error follows."""
+_POD_WARNINGS = ("PR718", "PR719")
+"""Warnings about the Pod itself; they are printed first, even if an error follows."""
 
 
 class PodPlans:
@@ -41,16 +41,16 @@ class PodPlans:
         placed: the Framework is a saved one and has every address.
 
     Attributes:
-        env: the same, with what tasks need to know of the other instances.
-        pai_dir: the shared volume.
-        layers: the content roots, read.
+        env: the environment, with the variables of `Meeting` for tasks.
+        pai_dir: path of the shared volume.
+        layers: the content roots.
         pod: the Pod's inputs.
-        secrets: those of the job.
-        vault: the same, with the secrets of whatever was read so far.
-        meeting: how this instance meets the others; None where their addresses are known.
+        secrets: the job's secrets.
+        vault: the vault, with all secrets read so far.
+        meeting: how this instance finds its peers; None if their addresses are known.
 
     Raises:
-        PairunError: the inputs cannot be used.
+        PairunError: the inputs are invalid.
     """
 
     def __init__(
@@ -72,17 +72,17 @@ class PodPlans:
             self.env |= self.meeting.variables()
         self._written: dict[str, str | Secret] | None = None
         self._warned = False
-        warnings = [p for p in self.pod.problems if p.id in _OF_THE_POD]
+        warnings = [p for p in self.pod.problems if p.id in _POD_WARNINGS]
         print_problems(warnings, self.vault)
 
     def make(self) -> RolePlan:
-        """Plan both phases with what is known now; every check is made.
+        """Check and plan both phases with what is known now.
 
         Raises:
-            PairunError: everything that is wrong.
+            PairunError: all problems.
         """
         problems = Problems()
-        problems.extend(p for p in self.pod.problems if p.id not in _OF_THE_POD)
+        problems.extend(p for p in self.pod.problems if p.id not in _POD_WARNINGS)
         layer = self.env.get("PAIRUN_ENGINE_LAYER")
         moved = self.pai_dir != DEFAULT_PAI_DIR
         plan = plan_role(
@@ -102,7 +102,7 @@ class PodPlans:
         )
         if problems.errors:
             raise PairunError(*problems)
-        # The plans for the handover have the same warnings.
+        # The second plans have the same warnings.
         if not self._warned:
             print_problems(problems, self.vault)
             self._warned = True
@@ -110,29 +110,29 @@ class PodPlans:
         return plan
 
     def take_scripts(self, scripts: Mapping[str, str]) -> None:
-        """Plan from now on with what the programs of plugin folders wrote.
+        """Use the scripts that programs of plugin folders wrote in further plans.
 
         Args:
-            scripts: name to text; one that holds a secret of the job is stored apart.
+            scripts: name to text; a text with a secret of the job becomes a secret.
         """
         self._written = {n: self.apart(text) for n, text in scripts.items()}
 
     def apart(self, value: str) -> str | Secret:
-        """A value that holds a secret of the job is stored apart from others."""
+        """Make a secret of a value that holds a secret of the job."""
         return value if self.vault.text(value) == value else Secret(value)
 
     def cluster(self) -> Cluster:
-        """Peers and ports; the barrier leaves them on the volume.
+        """Peers and ports, which the barrier writes to the volume.
 
         Raises:
-            PairunError: they are not there, or not complete.
+            PairunError: they are missing or incomplete.
         """
         if self._cluster is None:
             self._cluster = read_cluster(self.pai_dir, self.env, self.pod.job)
         return self._cluster
 
     def _fill_vault(self) -> None:
-        """Hide the secrets of everything that was read so far."""
+        """Add the secrets of all that was read so far to the vault."""
         listed = self.pod.init_plugins
         settings = listed.place.source.concealed if listed else ()
         self.vault.add([*settings, *self.layers.content.concealed()])

@@ -1,4 +1,4 @@
-"""The tasks of a job as they are in the cluster: who, where, with which ports."""
+"""The tasks of a job in the cluster, with their Pods, hosts and ports."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Instance:
 
     Attributes:
         index: its number in its role.
-        pod_uid: of its Pod, or None while there is none.
-        host_ip: of its host, or None while it is not known.
-        ports: label to numbers, in the annotation's order; empty while they are not known.
+        pod_uid: its Pod's UID, or None before it has a Pod.
+        host_ip: its host's address, or None while unknown.
+        ports: label to numbers, in the annotation's order; empty while unknown.
     """
 
     index: int
@@ -30,18 +30,18 @@ class Instance:
 
     @property
     def is_placed(self) -> bool:
-        """Whether its ports are final: it has a Pod, or ports that depend on none."""
+        """Whether its ports are final: it has a Pod, or its ports do not depend on one."""
         return bool(self.pod_uid or self.ports)
 
     def first_port(self, label: str) -> str:
-        """The first port of a label as text; empty where there is none."""
+        """The first port of a label as text; empty if there is none."""
         numbers = self.ports.get(label, ())
         return str(numbers[0]) if numbers else ""
 
 
 @attrs.frozen(kw_only=True)
 class ClusterRole:
-    """The tasks of one role: its name as the job writes it, as the Pods bear it, its tasks."""
+    """The tasks of one role, with its name in the job and in the Pods."""
 
     name: str
     fc_name: str
@@ -68,7 +68,7 @@ class Cluster:
 
     @property
     def own(self) -> Instance | None:
-        """This task, if the Framework's status has it."""
+        """This task, or None if the Framework's status lacks it."""
         return next((i for r in self.roles for i in r.instances if self.is_own(r, i)), None)
 
 
@@ -81,18 +81,18 @@ def cluster_from_framework(
     own_pod_uid: str | None = None,
     own_host_ip: str | None = None,
 ) -> Cluster:
-    """The cluster that a Framework object describes.
+    """Read the cluster from a Framework object.
 
     Args:
         framework: the object; its task statuses may be compressed.
         own_role: sanitised name of this task's role.
         own_index: this task's number.
-        raw_names: sanitised role name to the name in the job; a role that is missing has one name.
-        own_pod_uid: of this Pod, for a status that does not have it yet.
-        own_host_ip: of this host, likewise.
+        raw_names: sanitised role name to the name in the job, where they differ.
+        own_pod_uid: this Pod's UID, in case the status lacks it.
+        own_host_ip: this host's address, likewise.
 
     Raises:
-        PairunError: the Framework has no task statuses yet, or is not one.
+        PairunError: the Framework has no task statuses yet, or is invalid.
     """
     listed = _part(_part(framework, "spec", dict), "taskRoles", list, "spec")
     statuses = _statuses(framework)
@@ -107,7 +107,7 @@ def cluster_from_framework(
         for status in statuses:
             name = status["name"]
             if name not in plans:
-                continue  # the job was scaled down and has this role no more
+                continue  # a role that the job was scaled down by
             instances = []
             for task in status["taskStatuses"]:
                 index, attempt = int(task["index"]), task.get("attemptStatus") or {}
@@ -121,11 +121,13 @@ def cluster_from_framework(
             raw = raw_names.get(name, name)
             roles.append(ClusterRole(name=raw, fc_name=name, instances=tuple(instances)))
     except KeyError as e:
-        message = f"the Framework object is not complete: a role or a task in it has no {e}"
-        raise _unusable(message, _WHOLE) from e
+        message = f"the Framework object is incomplete: a role or a task has no {e}"
+        raise _unusable(message, _INCOMPLETE) from e
     except (TypeError, AttributeError, ValueError) as e:
-        message = "the Framework object is not as expected: a part of a role or task is of a wrong"
-        raise _unusable(f"{message} kind ({e})", _WHOLE) from e
+        message = (
+            f"the Framework object is invalid: a part of a role or task has a wrong type ({e})"
+        )
+        raise _unusable(message, _INCOMPLETE) from e
     return Cluster(roles=tuple(roles), own_role=own_role, own_index=own_index)
 
 
@@ -140,24 +142,23 @@ def _statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:
     try:
         statuses = task_statuses(framework)
     except ValueError as e:
-        raise _unusable(str(e), _WHOLE) from e
+        raise _unusable(str(e), _INCOMPLETE) from e
     if not statuses:
         raise _unusable("the Framework has no task statuses yet")
     return statuses
 
 
-_WHOLE = "was it saved whole? kubectl get framework NAME -o json > FILE"
+_INCOMPLETE = "was it saved whole? kubectl get framework NAME -o json > FILE"
 
 
 def _part(owner: Mapping[str, Any], name: str, kind: type, path: str = "") -> Any:
     """A part of the Framework, which must be of a kind."""
-    found = owner.get(name)
-    if not isinstance(found, kind):
+    part = owner.get(name)
+    if not isinstance(part, kind):
         word = "a mapping" if kind is dict else "a list"
-        what = f"the Framework's '{path and path + '.'}{name}'"
-        said = f"{what} must be {word}" if found is not None else f"{what} is missing"
-        raise _unusable(said, _WHOLE)
-    return found
+        wrong = "is missing" if part is None else f"must be {word}"
+        raise _unusable(f"the Framework's '{path and path + '.'}{name}' {wrong}", _INCOMPLETE)
+    return part
 
 
 def _unusable(message: str, hint: str | None = None) -> PairunError:

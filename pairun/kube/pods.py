@@ -1,4 +1,4 @@
-"""What a Pod object says: where it is, and why it is not there yet.
+"""The state of a Pod: where it runs, and why it is not ready yet.
 
 Source: Kubernetes documentation, "Pod Lifecycle".
 """
@@ -12,24 +12,24 @@ STUCK = frozenset({
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
     "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
 })  # fmt: skip
-"""Reasons for which a container waits until somebody changes something."""
+"""Reasons for which a container waits until a person changes something."""
 
 _CREATING = ("ContainerCreating", "PodInitializing")
 _REASON_CHARS = 160
 
 
 def init_succeeded(pod: Mapping[str, Any]) -> bool:
-    """Whether a Pod has init containers, and all of them ended with 0."""
+    """Whether a Pod has init containers, and all of them exited with 0."""
     statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
     ended = [(s.get("state") or {}).get("terminated") for s in statuses]
     return bool(ended) and all(e and e.get("exitCode") == 0 for e in ended)
 
 
 def unscheduled(status: Mapping[str, Any]) -> str | None:
-    """Why the scheduler finds no node, empty where it gives no reason; None where it did not try.
+    """Why the scheduler finds no node; empty without a reason, None before it has tried.
 
     Args:
-        status: of the Pod.
+        status: the Pod's status.
     """
     condition = _scheduling(status)
     if condition.get("status") != "False":
@@ -50,7 +50,7 @@ def _scheduling(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def why_missing(pod: Mapping[str, Any]) -> str:
-    """Why a Pod is not ready for the others, in a few words."""
+    """Why a Pod is not ready for its peers, in a few words."""
     status, meta = pod.get("status") or {}, pod.get("metadata") or {}
     if meta.get("deletionTimestamp"):
         return "its Pod is being deleted"

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 LABEL = "pairun"
-"""The port label that is reserved for the rendezvous."""
+"""The port label reserved for the rendezvous."""
 
 PORT_ANNOTATION = "rest-server/port-scheduling-spec"
-"""The annotation by which OpenPAI's Pods know which ports they get."""
+"""The annotation with the port plan of OpenPAI's Pods."""
 
 DEFAULT_RANGE = (15000, 40000)
-"""The half-open range of ports where nothing else is said; OpenPAI's value."""
+"""The default half-open range of ports; OpenPAI's value."""
 
 _RENDEZVOUS_RANGE = (15000, 32768)
-"""Ends where Linux takes the ports of outgoing connections from (ip_sysctl, ip_local_port_range)."""
+"""Ends where Linux's ports of outgoing connections start (ip_sysctl, ip_local_port_range)."""
 
 
 def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
@@ -47,7 +47,7 @@ def port_annotation(counts: Mapping[str, int], port_range: tuple[int, int]) -> s
 
 
 class PortPlan:
-    """What `PORT_ANNOTATION` says: which ports each Pod of a role gets.
+    """The content of `PORT_ANNOTATION`: which ports each Pod of a role gets.
 
     OpenPAI's REST server computes the same numbers for its web page, so both must agree.
 
@@ -58,7 +58,7 @@ class PortPlan:
         range: half-open; None in the form before OpenPAI 1.0, which lists the numbers.
 
     Raises:
-        ValueError: it is not what the REST server writes.
+        ValueError: the annotation is invalid.
     """
 
     def __init__(self, annotation: Any) -> None:
@@ -78,10 +78,10 @@ class PortPlan:
             raise ValueError(f"the annotation {PORT_ANNOTATION} has an empty range of ports")
 
     def of(self, pod_uid: str | None, index: int) -> dict[str, tuple[int, ...]]:
-        """The ports of one instance by label; empty while they depend on a Pod that is missing.
+        """The ports of one instance by label; empty if they depend on an unknown Pod.
 
         Args:
-            pod_uid: of its Pod, or None.
+            pod_uid: its Pod's UID, or None if unknown.
             index: its number in its role.
         """
         if self.range is None:

@@ -7,34 +7,34 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Of inflated statuses: those of 10,000 tasks have 10 MB."""
+"""The largest size of inflated statuses; those of 10,000 tasks have 10 MB."""
 
 
 def task_statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The statuses of every role and its tasks, inflated; empty while there are none.
+    """The statuses of every role and its tasks, inflated; empty if there are none.
 
     Source: FrameworkController's ``pkg/apis/frameworkcontroller/v1/funcs.go``: base64 of gzip of
     JSON, in ``taskRoleStatusesCompressed`` instead of ``taskRoleStatuses``.
 
     Raises:
-        ValueError: they cannot be inflated, or are not as the controller writes them.
+        ValueError: they cannot be inflated, or are invalid.
     """
     status = _checked(framework.get("status"), dict, "status")
     attempt = _checked(status.get("attemptStatus"), dict, "attemptStatus")
     statuses = attempt.get("taskRoleStatuses")
     if not statuses and (text := attempt.get("taskRoleStatusesCompressed")):
         statuses = _inflated(text)
-    found = _entries(statuses, "taskRoleStatuses")
-    for role in found:
+    roles = _entries(statuses, "taskRoleStatuses")
+    for role in roles:
         _checked(role.get("name"), str, "name")
         for task in _entries(role.get("taskStatuses"), "taskStatuses"):
             _checked(task.get("index"), int, "index")
             _checked(task.get("attemptStatus"), dict, "attemptStatus")
-    return found
+    return roles
 
 
 def _inflated(text: Any) -> Any:
-    # Few Frameworks are that large.
+    # imported here, because few Frameworks are that large
     import base64
     import binascii
     import zlib
@@ -52,19 +52,19 @@ def _inflated(text: Any) -> Any:
 
 
 def _entries(value: Any, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = _checked(value, list, name)
-    if not all(isinstance(each, dict) for each in found):
-        raise _strange(name)
-    return found
+    entries: list[dict[str, Any]] = _checked(value, list, name)
+    if not all(isinstance(each, dict) for each in entries):
+        raise _invalid(name)
+    return entries
 
 
 def _checked(value: Any, kind: type, name: str) -> Any:
-    """A part that may be missing, and is empty then."""
-    found = kind() if value is None else value
-    if not isinstance(found, kind):
-        raise _strange(name)
-    return found
+    """Check the kind of a part; a missing one is empty."""
+    part = kind() if value is None else value
+    if not isinstance(part, kind):
+        raise _invalid(name)
+    return part
 
 
-def _strange(name: str) -> ValueError:
+def _invalid(name: str) -> ValueError:
     return ValueError(f"{name!r} in the Framework's status is not as its controller writes it")

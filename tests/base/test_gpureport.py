@@ -55,12 +55,12 @@ def test_values_are_found_by_path() -> None:
 @pytest.mark.parametrize(
     ("report", "says"),
     [
-        ("", "no report in XML"),
-        ("<nvidia_smi_log>", "no whole report"),
+        ("", "not a report in XML"),
+        ("<nvidia_smi_log>", "incomplete"),
         ("<nvidia_smi_log><!ENTITY a 'b'></nvidia_smi_log>", "entities"),
         ("<nvidia_smi_log></gpu></nvidia_smi_log>", "closes what is not open"),
         ("<nvidia_smi_log><gpu></nvidia_smi_log>", "closes what is not open"),
-        (f"<nvidia_smi_log>{'<a>' * 100}</nvidia_smi_log>", "too deep"),
+        (f"<nvidia_smi_log>{'<a>' * 100}</nvidia_smi_log>", "too deeply"),
     ],
 )
 def test_what_is_no_report_is_refused(report: str, says: str) -> None:

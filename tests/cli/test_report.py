@@ -280,7 +280,7 @@ def test_every_prefix_of_a_journal_is_told(shell: Any) -> None:
     said = shell("report", path)
     assert said.code == 0
     assert "cut: no end of the runtime phase is recorded: it still runs, or was killed" in said.out
-    assert "note: line 16 is cut off: its writer was killed, or the disk was full" in said.out
+    assert "note: line 16 is cut off: the writer was killed, or the disk was full" in said.out
 
 
 def test_what_was_interrupted(shell: Any) -> None:
