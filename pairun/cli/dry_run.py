@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="review a plain Pod with these commands and plugins")  # fmt: skip
     parser.add_argument("--role", action="append", default=[], help="only this role")
     parser.add_argument("--user", default="user", help="who submits the job")
+    parser.add_argument("--full", action="store_true", help="every task with every value")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
     parser.add_argument(
         "--why",
@@ -87,6 +88,6 @@ def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content:
         if args.why:
             print_why(review, args.why, content, sys.stdout)
         else:
-            print_review(review, content, sys.stdout)
+            print_review(review, content, sys.stdout, full=args.full)
     for review in reviews:
         print_problems(review.problems, review.vault)

@@ -9,6 +9,7 @@ import pairun
 from pairun.job.model import Role
 from pairun.playbook.content import Content
 from pairun.playbook.pod.layering import PodSettings
+from pairun.report.jobreview_brief import Brief
 from pairun.report.review_data import as_data
 from pairun.report.review_text import ReviewText, summary
 from pairun.report.shown import shown_data
@@ -18,13 +19,14 @@ from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
 
 
-def print_review(review: JobReview, content: Content, stream: IO[str]) -> None:
+def print_review(review: JobReview, content: Content, stream: IO[str], *, full: bool) -> None:
     """Print the review of a job or of a plain Pod.
 
     Args:
         review: the review.
         content: the content roots, which the first line names.
         stream: the stream to print to.
+        full: every task with every value; else a line per task, what changes or may fail first.
     """
     text = ReviewText(stream, review.vault)
     _print_roots(text, content)
@@ -34,9 +36,9 @@ def print_review(review: JobReview, content: Content, stream: IO[str]) -> None:
     if (listed := review.settings.init_plugins) is not None:
         text.wrapped(f"init plugins: {listed.place.source.file}", hang="  ")
     if review.settings.plain:
-        _print_pod(text, review)
+        _print_pod(text, review, full=full)
     else:
-        _print_job(text, review)
+        _print_job(text, review, full=full)
 
 
 def _print_roots(text: ReviewText, content: Content) -> None:
@@ -51,7 +53,7 @@ def _print_roots(text: ReviewText, content: Content) -> None:
         text.line("add your cluster's defaults with --root DIR")
 
 
-def _print_job(text: ReviewText, review: JobReview) -> None:
+def _print_job(text: ReviewText, review: JobReview, *, full: bool) -> None:
     job = review.job
     assert job is not None
     count = sum(r.instances for r in job.roles)
@@ -60,10 +62,14 @@ def _print_job(text: ReviewText, review: JobReview) -> None:
         f"{_counted(count, 'instance')} · {review.path}",
         hang="  ",
     )
+    brief = Brief(text, review)
     printed: dict[tuple[str, str], str] = {}
     for plan in review.plans:
-        _print_role(text, plan.role)
+        _print_role(text, plan.role, full=full)
         _print_pod_settings(text, review.pods[plan.role.name], review.vault)
+        if not full:
+            brief.role(plan.role.name, review.tasks[plan.role.name])
+            continue
         for phase, tasks in review.tasks[plan.role.name].items():
             shown = json.dumps([{**as_data(t, review.vault), "where": ""} for t in tasks])
             first = printed.setdefault((phase, shown), plan.role.name)
@@ -71,28 +77,31 @@ def _print_job(text: ReviewText, review: JobReview) -> None:
                 text.phase(f"{phase}: as in role {first}", [])
             else:
                 text.phase(phase, tasks)
+    _print_count(text, review, None if full else brief)
+
+
+def _print_count(text: ReviewText, review: JobReview, brief: Brief | None) -> None:
+    if brief is not None:
+        brief.reasons()
     text.line()
-    text.line(
-        summary({f"{n}/{p}": t for n, phases in review.tasks.items() for p, t in phases.items()})
-    )
+    if brief is not None:
+        text.line("every value: --full; who set one: --why ID.KEY")
+    tasks = {f"{n}/{p}": t for n, phases in review.tasks.items() for p, t in phases.items()}
+    text.wrapped(summary(tasks), hang="  ")
 
 
-def _print_role(text: ReviewText, role: Role) -> None:
+def _print_role(text: ReviewText, role: Role, *, full: bool) -> None:
     """Print the settings of a role that only the platform reads."""
     text.line()
     image = role.image.node.get("uri")
-    text.wrapped(
-        f"role {role.name} · {_counted(role.instances, 'instance')} · "
-        f"image {image.value if image else '?'}",
-        hang="  ",
-    )
     asked = role.resources
+    whose = f"{_counted(role.instances, 'instance')} · image {image.value if image else '?'}"
+    amounts = f"cpu {asked.cpu}, memory {asked.memory_mb} MB, gpu {asked.gpu}"
+    text.wrapped(f"role {role.name} · {whose}" + ("" if full else f" · {amounts}"), hang="  ")
+    if not full:
+        return
     ports = ", ".join(f"{label} {count}" for label, count in asked.ports.items())
-    text.wrapped(
-        f"  cpu {asked.cpu}, memory {asked.memory_mb} MB, gpu {asked.gpu}"
-        + (f", ports: {ports}" if ports else ""),
-        hang="    ",
-    )
+    text.wrapped(f"  {amounts}" + (f", ports: {ports}" if ports else ""), hang="    ")
     text.wrapped(f"  the job completes when {_completion(role)}", hang="    ")
 
 
@@ -125,14 +134,17 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' if count > 1 else ''}"
 
 
-def _print_pod(text: ReviewText, review: JobReview) -> None:
+def _print_pod(text: ReviewText, review: JobReview, *, full: bool) -> None:
     text.wrapped(f"a plain Pod, no job of OpenPAI: one instance · {review.path}", hang="  ")
+    brief = Brief(text, review)
     for role, phases in review.tasks.items():
-        for phase, tasks in phases.items():
-            text.line()
-            text.phase(phase, tasks)
         text.line()
-        text.line(summary({f"{role}/{p}": t for p, t in phases.items()}))
+        if not full:
+            brief.role(role, phases)
+            continue
+        for phase, tasks in phases.items():
+            text.phase(phase, tasks)
+    _print_count(text, review, None if full else brief)
 
 
 def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[str]) -> None:

@@ -14,10 +14,12 @@ from pairun.report.terminal import Style, fit, visible
 from pairun.review.taskreview import Override, Reviewed
 from pairun.secrets.vault import Vault
 
-_MARKS = {
+MARKS = {
     "no_change": ("=", "dim"), "will_change": ("~", "yellow"), "unknown": ("?", "cyan"),
     "check": ("!", "blue"),
 }  # fmt: skip
+"""Sign and colour of each kind of verdict."""
+
 _MAX_TEXT_LINES = 12
 UNPREDICTABLE = "cannot be predicted"
 """The start of a verdict about a task whose effect only its run shows."""
@@ -48,6 +50,32 @@ class ReviewText:
             self._stream.write(
                 indent + hang * (n > 0) + self._style(part, *filter(None, [color])) + "\n"
             )
+
+    def bold(self, text: str) -> str:
+        """A text that stands out."""
+        return self._style(text, "bold")
+
+    def row(self, mark: tuple[str, str], id_: str, what: str, beside: str = "") -> bool:
+        """Print one line on a task: what does not fit is cut.
+
+        Args:
+            mark: sign and colour.
+            id_: of the task.
+            what: in one line.
+            beside: what follows where there is room.
+
+        Returns:
+            Whether there was room for it.
+        """
+        head = f"    {self._style(*mark)} {self._style(id_.ljust(18), 'bold')} "
+        room = self._style.width - 7 - max(18, len(id_))
+        what = visible(self._vault.text(what))
+        fits = len(what) + len(visible(beside)) <= room
+        if beside and fits:
+            self.line(head + what + self._style(visible(beside), "dim"))
+        else:
+            self.line(head + fit(what, max(room, 10)))
+        return fits or not beside
 
     def phase(self, title: str, tasks: list[Reviewed]) -> None:
         """Print the tasks of a phase, then its exit handlers in the order in which they run."""
@@ -80,28 +108,28 @@ class ReviewText:
         if fits:
             self.line(f"{head} {name}" + (self._style(f" ({beside})", "dim") if beside else ""))
         else:
-            self.wrapped(f"{mark[0]} {id_}", indent, "bold")
+            self.line(f"{indent}{self._style(*mark)} {self._style(id_, 'bold')}")
             self.wrapped(name, indent + "    ")
         if brought and not beside:
             self.wrapped(brought, indent + "    ", "dim")
 
     def _task(self, item: Reviewed, indent: str) -> None:
-        mark, color = _MARKS[item.verdict.kind]
-        skipped = item.verdict.because.startswith("skipped") or item.task is None
+        mark, color = MARKS[item.verdict.kind]
         brought = "" if item.layer in ("", "built-in") else f"{item.layer}: {item.where}"
-        self._head(indent, ("-" if skipped else mark, color), item.id, item.name, brought)
+        self._head(indent, ("-" if item.skipped else mark, color), item.id, item.name, brought)
         inner = indent + "    "
         if item.disabled:
             self.wrapped(f"disabled by {item.disabled}", inner, "yellow")
             return
         assert item.task is not None
-        if not skipped:
+        if not item.skipped:
             self._values(item.task, inner)
-        self._because(item, inner)
+        self.because(item, inner)
         for override in item.overrides:
-            self._override(override, inner)
+            self.override(override, inner)
 
-    def _because(self, item: Reviewed, indent: str) -> None:
+    def because(self, item: Reviewed, indent: str) -> None:
+        """Print what a task would do, and why."""
         verdict = item.verdict
         words = {
             "no_change": verdict.because
@@ -115,7 +143,7 @@ class ReviewText:
         }[verdict.kind]
         if verdict.before or verdict.after:
             words += f" ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
-        self.wrapped(words, indent, _MARKS[verdict.kind][1])
+        self.wrapped(words, indent, MARKS[verdict.kind][1])
 
     def _values(self, task: Task, indent: str) -> None:
         """Print arguments and keywords that differ from defaults, one per line, with long texts."""
@@ -146,7 +174,8 @@ class ReviewText:
         words = text if isinstance(text, str) else _compact(text)
         self.wrapped(f"{name}: {words}", indent, hang="  ")
 
-    def _override(self, o: Override, indent: str) -> None:
+    def override(self, o: Override, indent: str) -> None:
+        """Print a value that a higher layer set, who set it, and what it replaced."""
         value, before = (_compact(shown_data(v, self._vault)) for v in (o.value, o.before[0]))
         was = "the default" if o.before[0] is None else f"{before} ({o.before[1]} {o.before[2]})"
         self.wrapped(f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}", indent, "green", "  ")
@@ -194,11 +223,11 @@ def print_phase(phase: str, tasks: list[Reviewed], vault: Vault, stream: IO[str]
 
 def summary(roles: dict[str, list[Reviewed]]) -> str:
     """One sentence about all tasks of all roles."""
-    counts = dict.fromkeys(_MARKS, 0)
+    counts = dict.fromkeys(MARKS, 0)
     skipped = 0
     for tasks in roles.values():
         for task in tasks:
-            if task.task is None or task.verdict.because.startswith("skipped"):
+            if task.skipped:
                 skipped += 1
             else:
                 counts[task.verdict.kind] += 1

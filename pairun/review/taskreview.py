@@ -66,6 +66,11 @@ class Reviewed:
     overrides: tuple[Override, ...]
     disabled: str | None = None
 
+    @property
+    def skipped(self) -> bool:
+        """Whether it was taken out, or its condition is false."""
+        return self.task is None or self.verdict.because.startswith("skipped")
+
 
 def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -> list[Reviewed]:
     """Every task of a phase with its verdict and its overrides, disabled ones included.

@@ -22,6 +22,9 @@ from pairun.module import (
 )
 from pairun.plan import Late, Task
 
+CHECKED = "checked at run time"
+"""How the verdict on every check begins that will be made."""
+
 
 def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
     """The verdict of a task in a context that must not be changed.
@@ -34,7 +37,7 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
     late = next((v for v in late_values(task.args) if v is not task.when), None)
     if issubclass(cls, CheckModule):
         depends = f": depends on {late.because}" if late else ""
-        return Verdict("check", f"checked at run time{depends}")
+        return Verdict("check", f"{CHECKED}{depends}")
     if late is not None:
         return unknown(f"depends on {late.because}")
     try:

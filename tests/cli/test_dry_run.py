@@ -436,6 +436,65 @@ tasks:
 }
 
 
+GANG = """\
+protocolVersion: 2
+name: three
+type: job
+prerequisites: [{name: i, type: dockerimage, uri: 'ubuntu:22.04'}]
+taskRoles:
+  ps: {instances: 2, dockerImage: i, resourcePerInstance: {cpu: 4, memoryMB: 8192, gpu: 0}, commands: [serve]}
+  worker: {instances: 8, dockerImage: i, resourcePerInstance: {cpu: 8, memoryMB: 65536, gpu: 8}, commands: [train]}
+  eval: {dockerImage: i, resourcePerInstance: {cpu: 4, memoryMB: 8192, gpu: 1}, commands: [eval]}
+extras:
+  com.microsoft.pai.runtimeplugin:
+    - {plugin: ssh, parameters: {jobssh: true}}
+    - {plugin: git, parameters: {repo_uri: 'https://example.com/a.git', clone_dir: /code}}
+    - {plugin: tensorboard, parameters: {port: 6006, logdir: {a: /logs/a}}}
+    - {plugin: cmd, parameters: {preCommands: [echo a], postCommands: [echo b]}}
+    - {plugin: cmd, parameters: {preCommands: [echo c]}, taskroles: [worker]}
+    - {plugin: cmd, parameters: {preCommands: [echo d]}, taskroles: [ps]}
+    - {plugin: git, parameters: {repo_uri: 'https://example.com/b.git', clone_dir: /b}, taskroles: [eval]}
+    - {plugin: cmd, parameters: {preCommands: [echo e]}}
+"""
+
+
+def test_a_gang_fits_on_a_screen(shell: Shell) -> None:
+    """Three roles with eight plugins are at most 60 lines of 80 columns, what changes first."""
+    said = shell.process("--dry-run", shell.file("gang.yaml", GANG), env={"COLUMNS": "80"})
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 80
+    marks = [line[4] for line in lines[lines.index("  init") :] if line[:4] == "    " != line[4:8]]
+    first = "".join(marks[: marks.index("!")])
+    assert first.lstrip("~").strip("?") == ""
+    assert "40 tasks: 4 would change something" in said.out
+
+
+def test_reasons_are_told_once(shell: Shell) -> None:
+    """Why something is not known stands once, with the tasks that it holds for, whatever the roles."""
+    out = shell("--dry-run", shell.file("gang.yaml", GANG)).out
+    assert out.count("depends on the addresses of the peers") == 1
+    assert out.count("runs your command: user_command") == 1
+    assert out.count("init: as in role ps") == 1
+    assert " tasks as in role ps" in out
+
+
+def test_a_check_that_does_not_check_is_not_folded(shell: Shell) -> None:
+    """What somebody decided has a line of its own: a check of the cluster, one with an override."""
+    override = "extras: {pairun: {init: [{patch: image_check, retries: 5}]}}\n"
+    runtime = "phase: init\npatches: [{append: null, id: mine, name: My own check, image_check: {image: other}}]\n"
+    root = shell.root({"playbooks/init.yaml": runtime, "playbooks/policy.yaml": shell.all_open})
+    said = shell("--dry-run", "--root", root, shell.file("job.yaml", shell.job_text + override))
+    assert said.code == 0, said.err
+    out = said.out
+    assert "! mine               My own check" in out
+    assert "cluster: " in out
+    assert "! image_check " in out
+    assert "retries = 5" in out
+    assert "! 2 checks: barrier, port_check" in out
+
+
 def test_the_review_fits_the_width(shell: Shell) -> None:
     """No line is wider than 100 columns, except lines of commands, which are shown as they are."""
     files = {**WIDE, "playbooks/policy.yaml": shell.all_open}
@@ -456,11 +515,13 @@ extras:
 """
     job = shell.file("long/" * 12 + "job.yaml", text + pairun)
     argv = [a for r in roots for a in ("--root", r)]
-    said = shell.process("--dry-run", job, *argv)
+    brief = shell.process("--dry-run", job, *argv)
+    assert not [x for x in brief.out.splitlines() if len(x) > WIDTH]
+    said = shell.process("--dry-run", "--full", job, *argv)
     assert said.code == 0, said.err
     wide = [x for x in said.out.splitlines() if len(x) > WIDTH]
     assert [x.strip() for x in wide] == ["| " + "y" * 150]
-    without = shell.process("--dry-run", shell.file("job.yaml", text), *argv)
+    without = shell.process("--dry-run", "--full", shell.file("job.yaml", text), *argv)
     assert [x.strip() for x in without.out.splitlines() if len(x) > WIDTH] == ["| " + "y" * 150]
     why = shell.process("--dry-run", job, *argv, "--why", "short.args.script")
     assert all(len(x) <= WIDTH for x in why.out.splitlines())
@@ -495,7 +556,7 @@ tasks:
   - {id: b, name: B, cmd: {argv: [b]}, on_exit: [{name: Second, event: [failure], cmd: {argv: [x]}}]}
 """
     root = shell.root({"playbooks/runtime.yaml": runtime})
-    out = shell("--dry-run", shell.job(), "--root", root).out
+    out = shell("--dry-run", "--full", shell.job(), "--root", root).out
     assert out.index("Second") < out.index("First")
     assert "on failure" in out
     assert "on always" in out
@@ -703,7 +764,7 @@ taskRoles:
   b: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}, commands: [two]}
 """,
     )
-    out = shell("--dry-run", job).out
+    out = shell("--dry-run", "--full", job).out
     assert out.count("The variables of the job are written") == 1
     assert "init: as in role a" in out
     assert "script: two" in out
@@ -766,7 +827,7 @@ extras:
     - {plugin: ssh, parameters: {jobssh: true, sshbarrier: "true"}}
 """,
     )
-    done = shell("--dry-run", job)
+    done = shell("--dry-run", "--full", job)
     assert done.code == 0, done.err
     assert "sshd answers, with the keys of the job and of its author" in done.out
     assert "every instance of the job is reached by ssh" in done.out

@@ -359,7 +359,7 @@ def test_a_review_of_both(shell: Shell) -> None:
     shell.file("init.yaml", INIT)
     shell.file("run.yaml", RUNTIME)
     init, runtime = "init.yaml", "run.yaml"
-    said = shell("--dry-run", "--init-config", init, "--runtime-config", runtime)
+    said = shell("--dry-run", "--full", "--init-config", init, "--runtime-config", runtime)
     assert (said.code, said.err) == (0, "")
     assert f"init plugins: {init}" in said.out
     assert "a plain Pod" in said.out
@@ -390,7 +390,7 @@ def test_a_review_as_json(shell: Shell) -> None:
 
 def test_a_review_without_init_plugins(shell: Shell) -> None:
     """Commands alone are reviewed with the stacked playbook; why nobody is waited for is said."""
-    said = shell("--dry-run", "--runtime-config", shell.file("run.yaml", RUNTIME))
+    said = shell("--dry-run", "--full", "--runtime-config", shell.file("run.yaml", RUNTIME))
     assert said.code == 0
     assert "skipped: job.gang is false" in said.out
     assert "skipped: job.image.uri is false" in said.out
