@@ -14,6 +14,7 @@ from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
 from pairun.report.problems import print_problems
+from pairun.secrets.vault import Vault
 
 _WIDTH = 94
 
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         if job is not None:
             if len(args.files) > 1:
                 print(f"---\n# {path}")
-            sys.stdout.write(_text(job, problems))
+            sys.stdout.write(_text(job, problems, args.vault))
             sys.stdout.flush()
             _say_unchanged(path, job)
         else:
@@ -54,12 +55,12 @@ def _say_unchanged(path: str, job: Job) -> None:
         say(f"{path} is a job of protocol v2 already: unchanged")
 
 
-def _text(job: Job, problems: Problems) -> str:
-    comments = "".join(f"# {line}\n" for line in _comments(job, problems))
+def _text(job: Job, problems: Problems, vault: Vault) -> str:
+    comments = "".join(f"# {line}\n" for line in _comments(job, problems, vault))
     return comments + job.text + ("" if job.text.endswith("\n") else "\n")
 
 
-def _comments(job: Job, problems: Problems) -> Iterator[str]:
+def _comments(job: Job, problems: Problems, vault: Vault) -> Iterator[str]:
     """What stands above a converted file: where it comes from, and what it does not carry."""
     source = job.node.place.source
     if job.text == source.text:
@@ -67,5 +68,5 @@ def _comments(job: Job, problems: Problems) -> Iterator[str]:
     yield f"Converted by pairun from {source.file}, a job of OpenPAI on YARN."
     for p in problems:
         if p.id in NOT_CARRIED and p.place:
-            said = f"{p.id} line {p.place.line}: {p.message}; {p.hint}"
-            yield from textwrap.wrap(said, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+            text = vault.text(f"{p.id} line {p.place.line}: {p.message}; {p.hint}")
+            yield from textwrap.wrap(text, _WIDTH, initial_indent="- ", subsequent_indent="  ")

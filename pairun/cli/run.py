@@ -17,6 +17,7 @@ from pairun.engines.local.precheck import check
 from pairun.engines.local.runreport import run_report
 from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import dialect_named
+from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job
 from pairun.job.planning import secrets_of
@@ -75,6 +76,7 @@ def _job(args: argparse.Namespace) -> Job:
     if job is None:
         raise PairunError(*problems.errors)
     args.vault.add(secrets_of(job))
+    hide_lines(job.node, args.vault)
     print_problems((p for p in problems if p.severity == "warning"), args.vault)
     # A plugin that needs a secret cannot run without it, so a tag in its parameters is an error.
     return attrs.evolve(resized(job, args.role, args.instances), secrets_unknown=False)

@@ -9,6 +9,7 @@ from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import dialect_named
 from pairun.init.meeting import Meeting
 from pairun.init.podinput import PodInput, read_cluster, read_pod_input
+from pairun.job.hiding import hide_lines
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
     RUNTIME_ENV_UNKNOWN,
@@ -100,6 +101,8 @@ class PodPlans:
             vault=self.vault,
             problems=problems,
         )
+        if problems:
+            hide_lines(self.pod.job.node, self.vault)
         if problems.errors:
             raise PairunError(*problems)
         # The second plans have the same warnings.

@@ -11,6 +11,7 @@ from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
+from pairun.secrets.vault import Vault
 
 _LOGIN = ("username", "password", "registryuri")
 _SECRETS = "secrets"
@@ -62,6 +63,21 @@ def leaves(node: Node) -> Iterator[Node]:
             yield from leaves(child)
     else:
         yield node
+
+
+def hide_lines(node: Node, vault: Vault) -> None:
+    """Keep the lines of a job in which a vault finds a secret out of every excerpt.
+
+    An excerpt may cut a secret in two, and a value may be written otherwise than it is read.
+    """
+    source = node.place.source
+    for number, line in enumerate(source.text.split("\n"), 1):
+        if vault.text(line) != line:
+            source.hide(number, number)
+    for leaf in leaves(node):
+        if isinstance(leaf.value, str) and vault.text(leaf.value) != leaf.value:
+            first = leaf.place.line
+            leaf.place.source.hide(first, first + leaf.value.count("\n"))
 
 
 def check_logins(node: Node, problems: Problems) -> None:

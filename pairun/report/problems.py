@@ -26,12 +26,26 @@ def print_problems(
     listed = list(problems)
     vault.add(concealed_in(listed))
     for each in listed:
-        hint = visible(each.hint) if each.hint else None
-        p = each._replace(message=visible(each.message), hint=hint)
+        _hide_lines(each, vault)
+        hint = visible(vault.text(each.hint)) if each.hint else None
+        p = each._replace(message=visible(vault.text(each.message)), hint=hint)
         print(vault.text(render(p, color=color)), file=out)
     errors = sum(p.severity == "error" for p in listed)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}", file=out)
+
+
+def _hide_lines(p: Problem, vault: Vault) -> None:
+    """Keep lines with a secret out of excerpts, which may cut it in two.
+
+    What a message quotes is read already: in the line it may be written otherwise.
+    """
+    quotes = vault.text(p.message) != p.message
+    for place in (p.place, *(at for _, at in p.also)):
+        if place is not None:
+            line = place.source.line(place.line)
+            if (quotes and place is p.place) or vault.text(line) != line:
+                place.source.hide(place.line, place.line)
 
 
 def print_unforeseen(error: Exception, vault: Vault) -> None:

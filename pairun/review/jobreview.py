@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from pairun.base.paths import DEFAULT_PAI_DIR
-from pairun.errors import PairunError, Problems, Source, did_you_mean
+from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.formats.jsyaml import dialect_named
 from pairun.host.worlds import ReviewContext
 from pairun.job.checks.gracetime import grace_warnings
 from pairun.job.checks.surprises import job_warnings
+from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
 from pairun.job.planning import (
@@ -133,7 +134,7 @@ def review_loaded(
                 problems.extend(e.problems)
     vault.add(_secrets_read(layers.content, job, problems, settings))
     if job is not None:
-        _hide_lines(job.node.place.source, vault)
+        hide_lines(job.node, vault)
     return JobReview(
         path=path,
         job=job,
@@ -228,13 +229,6 @@ def _secrets_read(
     yield from settings.init_plugins.place.source.concealed if settings.init_plugins else ()
     for p in problems:
         yield from p.place.source.concealed if p.place else ()
-
-
-def _hide_lines(source: Source, vault: Vault) -> None:
-    """Keep lines with a secret out of excerpts, which may cut it in two."""
-    for number, line in enumerate(source.text.split("\n"), 1):
-        if vault.text(line) != line:
-            source.hide(number, number)
 
 
 _PER_INSTANCE = frozenset(

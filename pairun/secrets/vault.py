@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pairun.secrets.masking import MaskedStream
     from pairun.secrets.scanner import Scanner
+
+_ELLIPSIS = "…".encode()
+_CUT = re.compile(rb"(\.\.\.|" + _ELLIPSIS + rb")")
+"""What stands in a text in place of its end."""
 
 # What finds secrets is imported with the first one: every start of pairun makes a vault.
 
@@ -67,20 +72,39 @@ class Vault:
         return data if out is None else out
 
     def text(self, text: str) -> str:
-        """Mask a complete text, as its reader gets it: cleaned, cut and wrapped."""
+        """Mask a complete text, as its reader gets it: cleaned, cut and wrapped.
+
+        The start of a form is masked, too, where the text was cut after it: before ``...`` or ``…``.
+        """
         if self.scanner is None:
             return text
         from pairun.secrets.forms import encoded
 
         data = encoded(text)
-        out = self.data(data)
-        if out is data:
+        out = self._without_starts(self.data(data))
+        if out == data:
             return text
         try:
             text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return out.decode("utf-8", "surrogatepass")
         return out.decode("utf-8", "surrogateescape")
+
+    def _without_starts(self, data: bytes) -> bytes:
+        """Mask what a cut has left of a form."""
+        if b"..." not in data and _ELLIPSIS not in data:
+            return data
+        from pairun.secrets.forms import MASK, MIN_BYTES
+        from pairun.secrets.masking import mask
+
+        assert self.scanner is not None
+        parts = _CUT.split(data)
+        # Every other part is a mark.
+        for n in range(0, len(parts) - 1, 2):
+            _, end = mask(self.scanner, parts[n], final=False)
+            if len(parts[n]) - end >= MIN_BYTES:
+                parts[n] = parts[n][:end] + MASK.encode()
+        return b"".join(parts)
 
     def stream(self) -> MaskedStream:
         """A filter for bytes that arrive in pieces."""
