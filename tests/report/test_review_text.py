@@ -1,0 +1,37 @@
+"""A review as text: what is wrapped, cut or coloured shows no part of a secret."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairun.report.review_text import ReviewText
+from pairun.secrets.vault import Vault
+from tests.effort import cases
+
+SECRETS = st.lists(st.text("QXZ", min_size=2, max_size=12), min_size=2, max_size=9).map(" ".join)
+"""Of words, so that a line may end within; no other text here has these letters."""
+
+
+@given(secret=SECRETS, before=st.integers(0, 90), after=st.integers(0, 30), hang=st.integers(0, 4))
+@settings(max_examples=cases(200))
+def test_a_secret_that_would_be_wrapped(secret: str, before: int, after: int, hang: int) -> None:
+    """Wherever the line ends, no word of the secret shows."""
+    out = io.StringIO()
+    text = f"{'word ' * (before // 5)}{'-' * (before % 5)}{secret}{' word' * after}"
+    ReviewText(out, Vault([secret])).wrapped(text, "  ", hang=" " * hang)
+    assert not set(out.getvalue()) & set("QXZ")
+    assert out.getvalue().count("word") == before // 5 + after
+
+
+@pytest.mark.parametrize("length", [30, 150, 190, 199, 200, 250])
+def test_a_value_that_is_cut(length: int) -> None:
+    """A long argument is cut after it was masked."""
+    secret = "QXZ" * 40
+    out = io.StringIO()
+    text = ReviewText(out, Vault([secret]))
+    text._value("argument", ["y" * length + secret], "  ")
+    assert not set(out.getvalue()) & set("QXZ")
