@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem
+from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.effective import Layers
 from pairun.report.jobreview_text import print_review, print_why
@@ -67,6 +69,8 @@ def _check_usage(args: argparse.Namespace) -> None:
     if not (args.jobs or args.init_config or args.runtime_config):
         hint = "pairun --dry-run JOB; - is standard input"
         raise PairunError(Problem("PR801", "--dry-run needs a job file", hint=hint))
+    if not re.fullmatch(LABEL_VALUE, args.user):
+        raise PairunError(Problem("PR801", f"--user '{args.user}' is not valid in Kubernetes"))
     if args.json and args.why:
         hint = "leave out --why: the JSON holds every override"
         raise PairunError(Problem("PR801", "--why has no JSON form", hint=hint))

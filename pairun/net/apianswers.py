@@ -15,6 +15,10 @@ _EXPIRED = 410
 elsewhere (Kubernetes API concepts, "410 Gone responses")."""
 
 
+_SPEAKS_HTTPS = b"HTTP request to an HTTPS server"
+"""What a server in Go answers without TLS where it expects TLS (Go, net/http, "tlsRecordHeader")."""
+
+
 class Refused(Permanent):
     """The server knows what was asked for, and does not give it to this Pod."""
 
@@ -41,6 +45,12 @@ def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
     message = str(status_object(answer.body).get("message") or "")
     verb, resource, namespace = _parsed(asked.path)
     verb = asked.verb or verb
+    if status == 400 and _SPEAKS_HTTPS in answer.body:
+        return Permanent(
+            f"{where} speaks https, and its address begins with http",
+            fault="platform",
+            hint="correct the address: https://…",
+        )
     if status == 401:
         return _no_login(asked)
     if status == 403:

@@ -139,3 +139,20 @@ def test_a_framework_without_its_secrets(shell: Shell) -> None:
     said = shell("manifest", stored, "--engine", "pod", *ARGS)
     assert said.code == 1
     assert "PR782" in said.ids
+
+
+@pytest.mark.parametrize("engine", ["framework", "job", "jobset", "pod"])
+def test_an_empty_name_is_an_error(shell: Shell, engine: str) -> None:
+    """It is a name that nobody meant, and not the wish for the default."""
+    said = shell("manifest", shell.job(), "--engine", engine, "--name", "", *ARGS)
+    assert said.code == 1
+    assert "PR783" in said.ids
+
+
+@pytest.mark.parametrize("command", ["--dry-run", "manifest"])
+@pytest.mark.parametrize("user", ["a b", "", "a" * 64])
+def test_a_user_that_no_label_takes(shell: Shell, command: str, user: str) -> None:
+    """The review refuses what the manifest refuses."""
+    more = ["--engine", "job", *ARGS] if command == "manifest" else []
+    said = shell(command, shell.job(), "--user", user, *more)
+    assert (said.code, said.ids) == (2, ["PR801"])

@@ -258,6 +258,7 @@ def test_a_token_is_read_again_once(server: Server, api: ApiServer, token: Path)
         (500, b"\xff", Transient, "says 500"),
         (503, b"[" * 100_000, Permanent, "larger than"),
         (410, b"", Transient, "says 410"),
+        (400, b"Client sent an HTTP request to an HTTPS server.\n", Permanent, "speaks https"),
     ],
 )
 def test_what_an_answer_means(

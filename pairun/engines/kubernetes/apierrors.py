@@ -120,7 +120,10 @@ def refusal(
     what = "/".join((*parts[1:2], *parts[3:4]))
     verb = request.verb or VERBS.get(request.method, "get")
     hint = None
-    if status == 401:
+    if status == 400 and not document and request.server.startswith("http://"):
+        text = f"the API server {request.server} does not answer http (400): it may speak https"
+        hint = "correct the address in the kubeconfig: https://…"
+    elif status == 401:
         text = f"the API server {request.server} does not accept this login"
         hint = "log in again: the kubeconfig's token or certificate may have expired"
     elif status == 403 and f"cannot {verb} " in words:

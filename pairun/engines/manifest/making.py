@@ -13,6 +13,7 @@ from pairun.engines.manifest.objectnames import default_name
 from pairun.engines.manifest.objects import is_image, make_objects
 from pairun.errors import PairunError, Problems
 from pairun.job.model import Job
+from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
@@ -120,7 +121,7 @@ def _options(request: Request, review: JobReview, version: Version | None) -> Op
     return Options(
         engine=request.engine,
         image=request.image,
-        name=request.name or default_name(review.job, request.engine),
+        name=default_name(review.job, request.engine) if request.name is None else request.name,
         namespace=request.namespace,
         service_account=request.service_account,
         gpu_resource=request.gpu_resource,
@@ -137,7 +138,7 @@ _FORMS = {
     "service_account": "[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?",
     "gpu_resource": "[a-z0-9][-a-z0-9.]*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
     "log_host_path": "/[^\0]*",
-    "user": "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+    "user": LABEL_VALUE,
 }
 
 

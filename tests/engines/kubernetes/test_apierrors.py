@@ -23,3 +23,15 @@ def test_trouble_is_borne_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> N
     now[0] += apierrors.TROUBLE_S + 1
     with pytest.raises(Unreachable):
         patience.bear(trouble)
+
+
+def test_an_http_address_of_a_server_that_speaks_https() -> None:
+    """What Go's servers answer without TLS names no object; the address is what is wrong."""
+    request = apierrors.Request(
+        "http://10.0.0.1:6443", "default", "GET", "/api/v1/namespaces/x/pods"
+    )
+    problem = apierrors.refusal(request, 400, {}).problems[0]
+    assert "http://10.0.0.1:6443 does not answer http" in problem.message
+    assert "https://" in str(problem.hint)
+    told = apierrors.refusal(request, 400, {"message": "no such field"}).problems[0]
+    assert "no such field" in told.message
