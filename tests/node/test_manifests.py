@@ -190,6 +190,26 @@ def test_commands(node: Node, pairun: Run, runtime_image: str, debian: str) -> N
     assert not [s for s in found if s["metadata"]["name"].startswith("gang")]
 
 
+WHO = r"""
+echo "$(id -u) $(grep -E 'NoNewPrivs|CapEff|Seccomp:' /proc/self/status | tr -s '[:space:]' ' ')"
+head -c 1 /usr/local/pai/runtime.d/secrets.json
+printf %s '<% $secrets.word %>' | wc -c
+"""
+
+
+def test_restricted_pods(node: Node, pairun: Run, runtime_image: str, debian: str) -> None:
+    """Both phases run without root, capabilities and new privileges, and share the volume."""
+    text = yaml.safe_dump(job(debian, chief=(1, SERVER), worker=(2, WHO + CLIENT)), sort_keys=False)
+    argv = ("submit", "-", "--engine", "pod", "--name", "gang", "--image", runtime_image,
+            "--pod-security", "restricted", "--wait")  # fmt: skip
+    pairun(*argv, stdin=text)
+    said = pairun("logs", "gang", "--role", "worker")
+    assert "1000 CapEff: 0000000000000000 NoNewPrivs: 1 Seccomp: 2" in said
+    assert f"welcome, {len(SECRET)} letters" in said
+    assert "init phase: success" in pairun("logs", "gang", "--role", "worker", "--init")
+    pairun("delete", "gang", "--wait")
+
+
 @pytest.mark.usefixtures("controller")
 def test_commands_of_a_framework(node: Node, pairun: Run, runtime_image: str, debian: str) -> None:
     """Its controller has deleted the Pod: exit code, reason and the place of the log are told."""

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
+from tests.conftest import SHARED
+
 Lab = Callable[..., str]
+Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
+
+CRD = SHARED / "kubernetes" / "jobset-crd.yaml"
 
 
 def _served(lab: Lab, up: tuple[str, ...], down: tuple[str, ...]) -> Iterator[Mapping[str, str]]:
@@ -39,3 +47,46 @@ def api_server(lab: Lab) -> Iterator[Mapping[str, str]]:
     """
     down = ("help",) if "apiserver" in lab("status") else ("api", "down")
     yield from _served(lab, ("api", "up"), down)
+
+
+@pytest.fixture(scope="module")
+def kubectl(lab: Callable[..., str]) -> Iterator[Kubectl]:
+    """Runs kubectl in a namespace of the test's own, where the service account is."""
+    exported = lab("api", "up")
+    [config] = re.findall(r"^export KUBECONFIG=(.*)$", exported, re.MULTILINE)
+    namespace = f"manifest-{uuid.uuid4().hex[:8]}"
+
+    def run(*argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["kubectl", f"--kubeconfig={config}", f"--namespace={namespace}", *argv],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    for what in (("namespace", namespace), ("serviceaccount", "runtime-account")):
+        done = run("create", *what)
+        assert done.returncode == 0, done.stderr
+    yield run
+    run("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def jobsets(kubectl: Kubectl) -> None:
+    """The API server serves JobSets, and describes their fields.
+
+    kubectl refuses an unknown field by the description at /openapi/v2. The server adds a new kind
+    to it about a second after the kind is established and served; until then kubectl checks nothing.
+    """
+    if not CRD.exists():
+        pytest.skip(f"needs JobSet's definition at {CRD}")
+    done = kubectl("apply", f"--filename={CRD}")
+    assert done.returncode == 0, done.stderr
+    for _ in range(120):
+        described = '"kind":"JobSet"' in kubectl("get", "--raw", "/openapi/v2").stdout
+        if described and kubectl("get", "jobsets").returncode == 0:
+            return
+        time.sleep(0.5)
+    pytest.fail("the API server does not describe JobSets")

@@ -3,68 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-import time
-import uuid
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.conftest import SHARED
+from tests.real.conftest import Kubectl
 
 ROOT = Path(__file__).parents[2]
-CRD = SHARED / "kubernetes" / "jobset-crd.yaml"
 CHECK = ("--dry-run=server", "--validate=true")
-
-Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="module")
-def kubectl(lab: Callable[..., str]) -> Iterator[Kubectl]:
-    """Runs kubectl in a namespace of the test's own, where the service account is."""
-    exported = lab("api", "up")
-    [config] = re.findall(r"^export KUBECONFIG=(.*)$", exported, re.MULTILINE)
-    namespace = f"manifest-{uuid.uuid4().hex[:8]}"
-
-    def run(*argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["kubectl", f"--kubeconfig={config}", f"--namespace={namespace}", *argv],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    for what in (("namespace", namespace), ("serviceaccount", "runtime-account")):
-        done = run("create", *what)
-        assert done.returncode == 0, done.stderr
-    yield run
-    run("delete", "namespace", namespace, "--wait=false")
-
-
-@pytest.fixture(scope="module")
-def jobsets(kubectl: Kubectl) -> None:
-    """The API server serves JobSets, and describes their fields.
-
-    kubectl refuses an unknown field by the description at /openapi/v2. The server adds a new kind
-    to it about a second after the kind is established and served; until then kubectl checks nothing.
-    """
-    if not CRD.exists():
-        pytest.skip(f"needs JobSet's definition at {CRD}")
-    done = kubectl("apply", f"--filename={CRD}")
-    assert done.returncode == 0, done.stderr
-    for _ in range(120):
-        described = '"kind":"JobSet"' in kubectl("get", "--raw", "/openapi/v2").stdout
-        if described and kubectl("get", "jobsets").returncode == 0:
-            return
-        time.sleep(0.5)
-    pytest.fail("the API server does not describe JobSets")
 
 
 def manifest(job: str, engine: str, *more: str) -> str:

@@ -13,7 +13,7 @@ from pairun.engines.manifest.engine_pod import pod_workload
 from pairun.engines.manifest.hived import check_hived
 from pairun.engines.manifest.jobsecrets import secret_objects, storable
 from pairun.engines.manifest.objectnames import check_names
-from pairun.engines.manifest.podchecks import check_settings
+from pairun.engines.manifest.podchecks import check_requests, check_settings
 from pairun.engines.manifest.podsecurity import check_profile
 from pairun.engines.manifest.queues import mark_workload, pod_groups
 from pairun.engines.manifest.rolepod import pod_template
@@ -55,7 +55,9 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
     workload = _WORKLOADS[options.engine](stored, options, problems)
     mark_workload(workload, job, options, problems)
     for role in job.roles:
-        check_profile(pod_template(stored, role, options), role, options, problems)
+        template = pod_template(stored, role, options)
+        check_profile(template, role, options, problems)
+        check_requests(template, role, options, problems)
     check_version(job, workload, options, problems)
     made = [*secret_objects(stored, options, problems), *pod_groups(job, options)]
     if options.engine != "framework":

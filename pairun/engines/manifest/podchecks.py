@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pairun.engines.manifest.choices import Options
+from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import MANAGED
 from pairun.engines.manifest.storages import unmountable
 from pairun.errors import Problems, did_you_mean
-from pairun.job.model import Job
+from pairun.job.model import Job, Role
 from pairun.kube.ports import PORT_ANNOTATION
 from pairun.playbook.document.reading import Node
+from pairun.playbook.pod.bounds import quantity
 from pairun.playbook.pod.layering import PodSettings
 from pairun.playbook.pod.table import POD_SETTINGS
 
@@ -33,6 +34,32 @@ def check_settings(job: Job, options: Options, problems: Problems) -> None:
         _check_engine(pod, options, problems)
         _check_keys(pod, problems)
         _check_volumes(job, pod, problems)
+
+
+def check_requests(template: Object, role: Role, options: Options, problems: Problems) -> None:
+    """Report what a container of a role requests beyond its limit: no API server takes it.
+
+    Args:
+        template: the role's finished Pod.
+        role: the role.
+        options: what is chosen.
+        problems: takes what is wrong.
+    """
+    spec, pod = template["spec"], options.pod(role.name)
+    for setting, container in (
+        ("resources.requests", spec["containers"][0]),
+        ("init_resources.requests", spec["initContainers"][0]),
+    ):
+        resources = container.get("resources") or {}
+        limits = resources.get("limits") or {}
+        for name, request in (resources.get("requests") or {}).items():
+            limit = limits.get(name)
+            if limit is not None and (quantity(request) or 0) > (quantity(limit) or 0):
+                problems.error(
+                    "PR783",
+                    f"the role '{role.name}' requests {request} of {name}, and its limit is {limit}",
+                    pod.place(setting),
+                )
 
 
 def _check_engine(pod: PodSettings, options: Options, problems: Problems) -> None:

@@ -351,7 +351,7 @@ _ALL = (
         meaning="what the user's container requests; without an entry, its limit",
         schema=_QUANTITIES,
         target="app.resources.requests",
-        example={"cpu": "500m", "memory": "2Gi"},
+        example={"cpu": "500m", "memory": "64Mi"},
         kind="quantities",
     ),
     PodSetting(

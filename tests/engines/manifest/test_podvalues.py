@@ -49,7 +49,7 @@ IN_POD: dict[str, tuple[str, Any]] = {
         False,
     ),
     "security.read_only_root": (f"{APP}.securityContext.readOnlyRootFilesystem", True),
-    "resources.requests": (f"{APP}.resources.requests", {"cpu": "500m", "memory": "2Gi"}),
+    "resources.requests": (f"{APP}.resources.requests", {"cpu": "500m", "memory": "64Mi"}),
     "resources.limits": (f"{APP}.resources.limits.ephemeral-storage", "20Gi"),
     "init_resources.requests": (f"{INIT}.resources.requests", {"cpu": "100m", "memory": "128Mi"}),
     "init_resources.limits": (f"{INIT}.resources.limits", {"cpu": "1", "memory": "1Gi"}),
@@ -212,6 +212,22 @@ def test_what_pairun_sets_itself_stays() -> None:
         "there is no volume 'nowhere' to mount",
         "two volumes at one mount point: '/a'",
     ]
+
+
+def test_a_request_beyond_the_limit() -> None:
+    """The API server refuses it, so it is an error with the setting's line."""
+    job = job_of(ONE)
+    pod = {
+        "resources": {"requests": {"cpu": "1500m", "memory": "64Mi"}},
+        "init_resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}},
+    }
+    with pytest.raises(PairunError) as refused:
+        make_objects(job, options(job, "job", pod))
+    assert [p.message for p in refused.value.problems] == [
+        "the role 'main' requests 1500m of cpu, and its limit is 1",
+        "the role 'main' requests 2Gi of memory, and its limit is 1Gi",
+    ]
+    assert all(p.place for p in refused.value.problems)
 
 
 @pytest.mark.parametrize(
