@@ -69,6 +69,8 @@ static Py_ssize_t longest_at(const Scanner *self, int form, const unsigned char 
 static Py_ssize_t held(const Scanner *self, const unsigned char *data, Py_ssize_t size)
 {
     Py_ssize_t length = size < self->longest - 1 ? size : self->longest - 1;
+    if (length > 1 && !self->inner[pair(data + size - 2)])
+        length = 1;
     for (; length > 0; length--) {
         const unsigned char *at = data + size - length;
         int i = self->begins[at[0]];

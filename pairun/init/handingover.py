@@ -31,7 +31,9 @@ def prepare(plans: PodPlans) -> Volume:
         volume.add(EXIT_SPEC, spec.text)
         volume.add(EXIT_SPEC_FILE, json.dumps(spec.data).encode())
     if plans.pod.job_text is not None:
-        volume.add(JOB_FILE, plans.pod.job_text.encode("utf-8", "surrogateescape"))
+        # Every process of the Pod may read the file.
+        text = plans.vault.text(plans.pod.job_text)
+        volume.add(JOB_FILE, text.encode("utf-8", "surrogateescape"))
     volume.add_program()
     return volume
 

@@ -28,7 +28,6 @@ from pairun.openpai.startlayers import start_layer
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
 from pairun.playbook.initplugins import InitPlugins
-from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     from pairun.openpai.exitspec import ExitSpec
@@ -48,7 +47,7 @@ class PodInput:
         engine: the layer for this way to start, or None.
         init_plugins: the cluster's list that replaces the init playbook's tasks, or None.
         exit_spec: the cluster's exit spec, or None.
-        job_text: the Framework's job file, with masked secrets, or None.
+        job_text: the Framework's job file, with its secrets, or None.
         problems: warnings.
     """
 
@@ -160,8 +159,7 @@ def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) ->
         role=role,
         index=_own_index(env["FC_TASK_INDEX"], placed=placed),
         command=env.get("USER_CMD"),
-        # The text holds secrets, and every process of the Pod may read the file.
-        job_text=Vault(job.node.place.source.concealed).text(job.text),
+        job_text=job.text,
         cluster=_cluster_in(framework, env, job) if placed else None,
         engine=start_layer("saved_framework.yaml", saved) if placed else None,
     )
