@@ -37,6 +37,15 @@ COMMANDS = {
     "rendezvous": argparse.SUPPRESS,
 }
 
+MEANT = {
+    "plan": "--dry-run JOB", "validate": "--dry-run JOB", "check": "--dry-run JOB",
+    "review": "--dry-run JOB", "help": "--help", "version": "--version", "apply": "submit JOB",
+    "create": "submit JOB", "start": "run JOB", "exec": "run JOB", "stop": "delete NAME",
+    "cancel": "delete NAME", "log": "logs NAME", "list": "status", "ps": "status",
+    "--dryrun": "--dry-run JOB", "--dry_run": "--dry-run JOB", "--plan": "--dry-run JOB",
+}  # fmt: skip
+"""What people type, from other tools, for what pairun calls otherwise."""
+
 IN_A_CONTAINER = ("init", "runtime", "tasks", "summary", "rendezvous")
 """Their work counts, whether or not somebody reads what they print."""
 
@@ -66,6 +75,10 @@ def main(argv: list[str] | None = None) -> int:
         from pairun.cli.streams import open_streams
 
         open_streams(lenient=command in IN_A_CONTAINER)
+    if "utf" not in (sys.stdout.encoding or "").lower():
+        from pairun.cli.streams import speak_everywhere
+
+        speak_everywhere()
     try:
         try:
             return _run(command, argv[1:] if command else argv, vault)
@@ -160,6 +173,8 @@ def _top(argv: list[str], vault: Vault) -> int:
         print(version())
         return 0
     parser = _top_parser()
+    if argv and argv[0] in MEANT and argv[0][0] == "-":
+        parser.error(_nothing_to_do(argv))
     args = parser.parse_args(argv, argparse.Namespace(vault=vault))
     if args.version:
         print(version())
@@ -192,6 +207,9 @@ def _nothing_to_do(words: list[str]) -> str:
     word = visible(words[0])
     if words[0] == "-" or os.path.exists(words[0]):
         return f"no command given; did you mean `pairun --dry-run {word}`?"
+    if words[0] in MEANT:
+        kind = "option" if word[0] == "-" else "command"
+        return f"there is no {kind} '{word}'; did you mean `pairun {MEANT[words[0]]}`?"
     near = nearest(words[0], [c for c, text in COMMANDS.items() if text is not argparse.SUPPRESS])
     hint = f"did you mean '{near}'?" if near else "`pairun --help` lists the commands"
     return f"there is no command and no file '{word}'; {hint}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 
@@ -26,6 +27,19 @@ def open_streams(*, lenient: bool) -> None:
         # for as long as this process lives
         stream = open(fd, "w" if fd else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
         setattr(sys, name, stream)
+
+
+def speak_everywhere() -> None:
+    """Let standard output take every character, whatever the locale.
+
+    A terminal shows an escape for what it has no character for; a file or a pipe gets UTF-8, which
+    is what manifests and JSON are.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="backslashreplace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8")
 
 
 def unwritable(e: OSError) -> str:

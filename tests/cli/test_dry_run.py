@@ -831,3 +831,53 @@ extras:
     assert done.code == 0, done.err
     assert "sshd answers, with the keys of the job and of its author" in done.out
     assert "every instance of the job is reached by ssh" in done.out
+
+
+# --- mistakes that people make -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "hint"),
+    [
+        ("", "error[PR501]: the file is empty", ""),
+        ("services:\n  web: {image: x}\n", "this is no job: it looks like a file of Docker Compose", "docs/jobs.md"),
+        ("apiVersion: v1\nkind: Pod\n", "this is no job: it is a Pod of Kubernetes", "docs/jobs.md"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_job_has_one_error(
+    shell: Shell, text: str, error: str, hint: str
+) -> None:
+    """What follows from the file being something else is not told beside it."""
+    said = shell("--dry-run", shell.file("other.yaml", text))
+    assert said.code == 1
+    assert error in said.err
+    assert hint in said.err
+    assert said.err.endswith("1 error\n")
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("commands: ls -l", 'commands are a list: ["ls -l"]'),
+        ("commands: [echo result: done]", 'quote the command: "echo result: done"'),
+    ],
+)
+def test_commands_that_yaml_reads_otherwise(shell: Shell, written: str, hint: str) -> None:
+    """The hint is the command as it is to be written."""
+    text = shell.job_text.replace("commands: [train]", written)
+    assert written in text
+    said = shell("--dry-run", shell.file("job.yaml", text))
+    assert said.code == 1
+    assert hint in said.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("plan", "--dry-run JOB"), ("help", "--help"), ("version", "--version"),
+     ("validate", "--dry-run JOB"), ("--dryrun", "--dry-run JOB")],
+)  # fmt: skip
+def test_words_of_other_tools(shell: Shell, typed: str, meant: str) -> None:
+    """Who types another tool's word reads what it is called here."""
+    said = shell(typed)
+    assert said.code == 2
+    assert said.err.endswith(f"did you mean `pairun {meant}`?\n")

@@ -54,3 +54,11 @@ def test_wrong_usage_is_two(shell: Shell) -> None:
     assert shell("run", "job.yaml", "--grace", "5").code == 2
     assert shell("run", "job.yaml", "--instances", "0").code == 2
     assert shell("run", "job.yaml", "--instances", "0", "--role", "absent").code == 1
+
+
+def test_a_locale_without_our_characters(shell: Shell) -> None:
+    """A pipe gets UTF-8, whatever the locale says."""
+    shell.job()
+    said = shell.process("--dry-run", "--full", "job.yaml", env={"PYTHONIOENCODING": "iso-8859-1"})
+    assert said.code == 0, said.err
+    assert "\N{MIDDLE DOT}" in said.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,6 +28,9 @@ def check_schema(node: Node, problems: Problems) -> None:
     )
     extend: Callable[..., type[jsonschema.Draft202012Validator]] = jsonschema.validators.extend
     validator = extend(base, type_checker=types)(SCHEMA)
+    if (other := _other_kind(value)) is not None:
+        problems.error("PR501", f"this is no job: {other}", node.place, "see docs/jobs.md")
+        return
     for error in validator.iter_errors(value):
         path = tuple(error.absolute_path)
         at = node.at(path)
@@ -53,10 +57,33 @@ def _report(
                 out.error("PR504", f"'{key}' is missing{where}", at.key or place)
     elif path in {(), ("protocolVersion",)}:
         what = "the document must be a mapping" if not path else "protocolVersion must be 2"
-        out.error("PR501", f"{what}, not {shown}", place)
+        is_empty = not path and at.value is None
+        out.error("PR501", "the file is empty" if is_empty else f"{what}, not {shown}", place)
     else:
         message, hint = _sentence(keyword, wanted, at, shown)
+        hint = _command_hint(path, at) or hint
         out.error("PR503", f"{name} {message}", place, hint)
+
+
+def _other_kind(value: object) -> str | None:
+    """What a document is that has nothing of a job but is well known."""
+    if not isinstance(value, dict) or "taskRoles" in value:
+        return None
+    if "services" in value and all(isinstance(s, dict) for s in (value["services"] or {}).values()):
+        return "it looks like a file of Docker Compose"
+    return None
+
+
+def _command_hint(path: tuple[str | int, ...], at: Node) -> str | None:
+    """How a command is written, for what people write instead."""
+    if path[-1:] == ("commands",) and isinstance(at.value, str):
+        return f"commands are a list: [{json.dumps(at.value)}]"
+    if path[-2:-1] == ("commands",) and isinstance(at.value, dict) and len(at.value) == 1:
+        key, child = next(iter(at.items()))
+        if isinstance(child.value, str | int | float) or child.value is None:
+            text = f"{key}: {'' if child.value is None else child.value}".rstrip()
+            return f"': ' makes a mapping of it; quote the command: {json.dumps(text)}"
+    return None
 
 
 def _sentence(keyword: str, wanted: Any, at: Node, shown: str) -> tuple[str, str | None]:

@@ -29,6 +29,7 @@ from yaml.events import (
 from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.playbook.document.scalars import CORE, Dialect, Scalar, Timestamp, js_text
 from pairun.playbook.document.texts import MAX_BYTES, decode, load_bytes
+from pairun.playbook.document.yamlmistakes import likely_mistake
 from pairun.secrets.shapes import plain_secrets
 
 __all__ = ["MAX_BYTES", "Node", "decode", "load_bytes", "node_of", "read_file", "read_text"]
@@ -174,14 +175,7 @@ def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
         mark = e.problem_mark or e.context_mark
         what = e.problem or e.context or "not YAML"
         place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
-        if "\t" in source.line(place.line)[: place.column]:
-            hint = "indent with spaces, not with tabs"
-        elif "mapping values are not allowed" in what:
-            hint = "quote the text if it holds ': ', or put the key on its own line"
-        elif "alias" in what:
-            hint = "an alias (*name) needs an anchor (&name) before it"
-        elif source.line(place.line)[place.column - 1 : place.column] in {"@", "`", "%", "*", "&"}:
-            hint = "quote text that begins with a character YAML uses itself"
+        hint = likely_mistake(what, source.text.split("\n"), place.line, place.column)
     else:
         what = getattr(e, "reason", None) or "a character that YAML does not allow"
         before = source.text[: getattr(e, "position", 0) or 0]

@@ -1,0 +1,54 @@
+"""What a person most likely meant by a text that is not YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+LABELS = re.compile(r"^( *)(?:- +)?[^\s#][^#]*:(?: |$)")
+"""A line that begins a value under a key, or an item that holds one."""
+
+
+def likely_mistake(problem: str, lines: Sequence[str], line: int, column: int) -> str | None:
+    """What to do about an error of the YAML parser; None where nothing is likely.
+
+    Args:
+        problem: the parser's words.
+        lines: of the text.
+        line: where the parser stopped, from 1 on.
+        column: the same.
+    """
+    here = lines[line - 1] if line <= len(lines) else ""
+    before = here[: column - 1]
+    if "\t" in here[:column]:
+        return "indent with spaces, not with tabs"
+    if "escape" in problem or "hexdecimal" in problem:
+        return "a backslash begins an escape between double quotes: use single quotes, or write it twice"
+    if "mapping values are not allowed" in problem:
+        return "quote the text if it holds ': ', or put the key on its own line"
+    if "alias" in problem:
+        return "an alias (*name) needs an anchor (&name) before it"
+    if here[column - 1 : column] in {"@", "`", "%", "*", "&"}:
+        return "quote text that begins with a character YAML uses itself"
+    if "did not find expected" in problem:
+        return _indentation(
+            lines, line, len(before) - len(before.lstrip()) if before.strip() else column - 1
+        )
+    return None
+
+
+def _indentation(lines: Sequence[str], line: int, indent: int) -> str | None:
+    """Which lines this one's indentation is between, where it is between two."""
+    above = [
+        (number, len(match[1]))
+        for number, text in enumerate(lines[: line - 1], 1)
+        if (match := LABELS.match(text))
+    ]
+    deeper = next(((n, i) for n, i in reversed(above) if i > indent), None)
+    outer = next(((n, i) for n, i in reversed(above) if i < indent), None)
+    if deeper is None or outer is None:
+        return None
+    return (
+        f"indent it by {deeper[1]} spaces, as line {deeper[0]}, or by {outer[1]}, as line {outer[0]}; "
+        f"it has {indent}"
+    )

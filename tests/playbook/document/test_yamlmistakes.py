@@ -1,0 +1,53 @@
+"""What a person meant by a text that is not YAML."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairun.errors import PairunError, Source
+from pairun.playbook.document.reading import read_text
+from pairun.playbook.document.yamlmistakes import likely_mistake
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (
+            "a:\n  b:\n    c: 1\n   d: 2\n",
+            "indent it by 4 spaces, as line 3, or by 2, as line 2; it has 3",
+        ),
+        (
+            "a:\n  - b: 1\n    c: 2\n   - b: 2\n",
+            "indent it by 4 spaces, as line 3, or by 2, as line 2; it has 3",
+        ),
+        ("a:\n\tb: 1\n", "indent with spaces, not with tabs"),
+        (
+            'a: "C:\\users"\n',
+            "a backslash begins an escape between double quotes: use single quotes, or write it twice",
+        ),
+        (
+            'a: "\\d+"\n',
+            "a backslash begins an escape between double quotes: use single quotes, or write it twice",
+        ),
+        ("a: b: c\n", "quote the text if it holds ': ', or put the key on its own line"),
+        ("a: *b\n", "an alias (*name) needs an anchor (&name) before it"),
+        ("a: @b\n", "quote text that begins with a character YAML uses itself"),
+    ],
+)
+def test_the_hint_says_what_was_meant(text: str, hint: str) -> None:
+    """Each mistake that people make has its own sentence."""
+    with pytest.raises(PairunError) as caught:
+        read_text(Source("job", "job.yaml", text))
+    (problem,) = caught.value.problems
+    assert (problem.id, problem.hint) == ("PR101", hint)
+
+
+@given(st.text(), st.lists(st.text()), st.integers(1, 50), st.integers(1, 50))
+def test_any_error_has_a_hint_or_none(
+    problem: str, lines: list[str], line: int, column: int
+) -> None:
+    """Whatever the parser says, and wherever, nothing is raised."""
+    hint = likely_mistake(problem, lines, line, column)
+    assert hint is None or hint
