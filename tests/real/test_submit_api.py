@@ -242,6 +242,10 @@ def test_an_image_that_does_not_come_ends_the_wait(place: Place) -> None:
     """With the reason, after --stuck-timeout; the job stays."""
     waiting = Waiting(place, "--stuck-timeout", "3s")
     waiting.until("worker-0")
+    # A scheduler that runs would take the Pod for one without a node again.
+    target = {"apiVersion": "v1", "kind": "Node", "name": "nowhere"}
+    binding = {"metadata": {"name": "mnist-worker-1"}, "target": target}
+    place.cluster.create(place.cluster.path("v1", "pods", "mnist-worker-1", "binding"), binding)
     pull = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
     init = {"name": "init", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
     statuses = [{**init, "state": pull}]
