@@ -841,7 +841,6 @@ extras:
     [
         ("", "error[PR501]: the file is empty", ""),
         ("services:\n  web: {image: x}\n", "this is no job: it looks like a file of Docker Compose", "docs/jobs.md"),
-        ("apiVersion: v1\nkind: Pod\n", "this is no job: it is a Pod of Kubernetes", "docs/jobs.md"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_job_has_one_error(

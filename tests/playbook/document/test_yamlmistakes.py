@@ -32,7 +32,6 @@ from pairun.playbook.document.yamlmistakes import likely_mistake
             "a backslash begins an escape between double quotes: use single quotes, or write it twice",
         ),
         ("a: b: c\n", "quote the text if it holds ': ', or put the key on its own line"),
-        ("a: *b\n", "an alias (*name) needs an anchor (&name) before it"),
         ("a: @b\n", "quote text that begins with a character YAML uses itself"),
     ],
 )
