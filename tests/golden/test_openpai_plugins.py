@@ -232,3 +232,38 @@ def test_background_children_hold_nothing(pod: Pod) -> None:
     assert "left-by-before" in log
     assert "left-by-after" in log
     assert (pod.logs / "user-all" / "current").read_text() == "left-by-command\n"
+
+
+def pip(folder: Path, then: str) -> str:
+    """A PATH with a pip that takes what the plugin asks of it, and then does this."""
+    folder.mkdir()
+    check = '[ "$1" = install ] && [ "${@: -1}" = tensorboard ] || exit 9'
+    (folder / "pip").write_text(f"#!/bin/bash\n{check}\n{then}\n")
+    (folder / "pip").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+TENSORBOARD = {"plugin": "tensorboard", "parameters": {"port": "$TB_PORT", "logdir": {"a": "~/tb"}}}
+
+
+def test_tensorboard_is_installed(pod: Pod, tmp_path: Path) -> None:
+    """An image without it gets it from pip before the command starts, and its words are expanded."""
+    served = tmp_path / "served"
+    program = tmp_path / "bin" / "tensorboard"
+    fake = f'[ "$1" = --version_tb ] && echo 2.11.0 || echo "$@" > {served}'
+    install = f"printf '#!/bin/sh\\n%s\\n' '{fake}' > {program}; chmod +x {program}"
+    path = pip(tmp_path / "bin", install)
+    wait = f"until [ -s {served} ]; do sleep 0.05; done"
+    assert pod.run(TENSORBOARD, command=wait, PATH=path, TB_PORT="6007") == 0, pod.app.stderr
+    assert served.read_text() == f"--logdir={tmp_path}/tb --bind_all --port=6007\n"
+
+
+def test_tensorboard_that_cannot_be_installed_is_a_warning(pod: Pod, tmp_path: Path) -> None:
+    """Where the index is not reached the task says so, and the job goes on."""
+    path = pip(tmp_path / "bin", "echo no route to the index >&2; exit 1")
+    assert pod.run(TENSORBOARD, command="echo went on", PATH=path, TB_PORT="6007") == 0
+    assert pod.app.stdout == "went on\n"
+    log = (pod.logs / "runtime.log").read_text()
+    assert "no route to the index" in log
+    assert "tensorboard could not be installed; TensorBoard is not started" in log
+    assert "ignored  tensorboard:" in log

@@ -229,8 +229,8 @@ class LocalRun:
         engine = engine_environment(self._options, self._gang)
         # Inside its namespace an instance is root; without one, it is whoever runs this.
         engine["PAIRUN_APP_UID"] = str(0 if self._isolation.namespaces else os.getuid())
-        # No platform waits for a message.
-        app = {**app, "PAIRUN_TERMINATION_LOG": ""}
+        # No platform waits for a message; a plugin installs nothing on a person's machine.
+        app = {**app, "PAIRUN_TERMINATION_LOG": "", "PAIRUN_ENGINE": engine["PAIRUN_ENGINE"]}
         return {"init": {**shared, **init, **engine}, "runtime": {**shared, **app}}
 
     # --- the loop ---
