@@ -100,17 +100,13 @@ def main(argv: list[str] | None = None) -> int:
         give_up_stdout()
         sys.stderr.close()
         return 141
-    except Exception as e:
-        import os
-
+    except Exception as e:  # noqa: BLE001 - the last resort, which prints it
         if isinstance(e, OSError) and e.filename is None and _stdout_fails():
             from pairun.cli.streams import give_up_stdout, unwritable
 
             give_up_stdout()
             print(f"error: {unwritable(e)}", file=sys.stderr)
             return 1
-        if os.environ.get("PAIRUN_DEBUG"):
-            raise
         from pairun.report.problems import print_unforeseen
 
         print_unforeseen(e, vault)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import IO, Any
@@ -49,7 +50,7 @@ def _hide_lines(p: Problem, vault: Vault) -> None:
 
 
 def print_unforeseen(error: Exception, vault: Vault) -> None:
-    """Print an error that nobody foresaw, on standard error.
+    """Print an error that nobody foresaw, on standard error; its trace where ``PAIRUN_DEBUG`` is set.
 
     Args:
         error: what was raised.
@@ -57,6 +58,11 @@ def print_unforeseen(error: Exception, vault: Vault) -> None:
     """
     message = f"error: pairun itself failed: {type(error).__name__}: {error}"
     print(vault.text(message), file=sys.stderr)
+    if os.environ.get("PAIRUN_DEBUG"):
+        import traceback
+
+        print(vault.text("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        return
     print("  help: this is an error of pairun; PAIRUN_DEBUG=1 shows its trace", file=sys.stderr)
 
 

@@ -46,6 +46,21 @@ def test_a_place_beside_the_first_conceals_too() -> None:
     assert WORD not in out.getvalue()
 
 
+def test_the_trace_of_an_unforeseen_error_is_masked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for the trace gets it, and no secret with it."""
+    monkeypatch.setenv("PAIRUN_DEBUG", "1")
+    try:
+        int(WORD)
+    except ValueError as e:
+        print_unforeseen(e, Vault([WORD]))
+    text = capsys.readouterr().err
+    assert "Traceback" in text
+    assert "test_problems.py" in text
+    assert WORD not in text
+
+
 def test_an_unforeseen_error_is_masked(capsys: pytest.CaptureFixture[str]) -> None:
     """An exception may quote whatever pairun has read."""
     print_unforeseen(ValueError(f"x{WORD}x"), Vault([WORD]))
