@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from pairun.secrets.shapes import secret_lines
-
 Severity = Literal["error", "warning"]
 
 
@@ -65,6 +63,9 @@ class Source:
     def _secret_lines(self) -> set[int]:
         if self._hidden is None:
             # A job's secrets must not show even when the text does not parse.
+            # Every process loads this file, and few show a line of a source.
+            from pairun.secrets.shapes import secret_lines
+
             self._hidden = secret_lines(self.text)
         return self._hidden
 
