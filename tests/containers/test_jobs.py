@@ -81,6 +81,7 @@ FAILS = """\
 id -u > /data/uid
 echo "job $PAI_JOB_NAME at $PAI_HOST_IP_main_0"
 echo trouble >&2
+echo through the pipe > "$RUNTIME_LOG_PIPE"
 setsid sleep 1000 >/dev/null 2>&1 &
 exit 3
 """
@@ -207,7 +208,9 @@ def test_logs(run: Run, case: str) -> None:
     assert said["user-stdout"] == "job user~job at 10.0.0.9\n"
     assert said["user-stderr"] == "trouble\n"
     assert sorted(said["user-all"].splitlines()) == ["job user~job at 10.0.0.9", "trouble"]
-    assert "[openpai-runtime] [INFO] USER COMMAND START" in (logs / "runtime.log").read_text()
+    runtime_log = (logs / "runtime.log").read_text()
+    assert "[openpai-runtime] [INFO] USER COMMAND START" in runtime_log
+    assert "[openpai-runtime] through the pipe" in runtime_log
     assert "init phase: success" in (logs / "init.log").read_text()
     records = [json.loads(line) for line in (logs / "journal.jsonl").read_text().splitlines()]
     ends = [(r["phase"], r["exit_code"]) for r in records if r["type"] == "phase_end"]
