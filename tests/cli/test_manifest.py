@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from pairun.engines.manifest.choices import ENGINES
+from tests.engines.manifest.test_podvalues import pods_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +47,30 @@ def test_the_output_is_yaml_with_its_version_above(shell: Shell, engine: str) ->
     assert kinds[-1] == last
     assert ("ConfigMap" in kinds) is (engine != "framework")
     assert said.ids == (["PR784"] if engine == "pod" else [])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_quota_accepts_the_pods(shell: Shell, engine: str) -> None:
+    """A ResourceQuota wants requests and limits of every container; a limit alone is its request."""
+    *_, workload = documents(shell("manifest", shell.job(), "--engine", engine, *ARGS))
+    pods = [p["spec"] for p in pods_in(workload)]
+    for container in (c for p in pods for c in (*p["initContainers"], *p["containers"])):
+        resources = container["resources"]
+        assert {"cpu", "memory"} <= resources["limits"].keys()
+        assert {"cpu", "memory"} <= (resources.get("requests") or resources["limits"]).keys()
+    assert pods
+
+
+def test_the_command_line_is_above_the_job(shell: Shell) -> None:
+    """An option replaces what the job sets, and joins its mappings."""
+    pod = "extras: {pairun: {pod: {queue: a, node_selector: {zone: a}, shm: 1Gi}}}\n"
+    job = shell.file("pod.yaml", shell.job_text + pod)
+    argv = ("manifest", job, "--engine", "job", "--queue", "b", "--node-selector", "gpu=a100")
+    *_, workload = documents(shell(*argv, *ARGS))
+    assert workload["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "b"
+    [template] = pods_in(workload)
+    assert template["spec"]["nodeSelector"] == {"zone": "a", "gpu": "a100"}
+    assert template["spec"]["volumes"][0]["emptyDir"]["sizeLimit"] == "1Gi"
 
 
 def test_only_the_key_is_new_each_time(shell: Shell) -> None:
