@@ -1,4 +1,4 @@
-"""Reads prerequisites and plugin items, the two ways in which a job asks for plugins."""
+"""Reads prerequisites and plugin items, the two ways in which a job uses plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_prerequisites(document: Node, problems: Problems) -> tuple[Prerequisite
     for node in elements(document, "prerequisites"):
         name, type_ = text(node, "name"), text(node, "type")
         if name is None or type_ is None:
-            continue  # the schema has said so
+            continue  # the check of the schema reports it
         entry = Prerequisite(
             name=name,
             type=type_,
@@ -62,11 +62,11 @@ def _prerequisite_plugin(node: Node, problems: Problems) -> str | None:
 
 
 def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Problems) -> None:
-    """Report requirements that do not exist and circles of them."""
+    """Report requirements that do not exist, and cycles."""
     by_name = {p.name: p for p in prerequisites}
     done: set[str] = set()
     for start in prerequisites:
-        # Depth first without recursion: each step is a prerequisite and what is left of its list.
+        # Depth first without recursion: each step is a prerequisite and the rest of its list.
         path = [(start.name, iter(start.requires))]
         while path and start.name not in done:
             name, rest = path[-1]
@@ -102,12 +102,12 @@ def read_plugins(
 ) -> tuple[PluginEntry, ...]:
     """The items of ``extras["com.microsoft.pai.runtimeplugin"]``.
 
-    OpenPAI's REST server passes them on unread, and the original runtime died of bad ones.
+    OpenPAI's REST server does not check them, and the original runtime crashes on invalid ones.
 
     Args:
         document: the job file.
-        role_names: what a role filter may say: the roles' raw and sanitised names.
-        problems: takes what is wrong.
+        role_names: the raw and sanitised names of the roles, for filters.
+        problems: takes errors and warnings.
     """
     extras = document.get("extras")
     listed = extras.get(RUNTIME_PLUGIN) if extras else None
@@ -167,7 +167,7 @@ def _read_filter(
     for element in filter_.elements():
         name = js_text(element.value) if not isinstance(element.value, dict | list) else ""
         names.append(name)
-        # OpenPAI runs such jobs: the item is for nobody.
+        # OpenPAI runs such jobs; the item applies to no role.
         if name not in role_names:
             problems.warning(
                 "PR509",

@@ -23,29 +23,27 @@ from pairun.job.checks.schema import check_schema
 from pairun.job.entries import check_requirements, read_plugins, read_prerequisites
 from pairun.job.hiding import check_logins, hide_secrets
 from pairun.job.layerscope import check_layer_tags
-from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name
+from pairun.job.model import Job, Prerequisite, Resources, Role, fc_name, scalar_text
 from pairun.job.templates import check_tags
 from pairun.job.writing import as_yaml
 from pairun.playbook.document.nodes import elements, entries, text, whole
 from pairun.playbook.document.reading import Node, decode, node_of, read_text
-from pairun.playbook.document.scalars import Dialect, js_text
+from pairun.playbook.document.scalars import Dialect
 from pairun.secrets.forms import MASK
-
-"""What OpenPAI's REST server stores in place of a job's secrets."""
 
 
 def load_job(
     path: str, *, user: str = "user", dialect: Dialect = JS
 ) -> tuple[Job | None, Problems]:
-    """Read a job file of either protocol, or a Framework object that carries one.
+    """Read a job file of either protocol, or a Framework object that contains one.
 
     Args:
         path: the file; ``-`` for standard input.
-        user: who submits the job; a Framework says it itself.
-        dialect: what the cluster's REST server reads job files with.
+        user: the submitting user; a Framework names its own.
+        dialect: how the cluster's REST server reads job files.
 
     Returns:
-        The job, or None when a problem is an error; and every problem found.
+        The job, or None if a problem is an error; and all problems.
     """
     try:
         data = load_input(path)
@@ -57,7 +55,7 @@ def load_job(
 def read_input(
     data: bytes, path: str, *, user: str = "user", dialect: Dialect = JS
 ) -> tuple[Job | None, Problems]:
-    """The same, of a file that was loaded already.
+    """Read a job from the bytes of a file, as `load_job` does.
 
     Args:
         data: the file's bytes.
@@ -86,7 +84,7 @@ def _read_stored(
             "PR737",
             "the values of the job's secrets are unknown: OpenPAI stores them apart",
             masked.place,
-            "every tag of $secrets stays as it is; the job's own file has the values",
+            "every tag of $secrets stays as it is; the original job file has the values",
         )
         job = job and attrs.evolve(job, secrets_unknown=True)
     return job, problems
@@ -111,12 +109,12 @@ def read_job(
     Args:
         node: the document.
         user: who submits the job.
-        stored: the text comes from a Framework, where secrets may stand masked.
-        secrets: the job's secrets, from where they are stored apart from it.
-        dialect: what the document was read with.
+        stored: the text comes from a Framework, where secrets may be masked.
+        secrets: the job's secrets, if they are stored apart from it.
+        dialect: how the document was read.
 
     Returns:
-        The job, or None when a problem is an error; and every problem found.
+        The job, or None if a problem is an error; and all problems.
     """
     problems = Problems()
     if is_mixture(node):
@@ -158,7 +156,7 @@ def read_job(
     job = Job(
         name=text(node, "name") or "",
         user=user,
-        virtual_cluster=_plain_text(virtual_cluster) or "default",
+        virtual_cluster=scalar_text(virtual_cluster) or "default",
         roles=tuple(_role(n, r, prerequisites) for n, r in entries(node, "taskRoles")),
         prerequisites=prerequisites,
         parameters=node.get("parameters"),
@@ -196,9 +194,9 @@ def _is_masked(node: Node) -> bool:
 
 
 def _deployment(node: Node) -> Node | None:
-    wanted = node.at(("defaults", "deployment"))
-    entries = elements(node, "deployments")
-    return next((e for e in entries if wanted and text(e, "name") == wanted.value), None)
+    chosen = node.at(("defaults", "deployment"))
+    deployments = elements(node, "deployments")
+    return next((d for d in deployments if chosen and text(d, "name") == chosen.value), None)
 
 
 def _role(raw: str, node: Node, prerequisites: tuple[Prerequisite, ...]) -> Role:
@@ -244,9 +242,3 @@ def _resources(node: Node) -> Resources:
         infiniband=bool(infiniband and infiniband.value),
         ports={**ports, **{label: 1 for label in ("ssh", "http") if label not in ports}},
     )
-
-
-def _plain_text(node: Node | None) -> str | None:
-    if node is None or node.value is None or isinstance(node.value, dict | list):
-        return None
-    return js_text(node.value)

@@ -1,13 +1,13 @@
-"""The names that expressions in a job's own layer see, and tags that are mistaken for them."""
+"""The names in expressions of a job's own layer, and tags that are mistaken for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pairun.errors import Place, Problems
+from pairun.errors import Problems
 from pairun.job.hiding import leaves
 from pairun.job.model import Job
-from pairun.job.templates import TAG, as_text, render_secrets, tag_key, tag_path
+from pairun.job.templates import TAG, as_text, render_secrets, tag_key, tag_path, tag_place
 from pairun.module import Secret
 from pairun.playbook.document.reading import Node
 from pairun.playbook.expressions.views import Unknown
@@ -32,7 +32,7 @@ def _secret(value: Any) -> Any:
 
 
 def expression_parameters(job: Job) -> Any:
-    """The job's parameters, with secrets where the job's commands get them, too."""
+    """The job's parameters, with secrets inserted as in the job's commands."""
     return {} if job.parameters is None else _rendered(job.parameters.plain(), job.secrets)
 
 
@@ -45,14 +45,14 @@ def _rendered(value: Any, secrets: Node | None) -> Any:
 
 
 def check_layer_tags(layer: Node | None, problems: Problems) -> None:
-    """Refuse tags of the job protocol in ``extras.pairun``: there they would stay as they are."""
+    """Report tags of the job protocol in ``extras.pairun``, where they are not replaced."""
     for leaf in leaves(layer) if layer else ():
         for tag in TAG.finditer(leaf.value) if isinstance(leaf.value, str) else ():
             if (key := tag_key(tag)) is not None:
                 problems.error(
                     "PR306",
-                    f"{tag[0]} is a tag of the job protocol, and nobody reads it here",
-                    _place_of(leaf, tag[0]),
+                    f"{tag[0]} is a tag of the job protocol, which is not replaced here",
+                    tag_place(leaf, tag[0]),
                     _instead(key),
                 )
 
@@ -63,12 +63,3 @@ def _instead(key: str) -> str:
     if name in _NAMES and path:
         return f"write an expression: {{{{ {'.'.join([name, *path])} }}}}"
     return f"expressions see {', '.join(_NAMES)}, job, cluster and results: {{{{ parameters.x }}}}"
-
-
-def _place_of(leaf: Node, tag: str) -> Place:
-    """Where a tag stands, if the line of the text shows it."""
-    for line in range(leaf.place.line, leaf.place.line + leaf.value.count("\n") + 2):
-        at = leaf.place.source.line(line).find(tag)
-        if at >= 0:
-            return Place(leaf.place.source, line, at + 1)
-    return leaf.place

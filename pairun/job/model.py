@@ -19,7 +19,7 @@ DEFAULT_SHM_MB = 512
 
 
 def fc_name(raw: str) -> str:
-    """A role's name as FrameworkController and the Pods bear it: letters and digits only."""
+    """A role's name in FrameworkController and the Pods: lower-case letters and digits only."""
     return re.sub("[^a-z0-9]", "", raw.lower())
 
 
@@ -30,9 +30,9 @@ class Prerequisite:
     Attributes:
         name: unique among the prerequisites of its type.
         type: ``dockerimage``, ``script``, ``data`` or ``output``.
-        plugin: the runtime plugin that handles it, or None when nothing does.
-        requires: names of the prerequisites it needs, in order.
-        failure_policy: what a failing plugin does to the job.
+        plugin: the runtime plugin that handles it, or None.
+        requires: names of the prerequisites that it needs, in order.
+        failure_policy: whether its failure fails the job.
         node: the whole entry.
     """
 
@@ -49,7 +49,7 @@ class Storage:
     """A storage that the platform mounts.
 
     Attributes:
-        name: of the claim.
+        name: the claim's name.
         path: the mount point in the container.
         node: the whole entry.
     """
@@ -65,9 +65,9 @@ class PluginEntry:
 
     Attributes:
         plugin: its name.
-        roles: the roles it is for, as the job writes them; None means all.
-        failure_policy: what its failure does to the job.
-        parameters: as written, tags included; None when there are none.
+        roles: the roles that it is for, as the job writes them; None means all.
+        failure_policy: whether its failure fails the job.
+        parameters: as written, with tags; None if there are none.
         node: the whole item.
     """
 
@@ -87,7 +87,7 @@ class Resources:
     """What one instance of a role gets.
 
     Attributes:
-        shm_mb: size of ``/dev/shm`` as the job asks for it, or None.
+        shm_mb: the size of ``/dev/shm`` in MB that the job asks for, or None.
         ports: label to number of ports, in the order of the port-scheduling annotation.
     """
 
@@ -105,13 +105,13 @@ class Role:
 
     Attributes:
         name: as the user wrote it.
-        fc_name: as the Pods bear it.
-        instances: number of tasks.
-        min_failed: failed tasks that end the job; -1 for never.
-        min_succeeded: succeeded tasks that end the job; -1 for all.
-        retry_count: retries of one task, which only count without gang allocation; None if unset.
+        fc_name: as in the Pods' names.
+        instances: the number of tasks.
+        min_failed: how many failed tasks end the job; -1 for never.
+        min_succeeded: how many succeeded tasks end the job; -1 for all.
+        retry_count: retries of one task, without effect for a gang; None if unset.
         image: the image prerequisite.
-        script: the one that ``$script`` stands for; likewise ``data`` and ``output``.
+        script: the prerequisite of ``$script``; likewise ``data`` and ``output``.
         prerequisites: names, in order.
         commands: the user's commands.
         node: the whole entry.
@@ -139,20 +139,20 @@ class Job:
 
     Attributes:
         name: as the user wrote it.
-        user: who submits it.
-        virtual_cluster: where it is to run.
+        user: the submitting user.
+        virtual_cluster: the virtual cluster to run in.
         roles: in file order.
         prerequisites: in file order.
-        parameters: what ``$parameters`` stands for, or None.
-        secrets: what ``$secrets`` stands for, or None (also where they were masked).
+        parameters: the value of ``$parameters``, or None.
+        secrets: the value of ``$secrets``, or None (also if they are masked).
         extras: everything below ``extras``, or None.
         plugins: the items of the runtime plugins' list.
-        deployment: the deployment in force, or None.
+        deployment: the selected deployment, or None.
         retry_count: retries of the whole job.
         gang: whether the tasks start together or not at all.
         node: the whole document.
-        text: the job file of protocol v2, as it was read or as it was converted.
-        secrets_unknown: the job has secrets, and only the cluster knows their values.
+        text: the job file of protocol v2, as read or converted.
+        secrets_unknown: the job has secrets whose values only the cluster has.
     """
 
     name: str
@@ -173,7 +173,7 @@ class Job:
 
     @property
     def framework_name(self) -> str:
-        """``user~job``, the name that users know the job by."""
+        """``user~job``, the job's name for people."""
         return f"{self.user}~{self.name}"
 
     @property
@@ -187,32 +187,33 @@ class Job:
         entries = self.extras.get("storages") if self.extras else None
         storages = []
         for entry in entries.elements() if entries else []:
-            if name := _scalar(entry.get("name")):
-                path = _scalar(entry.get("mountPath")) or f"/mnt/{name}"
+            if name := scalar_text(entry.get("name")):
+                path = scalar_text(entry.get("mountPath")) or f"/mnt/{name}"
                 storages.append(Storage(name=name, path=path, node=entry))
         return storages
 
     def role(self, name: str) -> Role | None:
-        """The role of that name: the raw one first, then the one of the Pods."""
+        """The role with a name: in the job first, then in the Pods."""
         by_raw = [r for r in self.roles if r.name == name]
         return next(iter(by_raw + [r for r in self.roles if r.fc_name == name]), None)
 
     def prerequisite(self, name: str) -> Prerequisite | None:
-        """The prerequisite that a role's list means by a name.
+        """The prerequisite with a name in a role's list.
 
-        A name is unique per type only. One that has something to execute is preferred, then the
-        last one, which is the one the original runtime took.
+        Names are unique per type only. A prerequisite with a plugin is preferred, then the last
+        one, as in the original runtime.
         """
         named = [p for p in self.prerequisites if p.name == name]
         return next(iter([p for p in named[::-1] if p.plugin] + named[::-1]), None)
 
     @property
     def plugin_overrides(self) -> Node | None:
-        """What the job says to pairun itself, ``extras.pairun``."""
+        """The job's settings for pairun, ``extras.pairun``."""
         return self.extras.get("pairun") if self.extras else None
 
 
-def _scalar(node: Node | None) -> str:
+def scalar_text(node: Node | None) -> str:
+    """The text of a scalar; empty for null, a mapping, a list, or None."""
     if node is None or node.value is None or isinstance(node.value, dict | list):
         return ""
     return js_text(node.value)

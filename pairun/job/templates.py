@@ -21,7 +21,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 
 TAG = re.compile("<%([^<>%]*)%>")
-"""Whatever may be one of our tags; `tag_key` says whether it is."""
+"""A text that may be one of our tags; `tag_key` decides."""
 
 _ANY_TAG = re.compile(r"<%(?:(?!<%|%>).)*%>", re.DOTALL)
 
@@ -39,12 +39,12 @@ def user_command(job: Job, role: Role) -> str:
 
 
 def chosen_prerequisites(role: Role) -> Mapping[str, Prerequisite | None]:
-    """The prerequisites that ``$script``, ``$data`` and ``$output`` stand for in a role."""
+    """The prerequisites of ``$script``, ``$data`` and ``$output`` in a role."""
     return {"script": role.script, "output": role.output, "data": role.data}
 
 
 def command_nodes(job: Job, role: Role) -> list[Node]:
-    """The commands that a role's text is made of, those of the deployment included."""
+    """The commands of a role, with those of the deployment."""
     return _commands(job.deployment, role.name, role.node)
 
 
@@ -62,7 +62,7 @@ def _joined(commands: list[Node]) -> str:
 
 
 def check_tags(document: Node, deployment: Node | None, problems: Problems) -> None:
-    """Report tags for which OpenPAI's REST server would refuse the job."""
+    """Report tags for which OpenPAI's REST server refuses the job."""
     for name, role in entries(document, "taskRoles"):
         commands = [c for c in _commands(deployment, name, role) if isinstance(c.value, str)]
         try:
@@ -84,25 +84,22 @@ def _place_at(commands: list[Node], position: int) -> Place:
     return commands[-1].place
 
 
-# --- secrets ------------------------------------------------------------------------------------
-
-
 def render_secrets(
     text: str,
     secrets: Node | None,
     problems: Problems | None = None,
     place: Place | None = None,
 ) -> str | Secret:
-    """Put secrets into a text: the raw values, once.
+    """Insert the raw values of secrets into a text.
 
     Args:
         text: the user's command, or a field of an image's login.
-        secrets: what ``$secrets`` stands for; None leaves the text as it is.
+        secrets: the value of ``$secrets``; None leaves the text as it is.
         problems: takes a warning for each tag that stays.
-        place: where the text was written.
+        place: the text's place.
 
     Returns:
-        The text; secret as soon as one secret went into it.
+        The text; a `Secret` if a secret was inserted.
     """
     touched = False
 
@@ -114,13 +111,13 @@ def render_secrets(
 
     rendered = TAG.sub(replace, text)
     if problems is not None:
-        for left in unresolved_tags(text, secrets):
-            problems.warning("PR904", f"nothing defines {left}, and the text keeps it", place)
+        for tag in unresolved_tags(text, secrets):
+            problems.warning("PR904", f"nothing defines {tag}, and the text keeps it", place)
     return Secret(rendered) if touched else rendered
 
 
 def unresolved_tags(text: str, secrets: Node | None) -> list[str]:
-    """The tags of a text that secrets do not resolve, ours or not."""
+    """The tags of a text that secrets do not resolve, ours or others."""
     tags = (m[0] for m in _ANY_TAG.finditer(text))
     known = ((t, TAG.fullmatch(t)) for t in tags)
     return [t for t, tag in known if tag is None or _secret(tag_key(tag), secrets) is None]
@@ -132,9 +129,9 @@ def _secret(key: str | None, secrets: Node | None) -> Node | None:
 
 
 def tag_key(tag: re.Match[str]) -> str | None:
-    """The key of a match of `TAG`, or None when the tag is not one of ours."""
+    """The key of a match of `TAG`, or None if the tag is not one of ours."""
     key = tag[1].strip()
-    # `&` and `{` are mustache's signs for "raw", which is what the runtime's values always are.
+    # `&` and `{` mean "raw" in mustache, and the runtime's values are always raw.
     if key.startswith("&"):
         key = key[1:].lstrip()
     elif key.startswith("{") and key.endswith("}"):
@@ -148,8 +145,18 @@ def tag_path(key: str) -> list[str]:
     return [step for step in re.sub(r"\[\s*(\d+)\s*\]", r".\1", key).split(".") if step]
 
 
+def tag_place(text: Node, tag: str) -> Place:
+    """The place of a tag in a text, or of the text if no line of the source shows the tag."""
+    source, first = text.place.source, text.place.line
+    for line in range(first, first + text.value.count("\n") + 2):
+        column = source.line(line).find(tag)
+        if column >= 0:
+            return Place(source, line, column + 1)
+    return text.place
+
+
 def follow(node: Node | None, path: list[str]) -> Node | None:
-    """The node that the steps lead to, or None."""
+    """The node at the end of a path, or None."""
     for step in path:
         if node is None:
             return None
@@ -162,7 +169,7 @@ def follow(node: Node | None, path: list[str]) -> Node | None:
 
 
 def as_text(value: Any) -> str:
-    """Plain data as it goes into the middle of a text."""
+    """Plain data as text within another text."""
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     return "" if value is None else js_text(value)

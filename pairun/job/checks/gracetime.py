@@ -1,4 +1,4 @@
-"""Warnings about work at a stop that does not fit into the grace time."""
+"""Warnings about exit handlers and signals that do not fit into the grace time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pairun.plan import USER_COMMAND, Late, Plan, Task
 from pairun.playbook.drafts import Draft
 
 TORCHRUN_S = 30.0
-"""What torchrun gives its workers between TERM and KILL; it cannot be told another time."""
+"""The fixed time between TERM and KILL that torchrun gives its workers."""
 
 _TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b")
 
 
 def grace_warnings(plan: RolePlan) -> Iterator[Problem]:
-    """Every warning about what a stop leaves time for, in the user's container of a role."""
+    """Every warning about the grace time in the user's container of a role."""
     if (runtime := plan.plans.get("runtime")) is None:
         return
     draft = plan.effective.drafts["runtime"]
@@ -43,7 +43,7 @@ def _warning(id_: str, message: str, place: Place | None, hint: str, also: _Also
 
 
 def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[Problem]:
-    wanted = 0.0
+    needed_s = 0.0
     places = []
     for task in plan.tasks():
         if task.when is False:
@@ -52,16 +52,16 @@ def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[P
         for handler in task.on_exit:
             if "signal" not in handler.events or (longest := _longest_s(handler)) is None:
                 continue
-            wanted += longest
+            needed_s += longest
             if task_draft is not None:
                 handlers = task_draft.node.get("on_exit")
                 places.append(
                     task_draft.used_at or (handlers.place if handlers else task_draft.place)
                 )
-    if wanted > grace.handlers_s:
+    if needed_s > grace.handlers_s:
         yield _warning(
             "PR920",
-            f"after a stop the exit handlers may take {format_duration(wanted)}, and the grace "
+            f"after a stop the exit handlers may take {format_duration(needed_s)}, and the grace "
             f"time of {format_duration(grace.seconds)} leaves them "
             f"{format_duration(grace.handlers_s)}",
             places[-1] if places else None,
@@ -71,7 +71,7 @@ def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[P
 
 
 def _longest_s(handler: Task) -> float | None:
-    """What a handler may take by its own limits; without one it takes its share, which fits."""
+    """A handler's own time limit; None without one, because then it gets a share of the time."""
     attempts = None if handler.timeout_s is None else handler.timeout_s * (handler.retries + 1)
     return min((s for s in (handler.deadline_s, attempts) if s is not None), default=None)
 
@@ -118,7 +118,7 @@ def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator
     if not forwarding.steps(signal.SIGTERM):
         yield _warning(
             "PR923",
-            "the command never hears of a stop, and is killed at the end of its time",
+            "the command gets no signal at a stop, and is killed at the end of its time",
             place,
             "send it the signal that it saves its work on: SIGTERM: SIGUSR1",
             [],

@@ -19,7 +19,7 @@ REFERENCES = {
 def check_references(
     node: Node, prerequisites: tuple[Prerequisite, ...], problems: Problems
 ) -> None:
-    """Report every prerequisite that a role names and the job does not have."""
+    """Report every prerequisite that a role names and the job lacks."""
     for _, role in entries(node, "taskRoles"):
         for key, type_ in REFERENCES.items():
             named = role.get(key)
@@ -47,7 +47,7 @@ def _did_you_mean(name: str, names: list[str]) -> str:
 
 
 def check_role_names(node: Node, problems: Problems) -> None:
-    """Report roles whose Pods would bear one name."""
+    """Report roles whose Pods would have the same name."""
     first: dict[str, tuple[str, Node]] = {}
     for raw, role in entries(node, "taskRoles"):
         sanitised = fc_name(raw)
@@ -70,7 +70,7 @@ def check_role_names(node: Node, problems: Problems) -> None:
 
 
 def check_deployments(node: Node, problems: Problems) -> None:
-    """Report deployments that bear one name, or are chosen and not there."""
+    """Report deployments with the same name, and a selected one that does not exist."""
     first: dict[str, Node] = {}
     for entry in elements(node, "deployments"):
         name = entry.get("name")
@@ -84,11 +84,11 @@ def check_deployments(node: Node, problems: Problems) -> None:
                 also=[("the first one", first[name.value].place)],
             )
         first.setdefault(name.value, name)
-    wanted = node.at(("defaults", "deployment"))
-    if wanted is not None and isinstance(wanted.value, str) and wanted.value not in first:
+    chosen = node.at(("defaults", "deployment"))
+    if chosen is not None and isinstance(chosen.value, str) and chosen.value not in first:
         problems.error(
             "PR515",
-            f"there is no deployment '{wanted.value}'",
-            wanted.place,
-            did_you_mean(wanted.value, first) or "add it to the job's deployments",
+            f"there is no deployment '{chosen.value}'",
+            chosen.place,
+            did_you_mean(chosen.value, first) or "add it to the job's deployments",
         )

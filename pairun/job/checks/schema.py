@@ -1,4 +1,4 @@
-"""Checks a job file against the protocol's schema: each problem at its place, in words."""
+"""Checks a job file against the protocol's schema, and reports each problem at its place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pairun.playbook.document.scalars import Timestamp, js_text
 
 
 def check_schema(node: Node, problems: Problems) -> None:
-    """Report everything in a document that the schema does not allow, each at its place."""
+    """Report everything in a document that the schema does not allow."""
     value = node.plain()
     if fits(value, SCHEMA):
         return
@@ -40,7 +40,7 @@ def check_schema(node: Node, problems: Problems) -> None:
 
 def _report(
     keyword: str,
-    wanted: Any,
+    allowed: Any,
     schema: Schema,
     path: tuple[str | int, ...],
     at: Node,
@@ -51,7 +51,7 @@ def _report(
         for key, child in _unknown(at, schema):
             _report_unknown(key, child.key or child.place, schema, name, out)
     elif keyword == "required":
-        for key in wanted:
+        for key in allowed:
             if key not in at.value:
                 where = f" in {name}" if name else ""
                 out.error("PR504", f"'{key}' is missing{where}", at.key or place)
@@ -60,7 +60,7 @@ def _report(
         is_empty = not path and at.value is None
         out.error("PR501", "the file is empty" if is_empty else f"{what}, not {shown}", place)
     else:
-        message, hint = _sentence(keyword, wanted, at, shown)
+        message, hint = _sentence(keyword, allowed, at, shown)
         hint = _command_hint(path, at) or hint
         out.error("PR503", f"{name} {message}", place, hint)
 
@@ -86,21 +86,21 @@ def _command_hint(path: tuple[str | int, ...], at: Node) -> str | None:
     return None
 
 
-def _sentence(keyword: str, wanted: Any, at: Node, shown: str) -> tuple[str, str | None]:
+def _sentence(keyword: str, allowed: Any, at: Node, shown: str) -> tuple[str, str | None]:
     if keyword == "type":
         scalar = not isinstance(at.value, dict | list) and at.value is not None
-        hint = "quote it" if "string" in wanted and scalar else None
-        return f"must be {_kinds(wanted)}, not {shown}", hint
+        hint = "quote it" if "string" in allowed and scalar else None
+        return f"must be {_kinds(allowed)}, not {shown}", hint
     if keyword == "enum":
-        words = [str(w) for w in wanted]
+        words = [str(w) for w in allowed]
         hint = did_you_mean(str(at.value), words)
         return f"must be {' or '.join(dict.fromkeys(words))}, not {shown}", hint
     if keyword == "pattern":
         return f"must consist of letters, digits, '_' and '-', which {shown} does not", None
     if keyword == "maxLength":
-        return f"must not be longer than {wanted} characters", None
+        return f"must not be longer than {allowed} characters", None
     if keyword == "minimum":
-        return f"must be at least {wanted}, not {shown}", None
+        return f"must be at least {allowed}, not {shown}", None
     return "must not be empty", None  # minItems, minProperties
 
 
@@ -143,8 +143,8 @@ _KIND_WORDS = {
 }
 
 
-def _kinds(wanted: str | list[str]) -> str:
-    return " or ".join(_KIND_WORDS[w] for w in ([wanted] if isinstance(wanted, str) else wanted))
+def _kinds(types: str | list[str]) -> str:
+    return " or ".join(_KIND_WORDS[t] for t in ([types] if isinstance(types, str) else types))
 
 
 def _shown(at: Node, path: tuple[str | int, ...]) -> str:

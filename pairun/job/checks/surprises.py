@@ -1,4 +1,4 @@
-"""Warnings about a job that is valid and will surprise its author."""
+"""Warnings about a valid job that may surprise its author."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pairun.errors import Place, Problem, Problems, nearest
 from pairun.job.hiding import mask_secrets
 from pairun.job.model import Job, Role
-from pairun.job.templates import command_nodes, unresolved_tags, user_command
+from pairun.job.templates import command_nodes, tag_place, unresolved_tags, user_command
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MIN_BYTES
@@ -58,23 +58,14 @@ def _tags(job: Job, role: Role) -> Iterator[Problem]:
     written = [{_spelled(t) for t in unresolved_tags(c.value, None)} for c in commands]
     for tag in unresolved_tags(user_command(job, role), job.secrets):
         if job.secrets_unknown and _spelled(tag).startswith("$secrets."):
-            continue  # said once, of all
+            continue  # one warning covers them all
         nodes = [c for c, tags in zip(commands, written, strict=True) if _spelled(tag) in tags]
         yield _warning(
             "PR904",
             f"nothing defines {tag}, and the command keeps it",
-            _tag_place((nodes or commands)[0], tag),
+            tag_place((nodes or commands)[0], tag),
             _tag_hint(tag, job),
         )
-
-
-def _tag_place(command: Node, tag: str) -> Place:
-    """Where a tag stands, if the line of the command's text shows it."""
-    for line in range(command.place.line, command.place.line + command.value.count("\n") + 2):
-        at = command.place.source.line(line).find(tag)
-        if at >= 0:
-            return Place(command.place.source, line, at + 1)
-    return command.place
 
 
 def _tag_hint(tag: str, job: Job) -> str:
@@ -89,7 +80,7 @@ def _tag_hint(tag: str, job: Job) -> str:
 
 
 def _spelled(tag: str) -> str:
-    # Rendering turns indices into their dotted form and evens out spaces.
+    # Rendering writes indices in dotted form and normalizes spaces.
     return re.sub(r"\[(\d+)\]", r".\1", tag[2:-2].strip())
 
 
