@@ -100,7 +100,13 @@ def test_environment_is_the_platforms(job: Any, start: Any) -> None:
     assert {"PAI_USER_NAME", "FC_POD_UID", "PAI_TASK_INDEX", "PATH", "HOME"} <= names
     assert "CALLERS_OWN" not in names
     # the shell's own, what PID 1 sets, and what tells PID 1 how to end and which files count
-    own = {"PAIRUN_GRACE", "PAIRUN_TERMINATION_LOG", "PAIRUN_PLAIN_FILES", "RUNTIME_LOG_PIPE"}
+    own = {
+        "PAIRUN_GRACE",
+        "PAIRUN_TERMINATION_LOG",
+        "PAIRUN_PLAIN_FILES",
+        "PAIRUN_ENGINE",
+        "RUNTIME_LOG_PIPE",
+    }
     allowed = {"PATH", "HOME", "LANG", "PWD", "SHLVL", "OLDPWD", "_", *own}
     others = {
         n for n in names if not n.startswith(("PAI_", "FC_", "PAIRUN_PAI_DIR", "NVIDIA_"))
