@@ -42,7 +42,15 @@ class Facts:
         self._job = job
         self._key = key
 
-    def put(self, name: str, value: Any, timeout_s: float, *, replace: bool = False) -> Any:
+    def put(
+        self,
+        name: str,
+        value: Any,
+        timeout_s: float,
+        *,
+        replace: bool = False,
+        has_ended: Callable[[], bool] | None = None,
+    ) -> Any:
         """Set a fact, unless it is set already.
 
         Args:
@@ -50,18 +58,20 @@ class Facts:
             value: a value for JSON, up to 16 KiB.
             timeout_s: how long this may take, in seconds.
             replace: overwrite an earlier value; instances that have read it keep it.
+            has_ended: whether the leader has ended for good; called when it is not reached.
 
         Returns:
             The fact's value.
 
         Raises:
-            NotInTime: the leader was not reached (PR775).
+            NotInTime: the leader was not reached, or has ended (PR775).
             LeaderRefusal: the value is too large, or the attempt differs (PR776).
         """
         request: Message = {"t": "put", "k": name, "v": value}
         if replace:
             request["replace"] = True
-        return self._ask(request, timeout_s, f"the fact {name} was not written in time")["v"]
+        late = f"the fact {name} was not written in time"
+        return self._ask(request, timeout_s, late, has_ended=has_ended)["v"]
 
     def get(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from pairun.errors import PairunError
 from pairun.handover.door import Door
 from pairun.module import Transient
 from pairun.rendezvous.facts import Facts
-from pairun.rendezvous.place import Place, read_place
+from pairun.rendezvous.place import Place, read_place, write_place
 from pairun.rendezvous.refusals import NoKey, NotInTime
 from pairun.rendezvous.roster import JobKey
 
@@ -65,12 +66,14 @@ class JobPeers(NamedTuple):
         facts: the facts that the instances share.
         phase: the phase of the tasks.
         pods: the other Pods at the API server; None where it cannot be asked.
+        pai_dir: path of the shared volume, where the runtime phase finds that the leader ended.
     """
 
     place: Place
     facts: Facts
     phase: str
     pods: OtherPods | None = None
+    pai_dir: str = ""
 
     @property
     def name(self) -> str:
@@ -78,7 +81,12 @@ class JobPeers(NamedTuple):
         return _name(self.place.gang.place(self.place.rank))
 
     def first(self, run_on: RunOn) -> str | None:
-        """The name of the instance that runs a task for others; None if it is this one."""
+        """The name of the instance that runs a task for others; None if it is this one.
+
+        After the leader's end every instance runs its tasks itself: nobody shares verdicts.
+        """
+        if self.place.leader_ended:
+            return None
         role, index = self.place.gang.place(self.place.rank)
         if run_on == "first_of_role":
             return _name((role, 0)) if index else None
@@ -106,21 +114,24 @@ class JobPeers(NamedTuple):
     def _verdict(self, topic: str, timeout_s: float) -> Any:
         if (pods := self.pods) is None:
             return self.facts.get(topic, timeout_s, gone_s=GONE_S)
-        role, index = self.place.gang.place(0)
-
-        def has_ended() -> bool:
-            return pods.has_ended(role, index)
-
         began = time.monotonic()
+        prompt_s = min(PROMPT_S, timeout_s)
         try:
-            return self.facts.get(
-                topic, min(PROMPT_S, timeout_s), gone_s=GONE_S, has_ended=has_ended
-            )
+            return self.facts.get(topic, prompt_s, gone_s=GONE_S, has_ended=self._leader_has_ended)
         except NotInTime:
-            if has_ended() or pods.is_past_init(*self._runner(topic)):
+            if self._leader_has_ended() or pods.is_past_init(*self._runner(topic)):
                 raise
-        left_s = timeout_s - (time.monotonic() - began)
-        return self.facts.get(topic, max(0.0, left_s), gone_s=GONE_S, has_ended=has_ended)
+        left_s = max(0.0, timeout_s - (time.monotonic() - began))
+        return self.facts.get(topic, left_s, gone_s=GONE_S, has_ended=self._leader_has_ended)
+
+    def _leader_has_ended(self) -> bool:
+        """Ask whether the leader has ended; if so, the runtime phase finds it on the volume."""
+        if self.pods is None or not self.pods.has_ended(*self.place.gang.place(0)):
+            return False
+        if self.pai_dir:
+            with contextlib.suppress(OSError):
+                write_place(self.pai_dir, self.place._replace(leader_ended=True))
+        return True
 
     def _runner(self, topic: str) -> tuple[str, int]:
         """The instance that gives the verdict of a topic."""
@@ -131,10 +142,13 @@ class JobPeers(NamedTuple):
         """Publish a verdict; it replaces an earlier one.
 
         Raises:
-            Failure: the leader was not reached, or refuses.
+            Failure: the leader was not reached, has ended, or refuses.
         """
+        if self.place.leader_ended:
+            return
         try:
-            self.facts.put(topic, verdict, timeout_s, replace=True)
+            has_ended = None if self.pods is None else self._leader_has_ended
+            self.facts.put(topic, verdict, timeout_s, replace=True, has_ended=has_ended)
         except PairunError as e:
             raise Transient(e.problems[0].message, fault="platform") from e
 
@@ -152,7 +166,7 @@ def peers_of(pai_dir: str, phase: str, pods: OtherPods | None = None) -> JobPeer
         facts = Facts(place.leader, place.job, read_key(pai_dir)) if place else None
     except NoKey:
         return None
-    return JobPeers(place, facts, phase, pods) if place and facts else None
+    return JobPeers(place, facts, phase, pods, pai_dir) if place and facts else None
 
 
 def _name(place: tuple[str, int]) -> str:

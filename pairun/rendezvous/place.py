@@ -22,12 +22,14 @@ class Place(NamedTuple):
         job: the attempt.
         rank: this member's number among all.
         gang: the roles and their counts.
+        leader_ended: whether the leader had ended when this instance's init phase asked.
     """
 
     leader: Address
     job: JobKey
     rank: int
     gang: Gang
+    leader_ended: bool = False
 
 
 def write_place(pai_dir: str, place: Place) -> None:
@@ -42,6 +44,7 @@ def write_place(pai_dir: str, place: Place) -> None:
         "job": list(place.job),
         "rank": place.rank,
         "roles": [list(role) for role in place.gang.roles],
+        "leader_ended": place.leader_ended,
     }
     Door(pai_dir).write(os.path.join(pai_dir, PLACE_FILE), json.dumps(data).encode())
 
@@ -53,7 +56,10 @@ def read_place(pai_dir: str) -> Place | None:
         leader = checked_address(data["leader"])
         uid, attempt = data["job"]
         roles = tuple((str(name), int(count)) for name, count in data["roles"])
-        place = Place(leader, JobKey(str(uid), int(attempt)), int(data["rank"]), Gang(roles))  # type: ignore[arg-type]
+        job, rank = JobKey(str(uid), int(attempt)), int(data["rank"])
+        # 0.1 does not write it.
+        has_ended = data.get("leader_ended") is True
+        place = Place(leader, job, rank, Gang(roles), has_ended)  # type: ignore[arg-type]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, BadPeer):
         return None
     return place if leader and data["schema"] == 1 else None

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
+import pathlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from pairun.base.paths import KEY_FILE, PLACE_FILE, PLAIN_FILES
 from pairun.module import Transient
 from pairun.net.apiserver import ApiServer
 from pairun.rendezvous.otherpods import OtherPods
-from pairun.rendezvous.peers import JobPeers
-from pairun.rendezvous.place import Place
+from pairun.rendezvous.peers import JobPeers, peers_of
+from pairun.rendezvous.place import Place, write_place
 from pairun.rendezvous.roster import Gang
-from tests.rendezvous.conftest import JOB, Gathering
+from tests.rendezvous.conftest import JOB, KEY, Gathering
 
 FRAMEWORK = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/ns/frameworks/job"
 POD = "/api/v1/namespaces/ns/pods/job-worker-0"
@@ -115,6 +118,39 @@ def test_a_verdict_of_an_ended_leader_is_not_waited_for(
     peers = JobPeers(Place(job.address or ("", 0), JOB, 1, GANG), job.facts(), "init", pods)
     with pytest.raises(Transient, match="the leader has ended"):
         peers.take(peers.topic("first_of_role", "image_check"), 3600.0)
+
+
+def test_the_runtime_phase_knows_that_the_leader_had_ended(
+    gathering: Callable[[int], Gathering],
+    cluster: Callable[..., OtherPods],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has no API token: init leaves it on the volume, and every task runs where it stands."""
+    job = gathering(3)
+    job.lead()
+    job.stop()
+    monkeypatch.setenv(PLAIN_FILES, "1")
+    write_key(tmp_path)
+    write_place(str(tmp_path), Place(job.address or ("", 0), JOB, 1, GANG))
+    pods = cluster({FRAMEWORK: framework("Completed")})
+    init = peers_of(str(tmp_path), "init", pods)
+    assert init is not None
+    assert init.first("first_of_role") == "worker-0"
+    with pytest.raises(Transient, match="the leader has ended"):
+        init.give("task init a", {"outcome": "ok"}, 3600.0)
+    runtime = peers_of(str(tmp_path), "runtime")
+    assert runtime is not None
+    assert runtime.first("first_of_role") is None
+    runtime.give("task runtime a", {"outcome": "ok"}, 3600.0)
+
+
+def write_key(volume: pathlib.Path) -> None:
+    """The job's key, as the platform mounts it."""
+    path = volume / KEY_FILE
+    path.parent.mkdir(parents=True)
+    path.write_bytes(base64.b64encode(KEY))
+    (volume / PLACE_FILE).parent.mkdir(exist_ok=True)
 
 
 def test_a_verdict_that_a_replaced_leader_lost_is_not_waited_for(
