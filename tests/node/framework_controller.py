@@ -4,8 +4,9 @@ It does what a job sees of the controller (https://github.com/microsoft/framewor
 the names, variables, annotations and labels of Pods, the status with their addresses and ends,
 compressed where it is large, completion policies, retries as new attempts, and the stop. It deletes a
 Pod as soon as the Pod has ended: from then on only the status has the result. Statuses are as the
-original writes them; tests/engines/kubernetes/observed has some of its own. Unlike the original it
-keeps its state in memory, has no delay between attempts, and knows no rescaling.
+original writes them; tests/engines/kubernetes/observed has some of its own. One that starts goes on
+with the statuses that it finds. Unlike the original it has no delay between attempts, and knows no
+rescaling.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
+from pairun.kube.statuses import task_statuses
 from tests.node.api import Api, ApiError, Object
 
 GROUP = "frameworkcontroller.microsoft.com/v1"
@@ -129,8 +131,8 @@ class FrameworkController:
         elif gone:
             self._known.pop(uid, None)
         else:
-            # The state is the one in memory: nobody else writes it.
-            status = self._known.get(uid, {}).get("status")
+            # The state is the one in memory: nobody else writes it. An earlier controller may have.
+            status = self._known[uid]["status"] if uid in self._known else _stored(found)
             self._known[uid] = {**found, "status": status}
 
     # --- a Framework ------------------------------------------------------------------------------
@@ -334,6 +336,15 @@ class FrameworkController:
 
 
 # --- statuses ---------------------------------------------------------------------------------------
+
+
+def _stored(framework: Object) -> Object | None:
+    """The status that an earlier controller left, inflated; None where there is none."""
+    status: Object | None = framework.get("status")
+    if status and (attempt := status.get("attemptStatus")):
+        attempt["taskRoleStatuses"] = task_statuses(framework)
+        attempt["taskRoleStatusesCompressed"] = None
+    return status
 
 
 def _attempt(framework: Object, number: int) -> Object:

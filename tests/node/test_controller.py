@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.node.conftest import Node
-from tests.node.framework_controller import GROUP, FrameworkController
+from pairun.kube.statuses import task_statuses
+from tests.node.conftest import Node, Run
+from tests.node.framework_controller import COMPRESS_FROM, GROUP, FrameworkController
 
 Object = dict[str, Any]
 SHOW = "env | grep ^FC_ | sort | tee /dev/termination-log"
@@ -147,6 +148,24 @@ def _log(node: Node) -> str:
         if pod["status"].get("phase") == "Running"
         else ""
     )
+
+
+@pytest.mark.parametrize("compress_from", [COMPRESS_FROM, 1], ids=["plain", "compressed"])
+def test_a_controller_that_is_restarted_changes_nothing(
+    node: Node, pairun: Run, busybox: str, compress_from: int
+) -> None:
+    """The next one goes on with the same attempt and the same Pod; meanwhile `status` is the same."""
+    with FrameworkController(node.api, node.namespace, compress_from=compress_from):
+        node.apply(framework(busybox, "sleep 8; exit 3", worker=1))
+        node.running("job-worker-0")
+        uid = node.pods()["job-worker-0"]["metadata"]["uid"]
+    assert "is running" in pairun("status", "job")
+    with FrameworkController(node.api, node.namespace, compress_from=compress_from):
+        status = end(node)
+    (task,) = [t for role in task_statuses({"status": status}) for t in role["taskStatuses"]]
+    assert (status["attemptStatus"]["id"], task["attemptStatus"]["id"]) == (0, 0)
+    assert task["attemptStatus"]["podUID"] == uid
+    assert "is failed: worker-0: the command ended with 3" in pairun("status", "job")
 
 
 def test_compressed(node: Node, busybox: str) -> None:

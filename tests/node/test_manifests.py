@@ -127,6 +127,20 @@ def test_deleted_pod(node: Node, make: Make) -> None:
     assert "originUserExitCode: 7\n" in ended.state("app")["message"]
 
 
+def test_a_job_that_is_stopped_is_no_success(node: Node, make: Make) -> None:
+    """Its command saves its work and ends with 0; the container ends with 143, and the Job goes on."""
+    make("job", worker=(1, STOPPED.replace("exit 7", "exit 0")))
+    node.wait_for_file("ready")
+    (name,) = node.pods()
+    ended = node.deleted(name)
+    assert ended.code() == 143, ended.story
+    assert (node.data / "checkpoint").read_text() == "saved\n"
+    assert (node.data / "bye").exists()
+    assert "the exit code is 143" in ended.log("runtime.log")
+    status = node.api.get(f"/apis/batch/v1/namespaces/{node.namespace}/jobs/gang")["status"]
+    assert not status.get("succeeded"), status
+
+
 def test_a_storage(node: Node, manifests: Manifests, debian: str, claim: str) -> None:
     """What a job writes into its storage is in the claim's volume, and the check has seen it."""
     asks = job(debian, worker=(1, f"echo kept > /mnt/{claim}/result"))
