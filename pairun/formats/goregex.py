@@ -1,8 +1,8 @@
 """Regular expressions in Go's syntax, translated to Python's.
 
-The exit spec of a cluster is written for Go's ``regexp`` package (RE2, documented in the package
-``regexp/syntax``). Most of it means the same in Python. What differs is rewritten; what Go refuses is
-refused.
+A cluster's exit spec uses Go's ``regexp`` package (RE2, documented in the package
+``regexp/syntax``). Most of its syntax means the same in Python. The rest is rewritten; patterns that
+Go rejects are rejected.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import re
 
 FLAGS = re.ASCII
-"""What the result is compiled with: Go's classes and word boundaries are of ASCII."""
+"""The flags for compiling the result: Go's classes and word boundaries are ASCII."""
 
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
@@ -34,13 +34,13 @@ _MAX_DEPTH = 200
 
 
 def from_go(pattern: str) -> str:
-    """The Python pattern, for text and `FLAGS`, of a Go pattern.
+    """Translate a Go pattern to a Python pattern for text and `FLAGS`.
 
     Args:
-        pattern: as Go's ``regexp.Compile`` takes it.
+        pattern: a pattern for Go's ``regexp.Compile``.
 
     Raises:
-        ValueError: Go refuses it, or it uses what Python cannot say.
+        ValueError: Go rejects it, or Python has no equivalent.
     """
     reader = _Reader(pattern)
     out = reader.alternatives("")
@@ -54,7 +54,7 @@ def from_go(pattern: str) -> str:
 
 
 class _Reader:
-    """Reads a pattern from left to right, and writes it as Python has it.
+    """Reads a pattern from left to right, and writes it in Python's syntax.
 
     Args:
         text: the pattern.
@@ -66,7 +66,7 @@ class _Reader:
         self._depth = 0
 
     def alternatives(self, flags: str) -> str:
-        """What stands up to the end of the group; flags are written where they count."""
+        """Translate the rest of the group; flags are written where they apply."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise ValueError("it is nested too deeply")
@@ -81,7 +81,7 @@ class _Reader:
                 if match[3] == ":":
                     branches[-1].append(("", self._repeated(f"(?:{self._body(inner)})")))
                 else:
-                    flags = inner  # in Go it holds up to the end of the group, over every |
+                    flags = inner  # in Go it applies to the end of the group, across every |
             elif self.text[self.at] == "(":
                 branches[-1].append(("", self._repeated(self._group(flags))))
             else:
@@ -117,12 +117,12 @@ class _Reader:
             raise ValueError(f"nothing to repeat before {char}")
         self.at += 1
         if char == "$":
-            # without the flag m the end of the text, which Python's $ is not quite
+            # without the flag m it is the end of the text; Python's $ also matches before a newline
             return "$" if "m" in flags else r"\Z"
         return char if char in ".^" else re.escape(char)
 
     def _repeated(self, atom: str) -> str:
-        """The atom with what repeats it; in Go nothing is repeated twice, nor possessively."""
+        """The atom with its repetition; Go has no double or possessive repetition."""
         start = self.at
         match = _REPEAT.match(self.text, start)
         if not match:
@@ -154,7 +154,7 @@ class _Reader:
         return self._character()
 
     def _character(self) -> str:
-        """One escaped character."""
+        """Translate one escaped character."""
         text, at = self.text, self.at
         match = _HEX.match(text, at) or _OCTAL.match(text, at)
         if match:
@@ -173,7 +173,7 @@ class _Reader:
         return re.escape(char)
 
     def _class(self) -> str:
-        """A class in brackets; a ] that stands first is one of its characters."""
+        """Translate a class in brackets; a ] that comes first is one of its characters."""
         self.at += 1
         out = "["
         if self.text.startswith("^", self.at):
@@ -212,7 +212,7 @@ def _changed(flags: str, match: re.Match[str]) -> str:
 
 
 def _joined(pieces: list[tuple[str, str]]) -> str:
-    """Pieces of a branch; the flags of each stand around it, as no group has any itself."""
+    """Join the pieces of a branch, with the flags of each around it."""
     out = ""
     for flags, run in itertools.groupby(pieces, key=lambda piece: piece[0]):
         text = "".join(piece for _, piece in run)

@@ -33,9 +33,9 @@ _JS4_FLOAT = re.compile(
 
 
 def resolve_js(text: str) -> Scalar:
-    """A plain scalar as js-yaml 3's default schema reads it (its ``lib/js-yaml/type``).
+    """Read a plain scalar as js-yaml 3's default schema does (its ``lib/js-yaml/type``).
 
-    That is neither YAML 1.1 nor 1.2: ``yes`` and ``on`` are text, but ``012`` is ten, ``1:30``
+    This is neither YAML 1.1 nor 1.2: ``yes`` and ``on`` are text, but ``012`` is ten, ``1:30``
     ninety, ``1_000`` a number and ``2020-01-02`` a date.
     """
     if text in WORDS:
@@ -93,15 +93,15 @@ def _js_timestamp(text: str) -> Scalar:
                 when += offset if m[8] == "-" else -offset
         else:
             return text
-    except ValueError:  # the 32nd of a month: js-yaml counts on, nobody means it
+    except ValueError:  # the 32nd of a month, which js-yaml takes for a day of the next one
         return text
     return Timestamp(when.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)"))
 
 
 def resolve_js4(text: str) -> Scalar:
-    """A plain scalar as js-yaml 4.1's default schema reads it (its ``lib/type``).
+    """Read a plain scalar as js-yaml 4.1's default schema does (its ``lib/type``).
 
-    That is YAML 1.2's core schema with digits grouped by ``_``, binary numbers and dates: ``012`` is
+    This is YAML 1.2's core schema with digits grouped by ``_``, binary numbers and dates: ``012`` is
     twelve, ``0o14`` too, and ``1:30`` is text.
     """
     if text in WORDS:
@@ -117,10 +117,10 @@ def resolve_js4(text: str) -> Scalar:
 
 
 JS = Dialect(name="js-yaml 3", resolve=resolve_js)
-"""What the REST server of OpenPAI reads with."""
+"""The dialect of OpenPAI's REST server."""
 
 JS4 = Dialect(name="js-yaml 4", resolve=resolve_js4)
-"""What the REST server of OpenPAI's living fork reads with."""
+"""The dialect of the REST server of OpenPAI's living fork."""
 
 
 def dialect_named(name: str) -> Dialect:

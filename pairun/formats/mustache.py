@@ -1,8 +1,8 @@
 """The template language of OpenPAI's REST server: mustache.js 2.3 with ``<%`` and ``%>``.
 
-The server keeps what mustache makes of plain text and plain names, and drops every other tag:
-sections with all they hold, comments, partials, unescaped names. A change of delimiters holds from
-there on. The parser is written after the behaviour of mustache.js's ``parseTemplate``.
+The server renders plain text and plain names, and drops every other tag: sections with their
+content, comments, partials, unescaped names. A change of delimiters applies to the rest of the text.
+The parser follows the behaviour of mustache.js's ``parseTemplate``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SPACES = (
     + "".join(map(chr, range(0x2000, 0x200B)))
     + "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-"""The characters that ECMAScript's ``\\s`` matches and its ``trim`` takes off."""
+"""The characters that ECMAScript's ``\\s`` matches and its ``trim`` removes."""
 
 _BLANK = re.compile(f"[{SPACES}]*")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -26,10 +26,10 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 class TagError(Exception):
-    """A template that mustache.js refuses.
+    """A template that mustache.js rejects.
 
     Attributes:
-        position: where in the text the tag begins.
+        position: offset of the tag in the text.
     """
 
     def __init__(self, message: str, position: int) -> None:
@@ -47,7 +47,7 @@ class Token(NamedTuple):
 
 
 def trim(text: str) -> str:
-    """A text without the spaces around it, as ECMAScript's ``trim`` makes it."""
+    """Remove the spaces around a text, as ECMAScript's ``trim`` does."""
     return text.strip(SPACES)
 
 
@@ -56,10 +56,10 @@ def render(template: str, view: Mapping[str, Any]) -> str:
 
     Args:
         template: the text.
-        view: what names stand for: plain data.
+        view: the values of names, as plain data.
 
     Raises:
-        TagError: mustache.js would refuse the template.
+        TagError: mustache.js rejects the template.
     """
     out, depth = [], 0
     for kind, text, _ in parse(template):
@@ -79,7 +79,7 @@ def render(template: str, view: Mapping[str, Any]) -> str:
 
 
 def parse(template: str) -> list[Token]:
-    """The tokens of a template.
+    """Split a template into tokens.
 
     Raises:
         TagError: a tag does not end, or sections do not match.
@@ -108,12 +108,12 @@ class _Parser:
                 self._position += len(self._opening)
                 self._tag(start)
         if self._sections:
-            left = self._sections[-1]
-            raise TagError(f"the section '{left.text}' does not end", left.position)
+            section = self._sections[-1]
+            raise TagError(f"the section '{section.text}' does not end", section.position)
         return [t for t in self._tokens if t.text or t.kind != "text"]
 
     def _until(self, literal: str) -> tuple[str, bool]:
-        """The text up to a literal, or up to the end where there is none."""
+        """The text up to a literal, or to the end if there is none."""
         start = self._position
         position = self._template.find(literal, start)
         self._position = position if position >= 0 else len(self._template)
@@ -135,7 +135,7 @@ class _Parser:
                 self._end_line()
 
     def _end_line(self) -> None:
-        # A line that holds nothing but a tag and spaces vanishes, unless the tag is a name.
+        # A line with only a tag and spaces is removed, unless the tag is a name.
         if self._has_tag and not self._non_space:
             for index in self._spaces:
                 self._tokens[index] = Token("text", "", 0)
@@ -182,7 +182,7 @@ class _Parser:
 
 
 def look_up(view: Any, name: str) -> Any:
-    """What a dotted name stands for, or None."""
+    """The value of a dotted name, or None."""
     if name == ".":
         return view
     value = view

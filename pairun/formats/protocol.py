@@ -1,7 +1,7 @@
 """The job protocol v2 as a JSON Schema: the one description of what a job file may contain.
 
-It accepts exactly what the schema of OpenPAI's REST server accepts. What pairun adds to the protocol
-(callbacks without ``plugin``, ``require``) fits the open prerequisites.
+It accepts exactly what the schema of OpenPAI's REST server accepts. pairun's additions (callbacks
+without ``plugin``, ``require``) are possible because prerequisites allow further keys.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _TASK_ROLE: Schema = {
         "data": _TEXT,
         "output": _TEXT,
         "script": _TEXT,
-        # Any further key: the REST server's schema meant to close this one and does not.
+        # Further keys are allowed, because the REST server's schema fails to forbid them.
         "extraContainerOptions": {"type": "object", "properties": {"shmMB": {"type": "integer"}}},
         "resourcePerInstance": {
             "type": "object",

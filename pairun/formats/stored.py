@@ -12,7 +12,7 @@ from pairun.playbook.document.reading import MAX_BYTES, load_bytes, read_text
 
 API_VERSION = "frameworkcontroller.microsoft.com/v1"
 MAX_FRAMEWORK_BYTES = 64 * 1024 * 1024
-"""A Framework whose task statuses somebody inflated; 10,000 tasks need about 10 MiB."""
+"""The largest Framework with inflated task statuses; 10,000 tasks need about 10 MiB."""
 
 _JSON_OBJECT = re.compile(r'\s*\{(?s:.*)"(?:apiVersion|kind)"\s*:')
 _YAML_OBJECT = re.compile(r"""^["']?(?:apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
@@ -20,14 +20,14 @@ _JOB_KEYS = frozenset({"protocolVersion", "taskRoles", "jobName"})
 
 
 def job_text(framework: Mapping[str, Any], file: str = "the Framework") -> str:
-    """The job file that a Framework carries, with its secrets masked.
+    """The job file in a Framework, with its secrets masked.
 
     Args:
         framework: the object.
-        file: what to call it.
+        file: its name for people.
 
     Raises:
-        PairunError: it carries none.
+        PairunError: it contains none.
     """
     try:
         text = framework["metadata"]["annotations"]["config"]
@@ -37,32 +37,32 @@ def job_text(framework: Mapping[str, Any], file: str = "the Framework") -> str:
         raise PairunError(
             Problem(
                 "PR704",
-                f"{file} carries no job: no annotation 'config'",
-                hint="only Frameworks that OpenPAI's REST server made have it",
+                f"{file} contains no job: it has no annotation 'config'",
+                hint="only Frameworks of OpenPAI's REST server have it",
             )
         )
     return text
 
 
 def job_source(framework: Mapping[str, Any], file: str = "the Framework") -> Source:
-    """The same, as a text that problems have places in.
+    """The job file in a Framework, as a source for places of problems.
 
     Raises:
-        PairunError: it carries none.
+        PairunError: it contains none.
     """
     owner = f"{file}'s" if file == "the Framework" else f"{file},"
     return Source(f"{owner} annotation 'config'", "job", job_text(framework, file))
 
 
 def user_of(framework: Mapping[str, Any]) -> str:
-    """Who submitted the job, as the labels say."""
+    """The user who submitted the job, from the labels."""
     labels = framework["metadata"].get("labels")
     user = labels.get("userName") if isinstance(labels, Mapping) else None
     return str(user or "unknown")
 
 
 def load_input(path: str) -> bytes:
-    """The bytes of a file that may hold a Framework (``-``: standard input), bounded.
+    """Read a file that may be a Framework (``-``: standard input), up to its largest size.
 
     Raises:
         PairunError: it cannot be opened or read.
@@ -71,17 +71,17 @@ def load_input(path: str) -> bytes:
 
 
 def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
-    """The Framework that a file holds, as JSON or as ``kubectl get -o yaml`` prints it.
+    """The Framework in a file, as JSON or as ``kubectl get -o yaml`` prints it.
 
     Args:
         data: the file's bytes.
         file: its name.
 
     Returns:
-        The object; None where the file is no object of Kubernetes at all.
+        The object; None if the file is not an object of Kubernetes.
 
     Raises:
-        PairunError: it is one and no Framework, or it cannot be read.
+        PairunError: it is another kind of object, or cannot be read.
     """
     if len(data) > MAX_FRAMEWORK_BYTES:
         limits = f"{MAX_BYTES >> 20} MiB, and than the {MAX_FRAMEWORK_BYTES >> 20} of a Framework"
@@ -89,7 +89,7 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return None  # whoever reads it as a job file says where
+        return None  # the reader of job files reports the place
     parsed = _parsed(text, file)
     if not isinstance(parsed, dict) or not {"apiVersion", "kind"} & parsed.keys():
         return None
@@ -97,7 +97,7 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
 
 
 def _parsed(text: str, file: str) -> Any:
-    """What may be an object of Kubernetes, as plain data; None for all else."""
+    """A document that may be an object of Kubernetes, as plain data; None for others."""
     if _JSON_OBJECT.match(text):
         try:
             return json.loads(text)
@@ -111,12 +111,12 @@ def _parsed(text: str, file: str) -> Any:
 
 
 def _nearly_json(text: str, file: str, error: ValueError) -> Any:
-    """YAML that looks like JSON, as with a comma too many; or the error, with its place."""
+    """Read YAML that looks like JSON, such as JSON with an extra comma; else report the error."""
     if len(text) <= MAX_BYTES:
         try:
             return read_text(_silent(text, file)).plain()
         except PairunError:
-            # In what is no Framework, the reader of job files says it better.
+            # For a file that is not a Framework, the reader of job files has a better message.
             if API_VERSION not in text and '"Framework"' not in text:
                 return None
     place, what = None, str(error)
@@ -124,12 +124,12 @@ def _nearly_json(text: str, file: str, error: ValueError) -> Any:
         place = Place(_silent(text, file), error.lineno, error.colno)
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
         what = "it ends too early" if cut else error.msg
-    hint = "was it written whole? kubectl get framework NAME -o json > FILE"
+    hint = "is it complete? kubectl get framework NAME -o json > FILE"
     raise PairunError(Problem("PR736", f"{file} is not JSON: {what}", place, hint))
 
 
 def _silent(text: str, file: str) -> Source:
-    """A source without excerpts: nobody knows which of an object's lines hold a secret."""
+    """A source without excerpts, because any line of an object may hold a secret."""
     source = Source(file, "job", text)
     source.hide(1, text.count("\n") + 1)
     return source

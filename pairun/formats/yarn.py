@@ -1,9 +1,9 @@
-"""Jobs of the time when OpenPAI ran on YARN, read as jobs of the protocol v2.
+"""Converts jobs of OpenPAI on YARN to jobs of protocol v2.
 
-What becomes what follows OpenPAI's own conversion (its REST server had one from 0.13 to 0.18): the
-folders become prerequisites and ``PAI_DATA_DIR``, ``PAI_OUTPUT_DIR``, ``PAI_CODE_DIR``; the
-variables of ``jobEnvs`` become parameters and are exported before the command. What that conversion
-dropped without a word is a warning here.
+The conversion follows OpenPAI's own (its REST server had one from 0.13 to 0.18): the folders become
+prerequisites and ``PAI_DATA_DIR``, ``PAI_OUTPUT_DIR``, ``PAI_CODE_DIR``; the variables of
+``jobEnvs`` become parameters and are exported before the command. Settings that OpenPAI's
+conversion dropped silently cause a warning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 
 NOT_CARRIED = ("PR732", "PR733")
-"""The ids of warnings about what the converted job does not do as the old one did."""
+"""The ids of warnings about differences between the converted job and the old one."""
 
 _FOLDERS = {
     "dataDir": ("data", "PAI_DATA_DIR", "$data.uri[0]"),
@@ -52,22 +52,19 @@ def _has_yarn_keys(document: Node) -> bool:
 
 
 def convert(document: Node, problems: Problems) -> Node | None:
-    """Make a document of the protocol v2.
+    """Convert a job to a document of protocol v2.
 
     Args:
         document: a job of the YARN era.
-        problems: takes everything that is wrong, and a warning for all that v2 has no place for.
+        problems: takes all errors, and a warning for each setting that v2 lacks.
 
     Returns:
-        The document, every value with the place it came from; None when there are errors.
+        The document, each value with its original place; None if there are errors.
     """
     check(document, problems)
     exports = list(_folder_exports(document, problems)) + list(_env_exports(document, problems))
     warn_of_losses(document, problems)
     return None if problems.errors else _converted(document, exports)
-
-
-# --- what the command exports -------------------------------------------------------------------
 
 
 def _folder_exports(document: Node, problems: Problems) -> Iterator[Node]:
@@ -98,7 +95,7 @@ def _env_exports(document: Node, problems: Problems) -> Iterator[Node]:
         if hint := _SWITCHES.get(name):
             problems.warning("PR732", f"'{name}' switches nothing any more", value.key, hint)
         if isinstance(value.value, dict | list) or value.value is None:
-            continue  # the schema has said so
+            continue  # the check of the schema reports it
         if not re.search(IDENTIFIER_PATTERN, name):
             problems.warning(
                 "PR732",
@@ -113,9 +110,6 @@ def _env_exports(document: Node, problems: Problems) -> Iterator[Node]:
             # Between quotes, where a tag's value would end them; `<''%` is no tag.
             shell = shlex.quote(written).replace("<%", "<''%")
         yield Node(f"export {name}={shell}", value.place, value.key)
-
-
-# --- the document of v2 -------------------------------------------------------------------------
 
 
 def _converted(document: Node, exports: list[Node]) -> Node:
@@ -189,7 +183,7 @@ def _role(document: Node, role: Node, exports: list[Node]) -> Node:
 
 
 def _completion(document: Node, role: Node) -> Node:
-    """When the job ends: null meant "never" for failures, and "all have ended" for successes."""
+    """The completion policy: null meant "never" for failures, "all have ended" for successes."""
     first_ends = number(document.get("killAllOnCompletedTaskNumber"), 0) > 0
     failed, succeeded = role.get("minFailedTaskCount"), role.get("minSucceededTaskCount")
     never = failed is not None and failed.value is None and not first_ends
@@ -201,10 +195,10 @@ def _completion(document: Node, role: Node) -> Node:
 
 
 def _or(node: Node, key: str, default: int) -> Node:
-    """The number under a key; the default in its place where it is missing or null."""
+    """The number under a key; the default if it is missing or null."""
     child = node.get(key)
-    said = None if child is None else whole(node, key)
-    return Node(default, (child or node).place) if said is None else _like(child, said)
+    value = None if child is None else whole(node, key)
+    return Node(default, (child or node).place) if value is None else _like(child, value)
 
 
 def _like(origin: Node | None, value: Any) -> Node:

@@ -15,7 +15,7 @@ _FILE_SYSTEM = re.compile(r"\$(?:PAI_DEFAULT_FS_URI\b|\{PAI_DEFAULT_FS_URI\})")
 
 
 def check(document: Node, problems: Problems) -> None:
-    """Report everything for which the old REST server, or the one of v2, refuses the job."""
+    """Report everything for which the old REST server, or the one of v2, rejects the job."""
     problems.extend(violations(document, SCHEMA, Ids("PR502", "PR503", "PR504")))
     _check_names(document, problems)
     _check_numbers(document, problems)
@@ -84,7 +84,7 @@ def _check_numbers(document: Node, problems: Problems) -> None:
 
 
 def number(node: Node | None, default: int) -> int:
-    """A node's number; the default where it has none."""
+    """A node's number; the default if it has none."""
     value = node.value if node else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return default
@@ -92,7 +92,7 @@ def number(node: Node | None, default: int) -> int:
 
 
 def warn_of_losses(document: Node, problems: Problems) -> None:
-    """Warn of everything that has no effect any more, folders and variables aside."""
+    """Warn of settings that no longer have an effect, except folders and variables."""
     problems.warning(
         "PR738",
         "this job is one of OpenPAI on YARN, and is read as protocol v2",
