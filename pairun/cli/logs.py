@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the logs; 0 when every instance that is meant had one, else 1."""
     if args.follow and args.previous:
         raise PairunError(Problem("PR801", "--previous has ended: leave out --follow"))
-    wanted = LogSelection(
+    selection = LogSelection(
         role=args.role, index=args.index, init=args.init, previous=args.previous, tail=args.tail
     )
     cluster = connect(access_of(args))
@@ -55,6 +55,6 @@ def run(args: argparse.Namespace) -> int:
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
     if args.follow:
-        follow_logs(cluster, args.name, wanted, show, say)
+        follow_logs(cluster, args.name, selection, show, say)
         return 0
-    return 0 if print_logs(cluster, args.name, wanted, show, say) else 1
+    return 0 if print_logs(cluster, args.name, selection, show, say) else 1

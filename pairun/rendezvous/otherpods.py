@@ -88,10 +88,10 @@ class OtherPods:
         path = f"/api/v1/namespaces/{urllib.parse.quote(query.namespace, safe='')}/pods"
         if query.name is not None:
             path += f"/{urllib.parse.quote(query.name, safe='')}"
-        found = self._read(path, {} if query.name else {"labelSelector": query.labels})
-        if found is None:
+        answer = self._read(path, {} if query.name else {"labelSelector": query.labels})
+        if answer is None:
             return None
-        items = found.get("items") if query.name is None else [found] if found else []
+        items = answer.get("items") if query.name is None else [answer] if answer else []
         pods = items if isinstance(items, list) else []
         return [pod for pod in pods if isinstance(pod, dict)]
 

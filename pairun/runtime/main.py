@@ -281,7 +281,7 @@ class RuntimePhase:
         self._logs.note("[INFO] USER COMMAND END")
         if self._interrupted:
             code = INTERRUPTED_CODE
-            message = f"{message} because it was told to stop: the exit code is {code}"
+            message = f"{message} after a stop signal: the exit code is {code}"
             self.say(message)
         return event, code, "" if event == "success" else message
 

@@ -34,7 +34,7 @@ def test_a_stop_from_outside(
     running.signal(signal.SIGTERM)
     assert running.end() == code
     assert running.got("saved")
-    told = "the command ended with 0 because it was told to stop: the exit code is 143"
+    told = "the command ended with 0 after a stop signal: the exit code is 143"
     assert any(told in line for line in running.lines) == (code == 143)
     if env == {"PAIRUN_ON_STOP": "yes"}:
         assert any("PAIRUN_ON_STOP='yes' is neither" in line for line in running.lines)

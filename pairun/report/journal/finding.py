@@ -64,11 +64,11 @@ def find(path: str | None) -> list[JournalFile]:
         if path in Door(pai_dir()):
             # In a Pod the way to it is the job's, too.
             volume = Folder(pai_dir())
-            return [_found(path, volume)] if volume.is_file(path) else _below(path, volume)
+            return [_journal_file(path, volume)] if volume.is_file(path) else _below(path, volume)
         if not os.path.isdir(path):
             # a pipe too: what a person names is read, as cat does
             os.stat(path)
-            return [_found(path, None)]
+            return [_journal_file(path, None)]
         return _below(path, Folder(path))
     except OSError as e:
         raise _unreadable(e.filename or path or RUNS, e.strerror or str(e)) from e
@@ -81,7 +81,7 @@ def _unreadable(path: str, why: str, hint: str | None = None) -> PairunError:
 def _below(path: str, folder: Folder) -> list[JournalFile]:
     """The journals of a directory, whatever kind of directory of ours it is."""
     if folder.is_file(os.path.join(path, NAME)):
-        return [_found(os.path.join(path, NAME), folder)]
+        return [_journal_file(os.path.join(path, NAME), folder)]
     for inner in ("pai", "logs"):
         # an instance of a run holds a shared volume, a shared volume holds logs
         if folder.is_folder(os.path.join(path, inner)):
@@ -90,7 +90,7 @@ def _below(path: str, folder: Folder) -> list[JournalFile]:
     if instances := [n for n in names if folder.is_folder(os.path.join(path, n, "pai"))]:
         return [f for n in instances for f in _instance(os.path.join(path, n), folder)]
     pods = [os.path.join(path, n, NAME) for n in names]
-    if journals := [_found(p, folder) for p in pods if folder.is_file(p)]:
+    if journals := [_journal_file(p, folder) for p in pods if folder.is_file(p)]:
         return journals
     if any(_is_run(os.path.join(path, n), folder) for n in names):
         return _below(_last_run(path, folder), folder)
@@ -104,14 +104,14 @@ def _instance(path: str, folder: Folder) -> list[JournalFile]:
     logs = os.path.join(path, "pai", "logs")
     names = _folders(logs, folder) if folder.is_folder(logs) else []
     journals = [
-        _found(p, folder) for n in names if folder.is_file(p := os.path.join(logs, n, NAME))
+        _journal_file(p, folder) for n in names if folder.is_file(p := os.path.join(logs, n, NAME))
     ]
     return journals or [
         JournalFile(label=os.path.basename(path), journal=None, logs=_output_of(path))
     ]
 
 
-def _found(journal: str, folder: Folder | None) -> JournalFile:
+def _journal_file(journal: str, folder: Folder | None) -> JournalFile:
     """A journal, called as people call what it is of."""
     pod, name = os.path.split(os.path.abspath(journal))
     volume, logs = os.path.split(os.path.dirname(pod))

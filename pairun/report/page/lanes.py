@@ -86,10 +86,10 @@ def _phase(phase: PhasePast, shift_s: float) -> dict[str, Any]:
 
 def diagnosis(record: Record) -> dict[str, Any]:
     """A diagnosis as the page shows it."""
-    said = texts(record, ("class", "fault", "retry", "headline", "advice"))
+    fields = texts(record, ("class", "fault", "retry", "headline", "advice"))
     evidence = [clip(e.get("text", "")) for e in record.get("evidence") or ()]
     confidence = record.get("confidence")
-    return {**said, "evidence": evidence} | (
+    return {**fields, "evidence": evidence} | (
         {"confidence": confidence} if confidence is not None else {}
     )
 

@@ -136,12 +136,12 @@ def _by_role(instances: Sequence[InstancePast]) -> list[InstancePast]:
 
 
 def _costs(phase: PhasePast) -> dict[str, Any]:
-    found = blame(phase)
+    phase_blame = blame(phase)
     return {
-        "title": found.title,
-        "seconds": round(found.seconds, 3),
-        "overhead": round(found.overhead_s, 3),
-        "costs": [_cost(cost) for cost in found.costs[:MOST_COSTS] if cost.seconds > 0],
+        "title": phase_blame.title,
+        "seconds": round(phase_blame.seconds, 3),
+        "overhead": round(phase_blame.overhead_s, 3),
+        "costs": [_cost(cost) for cost in phase_blame.costs[:MOST_COSTS] if cost.seconds > 0],
     }
 
 

@@ -128,9 +128,9 @@ def _job(
         job, problems = read_input(text, path, user=user, dialect=dialect)
     review = review_loaded(path, job, problems, layers, only, vault=vault)
     planned = {p.role.name: _role(p, review, layers.content) for p in review.plans}
-    wanted = [r for r in (job.roles if job else ()) if not only or {r.name, r.fc_name} & set(only)]
+    roles = [r for r in (job.roles if job else ()) if not only or {r.name, r.fc_name} & set(only)]
     return JobSide(
-        roles={r.name: planned.get(r.name) for r in wanted},
+        roles={r.name: planned.get(r.name) for r in roles},
         problems=review.problems,
         name=job.name if job else None,
     )

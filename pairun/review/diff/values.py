@@ -151,11 +151,11 @@ def _setter(node: Node, path: Path, variables: Mapping[str, Node]) -> str:
         if inner is None:
             break
         at = inner
-    said = f"{at.place.source.layer} {at.place}"
+    origin = f"{at.place.source.layer} {at.place}"
     for name in _names(f"{{{{{at.value}}}}}" if path == ("when",) else at.value):
         if (variable := variables.get(name)) is not None:
-            said += f", {name} from {variable.place.source.layer} {variable.place}"
-    return said
+            origin += f", {name} from {variable.place.source.layer} {variable.place}"
+    return origin
 
 
 def _names(value: Any) -> list[str]:
