@@ -1,4 +1,4 @@
-"""Options that say which cluster a command talks to."""
+"""The options that select a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pairun.engines.kubernetes.kubeconfig import Access
 
 
 def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> None:
-    """Declare the options that say which cluster.
+    """Declare the options that select a cluster.
 
     Args:
         parser: of the command.
@@ -25,5 +25,5 @@ def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> No
 
 
 def access_of(args: argparse.Namespace) -> Access:
-    """The cluster that the options name."""
+    """The cluster that the options select."""
     return Access(args.kubeconfig, args.context, args.namespace)

@@ -12,7 +12,7 @@ from pairun.rendezvous.peers import peers_of
 from pairun.rendezvous.refusals import NotInTime
 
 LATE = 124
-"""The exit code when not all came in time, as timeout(1) has it."""
+"""The exit code if not all instances arrive in time, as of timeout(1)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Wait; returns 0 when all came, 124 when not all came in time."""
+    """Wait; returns 0 if all instances arrive, 124 if not all do in time."""
     if not 0 < len(args.name) <= MAX_NAME:
         raise PairunError(Problem("PR801", f"NAME must have from 1 to {MAX_NAME} characters"))
     timeout_s = duration_s("--timeout", args.timeout)

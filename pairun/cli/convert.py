@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the job files; 0 when all could be read, else 1."""
+    """Print the job files; returns 0 if all could be read, else 1."""
     code = 0
     for path in args.files:
         job, problems = load_job(path)
@@ -61,7 +61,7 @@ def _text(job: Job, problems: Problems, vault: Vault) -> str:
 
 
 def _comments(job: Job, problems: Problems, vault: Vault) -> Iterator[str]:
-    """What stands above a converted file: where it comes from, and what it does not carry."""
+    """The comments above a converted file: its origin, and what the conversion loses."""
     source = job.node.place.source
     if job.text == source.text:
         return

@@ -23,10 +23,10 @@ from pairun.report.terminal import Style, visible
 
 SCHEMA = 1
 MAX_BYTES = 64 * 1024 * 1024
-"""How much of a log is looked at, from its end."""
+"""How much of a log is read, from its end."""
 
 DEADLINE_S = 20.0
-"""Of CPU time: a busy machine changes no diagnosis."""
+"""In CPU time, so that a busy machine does not change the diagnosis."""
 _CHUNK = 1 << 20
 
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _exit_code(text: str) -> int:
-    """An exit code as a shell counts; of -N, as Python and Slurm say it, that of signal N."""
+    """Read an exit code as a shell reports it; -N, as Python and Slurm write it, means signal N."""
     code = int(text) if re.fullmatch("-?[0-9]{1,9}", text, re.ASCII) else None
     if code is None or not -64 <= code <= 255:
         what = "is no exit code: from 0 to 255, or from -1 to -64 for a signal"
@@ -51,7 +51,7 @@ def _exit_code(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Say of each log why the job died."""
+    """Diagnose each log; returns the exit code."""
     problems = Problems()
     table = read_rules(open_content(args.root, os.environ), problems).table()
     print_problems(problems, args.vault)
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(path: str) -> Log:
-    """The end of a log, with the number of the line that it begins with."""
+    """Read the end of a log, and the number of its first line."""
     if path == "-":
         return _end_of(sys.stdin.buffer, path)
     with open(path, "rb") as f:

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Review the jobs; 0 valid, 1 errors, 2 with ``--exit-code`` when something would change."""
+    """Review the jobs; returns 0 if valid, 1 for errors, 2 with ``--exit-code`` for changes."""
     try:
         _check_usage(args)
         content = open_content(args.root, os.environ)

@@ -35,7 +35,7 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the logs; 0 when every instance that is meant had one, else 1."""
+    """Print the logs; returns 0 if every selected instance has one, else 1."""
     if args.follow and args.previous:
         raise PairunError(Problem("PR801", "--previous has ended: leave out --follow"))
     selection = LogSelection(

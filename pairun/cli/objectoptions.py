@@ -12,7 +12,7 @@ from pairun.engines.manifest.making import IMAGE, Request
 
 
 def add_object_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what every command that makes a job's objects takes."""
+    """Declare the arguments of every command that makes a job's objects."""
     parser.add_argument("job", metavar="JOB", help="the job file; - for standard input")
     parser.add_argument("--engine", choices=ENGINES, required=True, help="what starts the Pods")
     parser.add_argument("--image", metavar="IMAGE",
@@ -37,7 +37,7 @@ def add_object_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def request_of(args: argparse.Namespace) -> Request:
-    """What the arguments ask for; `add_object_arguments` declares them."""
+    """Read the arguments that `add_object_arguments` declares."""
     return Request(
         job=args.job,
         engine=args.engine,

@@ -1,4 +1,4 @@
-"""What several commands share: their options, JSON on standard output, the code of a refusal."""
+"""Shared by commands: options, JSON on standard output, the exit code of a refusal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def duration_s(option: str, text: str) -> float:
 
 
 def add_roots(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """Declare ``--root DIR``, which may be given again.
+    """Declare ``--root DIR``, which may be repeated.
 
     Args:
         parser: of the command.
@@ -44,5 +44,5 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def refusal_code(refusal: PairunError) -> int:
-    """The exit code of a command that could not begin: 2 for wrong usage, else 1."""
+    """The exit code of a command that could not start: 2 for wrong usage, else 1."""
     return 2 if all(p.id == "PR801" for p in refusal.problems) else 1

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print how far the job is; 0 whatever its state, 1 where it cannot be told."""
+    """Print the job's state; returns 0 for any state, 1 if it is unknown."""
     state = read_job(connect(access_of(args)), args.name)
     if args.json:
         # ASCII alone: nothing in it is obeyed by a terminal
@@ -64,14 +64,14 @@ def _text(state: JobState) -> list[str]:
 
 
 def _pods(state: JobState) -> str:
-    """How many instances have a Pod, and what became of the Pods of the others."""
+    """How many instances have a Pod, and what happened to the Pods of the others."""
     gone = sum(1 for i in state.instances if i.gone)
     line = f"{len(state.instances) - gone} of {state.total} instances have a Pod"
     return f"{line}; {gone} ended and their Pods are deleted" if gone else line
 
 
 def _held_up(state: JobState) -> str:
-    """Why a job waits: the first instance that has a reason, as an image that is not there."""
+    """Why a job waits: the reason of the first instance that has one, such as a missing image."""
     if state.state != "waiting":
         return ""
     held = (f"{i.label} is {i.phase}: {i.reason}" for i in state.instances if i.reason)

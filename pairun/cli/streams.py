@@ -9,7 +9,7 @@ import sys
 
 
 def open_streams(*, lenient: bool) -> None:
-    """Give every standard stream that is closed a file, so that no other file gets its number.
+    """Open /dev/null for each closed standard stream, so that no other file gets its number.
 
     Args:
         lenient: what is written to standard output is lost without an error; it fails otherwise,
@@ -30,7 +30,7 @@ def open_streams(*, lenient: bool) -> None:
 
 
 def speak_everywhere() -> None:
-    """Let standard output take every character, whatever the locale.
+    """Let standard output accept every character, in any locale.
 
     A terminal shows an escape for what it has no character for; a file or a pipe gets UTF-8, which
     is what manifests and JSON are.
@@ -43,19 +43,19 @@ def speak_everywhere() -> None:
 
 
 def unwritable(e: OSError) -> str:
-    """What to say when standard output takes nothing."""
+    """The message for a standard output that cannot be written."""
     return f"standard output cannot be written: {e.strerror or e}"
 
 
 def give_up_stdout() -> None:
-    """Let all further output go nowhere; what is buffered would fail again at the exit."""
+    """Discard all further output, because buffered output would fail again at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
 
 
 def say(line: str) -> None:
-    """Print one line on standard error; a closed standard error stops no command."""
+    """Print one line on standard error; ignores a closed standard error."""
     # PID 1 loads this file for its streams, and says nothing with it.
     from pairun.report.terminal import visible
 

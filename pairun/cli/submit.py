@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the job; with ``--wait`` 0 when it succeeds, else what its first failure ended with."""
+    """Create the job; with ``--wait`` return 0 on success, else the exit code of the first failure."""
     limits = _limits(args)
     cluster = connect(access_of(args))
     args.namespace = cluster.namespace
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Limits(NamedTuple):
-    """How long a job is followed.
+    """How long to follow a job.
 
     Attributes:
         timeout_s: in all; None for no limit.
@@ -94,7 +94,7 @@ def _limits(args: argparse.Namespace) -> _Limits:
 
 
 def _wait(cluster: Cluster, args: argparse.Namespace, name: str, limits: _Limits) -> int:
-    """Show the job's progress until it has ended; its exit code."""
+    """Show the job's progress until it has ended; returns its exit code."""
     last: JobState | None = None
     clock = StuckClock()
     try:
@@ -129,7 +129,7 @@ def _again(args: argparse.Namespace, name: str) -> str:
 
 
 def _named(args: argparse.Namespace, name: str) -> str:
-    """The name, and the options that lead to the same place."""
+    """The job's name, with the options for the same cluster and namespace."""
     words = [name]
     for option in ("kubeconfig", "context", "namespace"):
         if value := getattr(args, option):
