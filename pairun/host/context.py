@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import sys
@@ -82,8 +83,15 @@ class HostContext(Context):
         self._progress_at = time.monotonic()
         self._digests: dict[files.Identity, str] = {}
         self._api: ApiServer | None = None
-        self._door = Door(pai_dir)
-        self._volume = VolumeFiles(self._door)
+
+    # An attempt that touches no file pays for neither: a forked child copies each page it writes.
+    @functools.cached_property
+    def _door(self) -> Door:
+        return Door(self.pai_dir)
+
+    @functools.cached_property
+    def _volume(self) -> VolumeFiles:
+        return VolumeFiles(self._door)
 
     def _files(self, path: str) -> _Files:
         """What reads and changes the files at a path."""
