@@ -73,7 +73,8 @@ def test_what_a_cut_has_left_is_masked(secret: str, keep: int, mark: str) -> Non
     start = secret[:keep]
     assume(len(start.encode()) >= MIN_BYTES and mark not in secret and "." not in secret)
     text = Vault([secret]).text(f"not '{start}{mark}' but")
-    assert text == f"not '{MASK}{mark}' but"
+    # A form that a shell quotes begins with the quote.
+    assert text in {f"not '{MASK}{mark}' but", f"not {MASK}{mark}' but"}
 
 
 def test_a_cut_elsewhere_is_kept() -> None:
