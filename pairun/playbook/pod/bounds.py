@@ -87,12 +87,19 @@ def _violations(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
     words = list(_words(setting, node))
     if (allowed := bound.get("one_of")) is not None:
         patterns = [js_text(n.value) for n in allowed.elements()]
+        names = ", ".join(patterns) or "none"
         for word in words:
-            if not any(fnmatchcase(word, p) for p in patterns):
-                yield f"must be one of {', '.join(patterns) or 'none'}, not '{word}'"
+            if word is None and "*" not in patterns:
+                yield f"must have a '{setting.element}', one of {names}: without one it means all"
+            elif word is not None and not any(fnmatchcase(word, p) for p in patterns):
+                yield f"must be one of {names}, not '{word}'"
     if (denied := bound.get("none_of")) is not None:
+        patterns = [js_text(n.value) for n in denied.elements()]
         for word in words:
-            if any(fnmatchcase(word, js_text(n.value)) for n in denied.elements()):
+            if word is None and patterns:
+                names = ", ".join(patterns)
+                yield f"must have a '{setting.element}', not {names}: without one it means all"
+            elif word is not None and any(fnmatchcase(word, p) for p in patterns):
                 yield f"must not be '{word}'"
 
 
@@ -110,14 +117,18 @@ def _measured(setting: PodSetting, value: Any) -> float | None:
     return parse_seconds(str(value)) if setting.kind == "duration" else quantity(value)
 
 
-def _words(setting: PodSetting, node: Node) -> Iterator[str]:
-    """The texts of a value that a bound's lists are compared with."""
+def _words(setting: PodSetting, node: Node) -> Iterator[str | None]:
+    """The texts of a value that a bound's lists are compared with; None stands for every text.
+
+    A toleration without a key tolerates every taint
+    (https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/).
+    """
     if isinstance(node.value, list):
         for each in node.value:
             value = each
             if setting.element and isinstance(each.value, dict):
                 value = each.get(setting.element)
-            yield js_text(value.value) if value is not None else ""
+            yield js_text(value.value) if value is not None else None
     elif isinstance(node.value, dict):
         inner = node.get(setting.element) if setting.element else None
         yield from [js_text(inner.value)] if inner is not None else [k for k, _ in node.items()]

@@ -38,6 +38,8 @@ pod:
     node_selector: {one_of: [gpu]}
     volumes.hostPath: {one_of: [/data/*]}
 """
+TAINTS = "pod: {job_may: '*', bounds: {tolerations: {one_of: [gpu]}}}"
+EVERY_TAINT = "pod: {job_may: '*', bounds: {tolerations: {one_of: ['*'], none_of: []}}}"
 HOST_PATH = "volumes: [{name: a, hostPath: {path: /data/x}}]"
 ATTEMPTS = [
     ("a star allows what is plain", STAR, "queue: a", ""),
@@ -65,6 +67,9 @@ ATTEMPTS = [
     ("an entry without a bound", BOUNDS, "resources: {limits: {rdma/hca: 9}}", ""),
     ("root", BOUNDS, "security: {run_as_user: 0}", "must be at least 1000, not 0"),
     ("a list's element", BOUNDS, "tolerations: [{key: control-plane}]", "must not be"),
+    ("every taint", BOUNDS, "tolerations: [{operator: Exists}]", "must have a 'key', not control-plane"),
+    ("every taint, not in a list", TAINTS, "tolerations: [{operator: Exists}]", "one of gpu: without"),
+    ("every taint is allowed", EVERY_TAINT, "tolerations: [{operator: Exists}]", ""),
     ("a mapping's key", BOUNDS, "node_selector: {zone: a}", "must be one of gpu, not 'zone'"),
     ("a bound for a role", BOUNDS, "roles: {worker: {shm: 17Gi}}", "must be at most 16Gi"),
     ("null is the default", BOUNDS, "queue: null", ""),
