@@ -12,11 +12,8 @@ from pairun.playbook.rules import Rules, read_rules
 
 @pytest.fixture(scope="session")
 def rules() -> Rules:
-    """The built-in rules, tried on their samples."""
-    problems = Problems()
-    found = read_rules(Content([built_in_root()]), problems, trusted=False)
-    assert [p.message for p in problems] == []
-    return found
+    """The built-in rules."""
+    return read_rules(Content([built_in_root()]), Problems())
 
 
 @pytest.fixture(scope="session")

@@ -47,6 +47,13 @@ def read(folder: Path, *documents: dict[str, Any]) -> tuple[Rules, list[str]]:
     return rules, [f"{p.id} {p.message}" for p in problems]
 
 
+def test_the_built_in_rules_hold_on_their_samples() -> None:
+    """Tried as a cluster's rules are, they have no problem."""
+    problems = Problems()
+    read_rules(Content([built_in_root()]), problems, trusted=False)
+    assert [p.message for p in problems] == []
+
+
 def test_every_sample_of_the_built_in_rules_is_diagnosed(rules: Rules, table: Table) -> None:
     """Each positive sample alone gets its rule's class; no negative one does by that rule."""
     for name, sample in rules.samples.items():

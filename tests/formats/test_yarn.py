@@ -316,7 +316,7 @@ JOBS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=cases(150))
+@settings(max_examples=cases(75))
 @given(JOBS, st.sampled_from([None, 1]))
 def test_the_converted_file_is_the_same_job(document: dict[str, Any], indent: int | None) -> None:
     """Printed, and read again in either way, it is the same job, and valid without pairun."""
@@ -350,7 +350,7 @@ def test_the_shell_gets_a_variable_as_it_was_written(value: str) -> None:
     assert done.stdout.decode() == value
 
 
-@settings(max_examples=cases(200))
+@settings(max_examples=cases(100))
 @given(st.dictionaries(st.sampled_from(["jobName", "image", "taskRoles", "jobEnvs", "retryCount",
        "protocolVersion", "extras", "dataDir", "kind", "x"]), PLAIN, max_size=6))  # fmt: skip
 def test_any_document_gets_an_answer(document: dict[str, Any]) -> None:

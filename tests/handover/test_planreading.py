@@ -95,7 +95,7 @@ def through_json(plan: Plan) -> tuple[str, dict[str, Any]]:
     return text, secrets
 
 
-@settings(max_examples=cases(300))
+@settings(max_examples=cases(100))
 @given(plans)
 def test_what_goes_out_comes_back(plan: Plan) -> None:
     """A plan survives JSON: late values, secrets, mappings with our own keys, any text."""
@@ -293,7 +293,7 @@ def check_types(plan: Plan) -> None:
         assert all(type(text) is str for text in (task.id, task.name, task.module))
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(150))
 @given(st.data())
 def test_any_two_values_replaced(draw: st.DataObject) -> None:
     """The same for two values at once, with anything that JSON can hold."""

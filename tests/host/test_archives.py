@@ -325,7 +325,7 @@ def _as_zip(entries: list[Entry]) -> bytes:
     )
 
 
-@settings(max_examples=cases(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(entries=ENTRIES, zipped=st.booleans())
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_nothing_is_ever_made_outside(

@@ -292,7 +292,7 @@ def same(parse: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-@settings(max_examples=cases(1000))
+@settings(max_examples=cases(400))
 @given(references())
 def test_a_reference_is_read_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
     """Every reference that the grammar makes is valid, and has the parts it was made of."""
