@@ -106,13 +106,21 @@ def changes_nothing(module: Module, world: World) -> None:
     """Require that a run finds nothing to do and touches nothing.
 
     Raises:
-        AssertionError: the verdict is another one, or an inode, a time, a mode or a size differs.
+        AssertionError: the verdict is another one, its probe or plan fails, or an inode, a time, a
+            mode or a size differs.
     """
     assert isinstance(module, StateModule), "a check module changes nothing"
     before = world.snapshot()
-    verdict = _planned(module, world)
+    try:
+        verdict = _planned(module, world)
+    except AssertionError:
+        raise
+    except Exception as e:
+        raise AssertionError(
+            f"the second run must find nothing to do, but it failed: {type(e).__name__}: {e}"
+        ) from e
     if verdict.kind != "no_change":
-        raise AssertionError(f"the second run must find nothing to do, but: {verdict}")
+        raise AssertionError(f"the second run must find nothing to do, but: {_in_words(verdict)}")
     after = world.snapshot()
     touched = sorted(p for p in {*before, *after} if before.get(p) != after.get(p))
     if touched:
@@ -126,6 +134,11 @@ def review(module: Module, pai_dir: str = "/usr/local/pai") -> Verdict:
         return module.plan(module.probe(ReviewContext({}, pai_dir)))
     except UnknownUntilRun as e:
         return unknown(e.because)
+
+
+def _in_words(verdict: Verdict) -> str:
+    change = f" ({verdict.before} → {verdict.after})" if verdict.before or verdict.after else ""
+    return f"{verdict.kind.replace('_', ' ')}: {verdict.because}{change}"
 
 
 def _planned(module: StateModule, world: World) -> Verdict:

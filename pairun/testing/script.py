@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from pairun.errors import did_you_mean
-from pairun.module import Context
+from pairun.module import Context, Secret
 from pairun.module.effects import Effect
 
 _World = TypeVar("_World", bound=Context)
@@ -98,9 +98,27 @@ class Script:
             arguments = {k: v for k, v in bound.arguments.items() if k != "self"}
             if effect.changes and self._read_only:
                 raise AssertionError(f"the module called {name} in probe, where it may only read")
+            _require_declared_types(name, signature, arguments)
             call = Call(name, arguments)
             self.calls.append(call)
             response = answer(self._answers.get(name, NotImplemented), args, kwargs)
             return rest(context, call, args, kwargs) if response is NotImplemented else response
 
         return method
+
+
+def _require_declared_types(
+    method: str, signature: inspect.Signature, arguments: Mapping[str, Any]
+) -> None:
+    """Refuse a text where the context declares bytes, the reverse, and a command in one text.
+
+    Raises:
+        TypeError: an argument has another type than the one that the context declares.
+    """
+    for name, value in arguments.items():
+        declared = str(signature.parameters[name].annotation).split(" | ")
+        text = declared[0] in ("bytes", "str", "Sequence[str]") and isinstance(value, str | bytes)
+        if text and type(value).__name__ != declared[0]:
+            raise TypeError(f"{method}: '{name}' must be {declared[0]}, not {type(value).__name__}")
+        if name == "argv" and any(isinstance(word, Secret) for word in value):
+            raise TypeError(f"{method}: 'argv' may not hold a secret; every user could read it")

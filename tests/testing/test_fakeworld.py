@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pairun.module import Completed, Context, Fetched, FileStat, Permanent, TimedOut, Transient
-from pairun.testing import Call, FakeWorld, in_turn
+from pairun.module import (
+    Completed,
+    Context,
+    Fetched,
+    FileStat,
+    Permanent,
+    Secret,
+    TimedOut,
+    Transient,
+)
+from pairun.testing import Call, FakeWorld, RealWorld, World, in_turn
 
 
 def test_files_are_read_and_written() -> None:
@@ -41,6 +51,35 @@ def test_what_cannot_be_fails_as_on_a_host(deed: Any) -> None:
     """A missing parent, a directory in place of a file, a file that is too large."""
     with pytest.raises(Permanent, match="cannot"):
         deed(FakeWorld({"/etc/x": "long"}).ctx)
+
+
+@pytest.mark.parametrize("kind", ["fake", "real"])
+@pytest.mark.parametrize(
+    "deed",
+    [
+        lambda ctx, at: ctx.write_file(f"{at}/x", "text"),
+        lambda ctx, at: ctx.write_file(f"{at}/x".encode(), b""),
+        lambda ctx, at: ctx.run(["cat"], stdin="text"),
+        lambda ctx, at: ctx.run("cat file"),
+        lambda ctx, at: ctx.query("cat file"),
+        lambda ctx, at: ctx.run(["cat", Secret("x")]),
+        lambda ctx, at: ctx.post("http://127.0.0.1:1/", "text", timeout_s=0.1),
+    ],
+)
+def test_text_in_place_of_bytes_is_refused_in_both_worlds(
+    kind: str, deed: Any, tmp_path: Path
+) -> None:
+    """A text where bytes are declared, and the reverse, is a TypeError, not only on a host."""
+    fake = FakeWorld(commands={"cat": ""}, fetches={"http://127.0.0.1:1/": b""})
+    world: World = fake if kind == "fake" else RealWorld(tmp_path)
+    with pytest.raises(TypeError):
+        deed(world.ctx, world.folder)
+
+
+def test_a_refused_argument_is_named() -> None:
+    """The message names the method, the argument, and both types."""
+    with pytest.raises(TypeError, match="write_file: 'data' must be bytes, not str"):
+        FakeWorld().ctx.write_file("/x", "text")  # type: ignore[arg-type]
 
 
 def test_a_file_that_is_written_again_is_touched() -> None:

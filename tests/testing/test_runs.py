@@ -41,7 +41,11 @@ class Line(StateModule):
         return ctx.read_file(self.path)
 
     def plan(self, state: bytes | None) -> Verdict:
-        return no_change("it is there") if state == b"line" else will_change("write it")
+        return (
+            no_change("it is there")
+            if state == b"line"
+            else will_change("write it", "none", "line")
+        )
 
     def apply(self, ctx: Context) -> Result:
         if self.fault == "permanent":
@@ -55,6 +59,28 @@ class Unverified(Line):
     """The same, without a promise."""
 
     verify: ClassVar[bool] = False
+
+
+@define
+class Picky(Line):
+    """The same; a wrong line fails its probe."""
+
+    def probe(self, ctx: Context) -> bytes | None:
+        line = super().probe(ctx)
+        if line == b"half":
+            raise Permanent("half is no line", fault="user")
+        return line
+
+
+@define
+class Careless(Line):
+    """The same, with a mistake in its probe."""
+
+    def probe(self, ctx: Context) -> bytes | None:
+        line = super().probe(ctx)
+        if line == b"half":
+            raise ValueError("half")
+        return line
 
 
 @define
@@ -85,7 +111,7 @@ def test_a_run_changes_once(world: World) -> None:
     outcome = run(world)
     assert outcome.changed
     assert outcome.result == Result(values={"done": True})
-    assert outcome.verdict == will_change("write it")
+    assert outcome.verdict == will_change("write it", "none", "line")
     assert world.text(f"{world.folder}/x") == "line"
     again = run(world)
     assert (again.changed, again.result) == (False, None)
@@ -97,6 +123,18 @@ def test_a_module_that_does_half_the_work_fails(world: World) -> None:
     with pytest.raises(AssertionError, match="the second run must find nothing to do"):
         run(world, "half")
     assert run(world, "half", Unverified).changed
+
+
+def test_the_second_run_names_what_it_finds_and_what_fails_in_it(world: World) -> None:
+    """The message shows the verdict in words, or the failure that the second probe raises."""
+    with pytest.raises(AssertionError, match=r"but: will change: write it \(none → line\)$"):
+        run(world, "half")
+    world.put(f"{world.folder}/x", "other")
+    with pytest.raises(AssertionError, match="but it failed: Permanent: half is no line"):
+        run(world, "half", Picky)
+    world.put(f"{world.folder}/x", "other")
+    with pytest.raises(AssertionError, match="but it failed: ValueError: half"):
+        run(world, "half", Careless)
 
 
 def test_a_probe_that_changes_something_fails(world: World) -> None:
