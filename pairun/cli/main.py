@@ -7,6 +7,7 @@ import atexit
 import gc
 import importlib
 import sys
+from collections.abc import Sequence
 
 import pairun
 from pairun.errors import PairunError
@@ -173,7 +174,7 @@ def _top(argv: list[str], vault: Vault) -> int:
         parser.error(_nothing_to_do(argv))
     args = parser.parse_args(argv, argparse.Namespace(vault=vault))
     if args.version:
-        print(version())
+        print(version(args.root))
         return 0
     if not args.dry_run:
         parser.print_usage(sys.stderr)
@@ -211,15 +212,19 @@ def _nothing_to_do(words: list[str]) -> str:
     return f"there is no command and no file '{word}'; {hint}"
 
 
-def version() -> str:
-    """The version, the digest of every content root, and what the image's bundle is made of."""
+def version(roots: Sequence[str] = ()) -> str:
+    """The version, the digest of every content root, and what the image's bundle is made of.
+
+    Args:
+        roots: content roots beside the built-in one.
+    """
     import os
 
     from pairun.handover.bundle import IN_THE_IMAGE, versions_in
     from pairun.playbook.content import open_content
 
-    roots = open_content([], os.environ).roots
     lines = [f"pairun {pairun.__version__}"]
-    lines += [f"{r.layer} playbooks {r.digest()} ({r.path})" for r in roots]
+    content = open_content(list(roots), os.environ)
+    lines += [f"{r.layer} playbooks {r.digest()} ({r.path})" for r in content.roots]
     lines += versions_in(IN_THE_IMAGE)
     return "\n".join(lines)

@@ -833,6 +833,15 @@ extras:
     assert "every instance of the job is reached by ssh" in done.out
 
 
+def test_the_version_knows_the_roots(shell: Shell) -> None:
+    """The digest of a content root that is named stands beside the built-in one's."""
+    root = shell.root({"playbooks/policy.yaml": shell.all_open})
+    out = shell("--root", root, "--version").out
+    review = " ".join(shell("--dry-run", "--root", root, shell.job()).out.split())
+    digest = review.split(f"cluster {root} ")[1][:12]
+    assert f"cluster playbooks {digest} ({root})" in out
+
+
 # --- mistakes that people make -----------------------------------------------------------------------
 
 
