@@ -11,14 +11,13 @@ from pairun.contract.sources import read_source
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase
 from pairun.playbook.content import Content
-from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.reading import Node, decode
 from pairun.playbook.drafts import Draft
 from pairun.playbook.effective import Layers
 from pairun.playbook.expressions.filecheck import check_expressions
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.patches import Patcher
-from pairun.playbook.policy import SCHEMA as POLICY_SCHEMA
+from pairun.playbook.policy import policy_mistakes
 from pairun.playbook.policy_names import unknown_names
 from pairun.playbook.specs import PHASES, check_spec
 from pairun.playbook.taskchecks import check_task, check_tasks
@@ -81,7 +80,7 @@ def lint_spec(node: Node, content: Content, problems: Problems) -> None:
 
 def lint_policy(node: Node, layers: Layers, problems: Problems) -> None:
     """Check a policy; the arguments are those of `lint_playbook`."""
-    problems.extend(violations(node, POLICY_SCHEMA, Ids("PR406", "PR406", "PR406")))
+    problems.extend(policy_mistakes(node))
     # The built-in policy also names tasks of later versions.
     if node.place.source.layer != "built-in":
         drafts = layers.effective([], problems=Problems()).drafts.values()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pairun.base.durations import DURATION_PATTERN, parse_duration
-from pairun.errors import Place, Problems, Source
+from pairun.errors import Place, Problem, Problems, Source
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
+from pairun.playbook.pod.boundmistakes import bound_mistakes
 from pairun.playbook.pod.schema import policy_schema
 from pairun.playbook.pod.table import POD_SETTINGS
 
@@ -189,9 +190,8 @@ class Policy:
 
     @property
     def pod_bounds(self) -> list[tuple[str, Node]]:
-        """The bounds on the Pods' settings, by their keys."""
-        bounds = self._pod.get("bounds")
-        return list(bounds.items()) if bounds else []
+        """The bounds on the Pods' settings, by their keys, without those that are mistakes."""
+        return [(k, n) for k, n in _bounds(self._pod) if not any(bound_mistakes(k, n))]
 
     def _listed(self, node: Node | None, names: set[str], what: str) -> Permission:
         if node is None:
@@ -214,6 +214,18 @@ def _covers(allowed: str, path: str) -> bool:
     return allowed.endswith(".*") and path.startswith(allowed[:-1])
 
 
+def _bounds(pod: Node) -> list[tuple[str, Node]]:
+    bounds = pod.get("bounds")
+    return list(bounds.items()) if bounds else []
+
+
+def policy_mistakes(document: Node) -> Iterator[Problem]:
+    """What is wrong with a policy's document: its form, and bounds that bound nothing."""
+    yield from violations(document, SCHEMA, Ids("PR406", "PR406", "PR406"))
+    for key, bound in _bounds(document.get("pod") or Node({}, document.place)):
+        yield from bound_mistakes(key, bound)
+
+
 def read_policy(documents: Iterable[Node], problems: Problems) -> Policy:
     """The policy in force: the highest root's file; without any, a job may change nothing.
 
@@ -222,7 +234,7 @@ def read_policy(documents: Iterable[Node], problems: Problems) -> Policy:
     last: Node | None = None
     defaults = []
     for last in documents:
-        problems.extend(violations(last, SCHEMA, Ids("PR406", "PR406", "PR406")))
+        problems.extend(policy_mistakes(last))
         if (given := last.at(("pod", "defaults"))) is not None and isinstance(given.value, dict):
             defaults.append(given)
     if last is None or not isinstance(last.value, dict):

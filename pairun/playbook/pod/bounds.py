@@ -80,7 +80,7 @@ def _violations(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
     for name, sign in (("max", 1), ("min", -1)):
         limit = bound.get(name)
         for of, value, limit_value in _compared(node, limit) if limit else ():
-            size, most = _measured(setting, value), _measured(setting, limit_value)
+            size, most = measured(setting, value), measured(setting, limit_value)
             if size is None or most is None or sign * (size - most) > 0:
                 edge = "at most" if sign > 0 else "at least"
                 yield f"must be {edge} {js_text(limit_value)}{of}, not {js_text(value)}"
@@ -113,7 +113,8 @@ def _compared(node: Node, limit: Node) -> Iterator[tuple[str, Any, Any]]:
             yield f" of {name}", entry.value, most.value
 
 
-def _measured(setting: PodSetting, value: Any) -> float | None:
+def measured(setting: PodSetting, value: Any) -> float | None:
+    """The number by which a value is compared, in seconds for a duration; None without one."""
     return parse_seconds(str(value)) if setting.kind == "duration" else quantity(value)
 
 
