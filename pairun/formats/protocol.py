@@ -98,6 +98,8 @@ _TASK_ROLE: Schema = {
     "required": ["dockerImage", "resourcePerInstance", "commands"],
     "additionalProperties": False,
 }
+ROLE_KEYS = frozenset(_TASK_ROLE["properties"])
+"""The keys of a role."""
 
 
 def _by_role(entry: Schema) -> Schema:

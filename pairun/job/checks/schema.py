@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pairun.errors import Place, Problems, did_you_mean
-from pairun.formats.protocol import SCHEMA, Schema
+from pairun.errors import Place, Problem, Problems, did_you_mean
+from pairun.formats.protocol import ROLE_KEYS, SCHEMA, Schema
 from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import Timestamp, js_text
@@ -31,11 +31,35 @@ def check_schema(node: Node, problems: Problems) -> None:
     if (other := _other_kind(value)) is not None:
         problems.error("PR501", f"this is no job: {other}", node.place, "see docs/jobs.md")
         return
+    misplaced = _misplaced(node)
+    problems.extend(misplaced.values())
     for error in validator.iter_errors(value):
         path = tuple(error.absolute_path)
         at = node.at(path)
         assert at is not None
-        _report(error.validator, error.validator_value, error.schema, path, at, problems)
+        if path[:1] != ("taskRoles",) or path[1:2] not in misplaced:
+            _report(error.validator, error.validator_value, error.schema, path, at, problems)
+
+
+def _misplaced(document: Node) -> dict[tuple[str | int, ...], Problem]:
+    """A problem for each key of a role that stands in ``taskRoles`` itself, by its path there."""
+    roles = document.get("taskRoles")
+    misplaced: dict[tuple[str | int, ...], Problem] = {}
+    above = None
+    for name, value in roles.items() if roles else ():
+        is_role = isinstance(value.value, dict) and any(k in ROLE_KEYS for k, _ in value.items())
+        if name not in ROLE_KEYS or is_role:
+            above = name
+            continue
+        misplaced[name,] = Problem(
+            "PR503",
+            f"'{name}' belongs to a role, but stands in taskRoles itself",
+            value.key or value.place,
+            f"indent it deeper than '{above}:', the name of its role"
+            if above
+            else "write the name of the role above it, and indent it deeper than the name",
+        )
+    return misplaced
 
 
 def _report(

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 LABELS = re.compile(r"^( *)(?:- +)?[^\s#][^#]*:(?: |$)")
 """A line that begins a value under a key, or an item that holds one."""
 
+_KEY = re.compile(r"^( *(?:- +)*)[^\s#-][^#]*?:(?: +([^\s#].*)?)?$")
+"""A line that begins with a key: what stands before the key, and its value on this line."""
+
 
 def likely_mistake(problem: str, lines: Sequence[str], line: int, column: int) -> str | None:
     """What to do about an error of the YAML parser; None where nothing is likely.
@@ -25,16 +28,32 @@ def likely_mistake(problem: str, lines: Sequence[str], line: int, column: int) -
     if "escape" in problem or "hexdecimal" in problem:
         return "a backslash begins an escape between double quotes: use single quotes, or write it twice"
     if "mapping values are not allowed" in problem:
+        if ": " not in before and (hint := _too_deep(lines, line)):
+            return hint
         return "quote the text if it holds ': ', or put the key on its own line"
     if "alias" in problem:
         return "an alias (*name) needs an anchor (&name) before it"
     if here[column - 1 : column] in {"@", "`", "%", "*", "&"}:
         return "quote text that begins with a character YAML uses itself"
     if "did not find expected" in problem:
-        return _indentation(
+        return _too_deep(lines, line) or _indentation(
             lines, line, len(before) - len(before.lstrip()) if before.strip() else column - 1
         )
     return None
+
+
+def _too_deep(lines: Sequence[str], line: int) -> str | None:
+    """The indentation of the key above, if that has a value and this key stands deeper."""
+    here = _KEY.match(lines[line - 1]) if line <= len(lines) else None
+    above = ((n, _KEY.match(lines[n - 1])) for n in range(min(line, len(lines) + 1) - 1, 0, -1))
+    number, sibling = next(((n, match) for n, match in above if match), (0, None))
+    if here is None or sibling is None or not sibling[2]:
+        return None
+    indent, deeper = len(sibling[1]), len(here[1])
+    if "-" in here[1] or deeper <= indent:
+        return None
+    advice = f"indent it by {indent} spaces" if indent else "do not indent it"
+    return f"{advice}, as line {number}; it has {deeper}"
 
 
 def _indentation(lines: Sequence[str], line: int, indent: int) -> str | None:

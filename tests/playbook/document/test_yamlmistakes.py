@@ -22,6 +22,27 @@ from pairun.playbook.document.yamlmistakes import likely_mistake
             "a:\n  - b: 1\n    c: 2\n   - b: 2\n",
             "indent it by 4 spaces, as line 3, or by 2, as line 2; it has 3",
         ),
+        (
+            "a:\n    b: c\n     d: 1\n",
+            "indent it by 4 spaces, as line 2; it has 5",
+        ),
+        (
+            "a:\n    b: 'c'\n     d:\n    - 1\n",
+            "indent it by 4 spaces, as line 2; it has 5",
+        ),
+        (
+            "a:\n    b: {c: 1}\n\n     # d\n     d: 1\n",
+            "indent it by 4 spaces, as line 2; it has 5",
+        ),
+        (
+            "- a: b\n   c: 1\n",
+            "indent it by 2 spaces, as line 1; it has 3",
+        ),
+        (
+            "a: {b: 1}\n c: 1\n",
+            "do not indent it, as line 1; it has 1",
+        ),
+        ("a:\n  b: c: d\n", "quote the text if it holds ': ', or put the key on its own line"),
         ("a:\n\tb: 1\n", "indent with spaces, not with tabs"),
         (
             'a: "C:\\users"\n',
