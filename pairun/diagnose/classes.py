@@ -14,6 +14,8 @@ NONE = "none"
 UNKNOWN = "unknown"
 FAULTS = ("user", "platform", "hardware", "unknown")
 RETRIES = ("retry", "retry_elsewhere", "after_fix", "never")
+NAMED_LINE = "the line that is named"
+"""What an advice calls the line of code that failed, until a traceback names it."""
 
 
 class FailureClass(NamedTuple):
@@ -97,11 +99,11 @@ CLASSES: Mapping[str, FailureClass] = {
         "the training diverged",
         "lower the learning rate, clip gradients, look at the data, or start from an older checkpoint",
     ),
-    "user_code_error": _user("the job's own code failed", "correct the line that is named"),
-    "syntax_error": _user("Python cannot parse the code", "correct the line that is named"),
+    "user_code_error": _user("the job's own code failed", f"correct {NAMED_LINE}"),
+    "syntax_error": _user("Python cannot parse the code", f"correct {NAMED_LINE}"),
     "shape_or_index_error": _user(
         "tensors do not fit together: shape, type, device or index",
-        "compare the shapes, types and devices at the line that is named",
+        f"compare the shapes, types and devices at {NAMED_LINE}",
     ),
     "device_assert": _user(
         "an assertion failed on the GPU, nearly always labels or indices out of range",

@@ -33,6 +33,11 @@ class Frame(NamedTuple):
     line: int
     function: str
 
+    @property
+    def is_library(self) -> bool:
+        """Whether its code is an installed package's or Python's, not the job's."""
+        return _LIBRARY.search(self.file) is not None
+
 
 def follow_up(log: Log, line: Line) -> str:
     """How the exception on a line led to another one: ``handled``, ``caused`` or an empty text.
@@ -153,7 +158,7 @@ def place(log: Log, line: Line) -> Frame | None:
         if match := _FRAME.match(before.text):
             frame = Frame(match["file"], int(match["line"]), match["function"] or "")
             last = last or frame
-            if not _LIBRARY.search(frame.file):
+            if not frame.is_library:
                 return frame
         elif before.text and not before.text.startswith((" ", "\t")):
             break

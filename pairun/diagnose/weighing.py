@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 from pairun.diagnose import tracebacks
 from pairun.diagnose.circumstances import Circumstances, clues
-from pairun.diagnose.classes import CLASSES, EXIT_CODES, NONE, UNKNOWN
+from pairun.diagnose.classes import CLASSES, EXIT_CODES, NAMED_LINE, NONE, UNKNOWN
 from pairun.diagnose.hits import CERTAIN, FIRM, Hit, hits_in
 from pairun.diagnose.lines import Log
 from pairun.diagnose.searchlimit import Clock, SearchLimit
 from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_progress
 from pairun.diagnose.table import Rule, Table
+from pairun.diagnose.tracebacks import Frame
 
 DEADLINE_S = 2.0
 """How long a diagnosis may take; it weighs the hits that it has by then."""
@@ -28,6 +29,7 @@ ADVISED = 60
 
 _TAIL_LINES = 5
 _EVIDENCE_CHARS = 400
+_PATH_CHARS = 100
 _HEAD_BYTES = 1 << 16
 _BINARY = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 
@@ -155,10 +157,11 @@ def _decided(
     details = dict(hits[0].details) if hits else {}
     for hit in hits[1:4]:
         details = {**hit.details, **details}
+    frame = None
     if hits and hits[0].rule.role in ("cause", "code"):
         frame = tracebacks.place(hits[0].log, hits[0].line)
-        if frame is not None:
-            details.update(code_file=frame.file, code_line=str(frame.line))
+    if frame is not None:
+        details.update(code_file=frame.file, code_line=str(frame.line))
     if klass in words:
         evidence.append(Evidence("", 0, words[klass]))
     retry = rule.retry if rule else kind.retry
@@ -169,8 +172,8 @@ def _decided(
         fault=rule.fault if rule else kind.fault,
         retry=retry,
         confidence=_confidence(score),
-        headline=_headline(rule, kind.meaning, details, hits),
-        advice=rule.advice if rule else kind.advice,
+        headline=_headline(rule, kind.meaning, details, hits, frame),
+        advice=_advice(rule.advice if rule else kind.advice, frame),
         evidence=tuple(evidence),
         details=details,
         alternatives=others,
@@ -178,15 +181,34 @@ def _decided(
     )
 
 
-def _headline(rule: Rule | None, meaning: str, details: dict[str, str], hits: list[Hit]) -> str:
+def _advice(advice: str, frame: Frame | None) -> str:
+    """The advice with the line of the job's code in place of `NAMED_LINE`."""
+    if frame is None or frame.is_library:
+        return advice
+    return advice.replace(NAMED_LINE, f"{_shown_file(frame)}, line {frame.line}")
+
+
+def _headline(
+    rule: Rule | None,
+    meaning: str,
+    details: dict[str, str],
+    hits: list[Hit],
+    frame: Frame | None = None,
+) -> str:
     if rule is not None and rule.headline:
         try:
             return rule.headline.format_map(details)
         except (KeyError, ValueError, IndexError):
             pass  # this alternative of the pattern lacks the capture
     if rule is not None and rule.role == "code":
-        return f"{meaning}: {hits[0].line.text.strip()[:200]}"
+        at = "" if frame is None else f" at {_shown_file(frame)}:{frame.line}"
+        return f"{meaning}{at}: {hits[0].line.text.strip()[:200]}"
     return meaning
+
+
+def _shown_file(frame: Frame) -> str:
+    """The file of a frame; of a long path only the end."""
+    return frame.file if len(frame.file) <= _PATH_CHARS else f"…{frame.file[1 - _PATH_CHARS :]}"
 
 
 def _distinct(hits: Iterable[Hit]) -> list[Hit]:

@@ -92,6 +92,25 @@ def test_a_diagnosis_shows_what_it_rests_on(table: Table) -> None:
     assert (found.fault, found.retry) == ("user", "after_fix")
 
 
+def test_the_line_of_the_code_is_named(table: Table) -> None:
+    """The headline and the advice name file and line of the job's code, not of the log."""
+    found = said(TRACE + "KeyError: 'k'\n", table, exit_code=1)
+    assert found.headline == "the job's own code failed at /job/train.py:41: KeyError: 'k'"
+    assert found.advice == "correct /job/train.py, line 41"
+    syntax = '  File "/job/train.py", line 3\n    if x\n        ^\nSyntaxError: invalid syntax\n'
+    assert said(syntax, table, exit_code=1).advice == "correct /job/train.py, line 3"
+    shape = TRACE + "RuntimeError: mat1 and mat2 shapes cannot be multiplied (6x5 and 1x1)\n"
+    assert said(shape, table, exit_code=1).advice.endswith(" at /job/train.py, line 41")
+
+
+def test_a_library_is_not_what_to_correct(table: Table) -> None:
+    """A traceback with no line of the job's code keeps the general advice."""
+    library = TRACE.replace("/job/train.py", "/usr/lib/python3.11/runpy.py")
+    found = said(library + "KeyError: 'k'\n", table, exit_code=1)
+    assert found.advice == "correct the line that is named"
+    assert "runpy.py:" in found.headline
+
+
 def test_a_consequence_is_an_alternative(table: Table) -> None:
     """What others did when somebody failed is reported after the cause."""
     found = said(TRACE + _OOM + WATCHDOG, table)
