@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import types
 import typing
@@ -11,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Union
 import attrs
 
 from pairun.base.durations import DURATION_PATTERN
-from pairun.module import Duration, Mode, Module, Secret, parse_duration
+from pairun.module import Duration, Mode, Module, Secret, format_duration, parse_duration
 from pairun.secrets.shapes import is_secret_key
 
 
@@ -66,6 +67,16 @@ def _arguments(cls: type[Module]) -> Iterator[Argument]:
             field.metadata.get("replaced_by"),
             field.metadata.get("bound"),
         )
+
+
+def default_text(argument: Argument) -> str:
+    """An argument's default as a YAML author writes it."""
+    named = type_name(argument.type)
+    if isinstance(argument.default, int | float) and named.startswith("duration"):
+        return format_duration(argument.default)
+    if isinstance(argument.default, int) and named == "file mode":
+        return f"'{argument.default:04o}'"
+    return json.dumps(argument.default)
 
 
 def may_be_secret(kind: Any) -> bool:

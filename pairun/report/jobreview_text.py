@@ -14,7 +14,7 @@ from pairun.report.review_data import as_data
 from pairun.report.review_text import ReviewText, summary
 from pairun.report.shown import shown_data
 from pairun.review.jobreview import JobReview
-from pairun.review.why import Setting, no_such_setting, settings_of
+from pairun.review.why import Setting, default_of, no_such_setting, settings_of
 from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
 
@@ -148,7 +148,7 @@ def _print_pod(text: ReviewText, review: JobReview, *, full: bool) -> None:
 
 
 def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[str]) -> None:
-    """Print who set some values; adds a problem to the review for a path that nothing sets.
+    """Print who set some values; adds a problem to the review for a path to no setting.
 
     Args:
         review: the review of a job.
@@ -162,6 +162,8 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
         for plan in review.plans:
             pod = review.pods[plan.role.name]
             chain = tuple(_line(path, each, review.vault) for each in settings_of(plan, pod, path))
+            if not chain and (default := default_of(plan, path, content)):
+                chain = (f"{default.text}  ← {default.declared_by}",)
             if not chain or chain in printed:
                 continue
             printed.add(chain)

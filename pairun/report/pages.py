@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pairun.catalogue import CATALOGUE
-from pairun.contract.arguments import arguments, arguments_schema, type_name
+from pairun.contract.arguments import arguments, arguments_schema, default_text, type_name
 from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.errors import PairunError, Problems
-from pairun.module import CheckModule, Module, format_duration
+from pairun.module import CheckModule, Module
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import KEYWORDS, Keyword
 from pairun.playbook.rules import Rules, read_rules
@@ -85,7 +85,7 @@ def module_lines(name: str, cls: type[Module]) -> Iterator[str]:
     yield ""
     yield "arguments"
     for a in arguments(cls):
-        default = "required" if a.required else f"default {_shown_default(a.type, a.default)}"
+        default = "required" if a.required else f"default {default_text(a)}"
         yield f"  {a.name} ({type_name(a.type)}, {default})"
         yield f"      {a.doc}"
     if not arguments(cls):
@@ -95,15 +95,6 @@ def module_lines(name: str, cls: type[Module]) -> Iterator[str]:
     yield "  tasks:"
     for n, line in enumerate(["name: One sentence for people", *cls.example.splitlines()]):
         yield f"    {'- ' if n == 0 else '  '}{line}"
-
-
-def _shown_default(kind: object, default: object) -> str:
-    named = type_name(kind)
-    if isinstance(default, float) and named.startswith("duration"):
-        return format_duration(default)
-    if isinstance(default, int) and named == "file mode":
-        return f"'{default:04o}'"
-    return json.dumps(default)
 
 
 def plugin_lines(name: str, content: Content) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
 
-from pairun.contract.arguments import arguments
+from pairun.contract.arguments import Argument, arguments, default_text
 from pairun.errors import PairunError, Place, Problem, did_you_mean, nearest
 from pairun.job.planning import RolePlan
 from pairun.playbook.content import Content
@@ -47,38 +48,78 @@ def settings_of(plan: RolePlan, pod: PodSettings, path: str) -> list[Setting]:
     return [Setting(each.plain(), each.place) for each in history(node)] if node else []
 
 
-def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
-    """The problem of a path that nothing in a job's playbooks sets."""
-    drafts = [d for plan in review.plans for d in plan.effective.drafts.values()]
+@attrs.frozen
+class Default:
+    """The default of a setting that no layer sets: its text, and what declares it."""
+
+    text: str
+    declared_by: str
+
+
+def default_of(plan: RolePlan, path: str, content: Content) -> Default | None:
+    """The default of a setting that exists and that no layer sets; None where there is no such setting.
+
+    Args:
+        plan: of the role.
+        path: as for `settings_of`.
+        content: the content roots.
+    """
+    task, rest = _task_at([plan], path)
+    if task is None:
+        is_setting = path.startswith(POD) and path.removeprefix(POD) in POD_SETTINGS
+        return Default("none", "no layer sets it: the cluster decides") if is_setting else None
+    first, *below = rest.split(".")
+    if first == "args" and below:
+        argument = next((a for a in _arguments_of(task, content) if a.name == below[0]), None)
+        if argument is None or argument.required:
+            return None
+        text = "none" if below[1:] else default_text(argument)
+        return Default(text, f"default of the module {task.module}")
+    keyword = _TASK_KEYWORDS.get(first)
+    if keyword is None or (below and keyword.schema.get("type") not in ("object", "array")):
+        return None
+    text = task.failure_policy if first == "failure_policy" else keyword.default
+    return Default("none" if below else text, f"default of the keyword {first}")
+
+
+def _task_at(plans: Iterable[RolePlan], path: str) -> tuple[TaskDraft | None, str]:
+    """The task whose id a path begins with, and the rest of the path."""
+    drafts = [d for plan in plans for d in plan.effective.drafts.values()]
     tasks = {task.id: task for draft in drafts for task in draft.tasks()}
     task = next((t for i, t in tasks.items() if path == i or path.startswith(f"{i}.")), None)
-    if task is None and path.startswith(POD):
-        key = path.removeprefix(POD)
-        known = key in POD_SETTINGS
-        hint = (
-            "it has its default"
-            if known
-            else did_you_mean(path, map(f"{POD}{{}}".format, POD_SETTINGS))
-        )
-    elif task is None:
-        hint = did_you_mean(path.partition(".")[0], sorted(tasks))
+    return task, path.removeprefix(task.id)[1:] if task else ""
+
+
+def _arguments_of(task: TaskDraft, content: Content) -> Sequence[Argument]:
+    try:
+        return arguments(content.module(task.module))
+    except PairunError:
+        return ()
+
+
+_TASK_KEYWORDS = {name: k for name, k in keywords_of("task").items() if name != "args"}
+
+
+def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
+    """The problem of a path that leads to no setting of a job's playbooks."""
+    task, rest = _task_at(review.plans, path)
+    if task is not None:
+        hint: str | None = _nearest_setting(task, rest, content)
+    elif path.startswith(POD):
+        hint = did_you_mean(path, map(f"{POD}{{}}".format, POD_SETTINGS))
     else:
-        hint = _nearest_setting(task, path.removeprefix(task.id)[1:], content)
+        drafts = [d for plan in review.plans for d in plan.effective.drafts.values()]
+        ids = {task.id for draft in drafts for task in draft.tasks()}
+        hint = did_you_mean(path.partition(".")[0], sorted(ids))
     return Problem("PR401", f"no such setting: {path}", hint=hint)
 
 
 def _nearest_setting(task: TaskDraft, rest: str, content: Content) -> str:
-    try:
-        known = [a.name for a in arguments(content.module(task.module))]
-    except PairunError:
-        known = []
-    keywords = [k for k in keywords_of("task") if k != "args"]
-    first, second = [*rest.split(".", 2), ""][:2]
-    if rest and (first in keywords or (first == "args" and second in known)):
-        return "it has its default"
+    known = [a.name for a in _arguments_of(task, content)]
+    first = rest.partition(".")[0]
     if first in known:
         return f"did you mean '{task.id}.args.{rest}'?"
-    near = nearest(rest, [*keywords, *(f"args.{a}" for a in known)]) or nearest(first, known)
+    near = nearest(rest, [*_TASK_KEYWORDS, *(f"args.{a}" for a in known)]) or nearest(first, known)
     if near is not None:
         return f"did you mean '{task.id}.{f'args.{near}' if near in known else near}'?"
     return "a path begins with an id and a keyword: barrier.retries, barrier.args.timeout"

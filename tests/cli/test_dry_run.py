@@ -301,17 +301,35 @@ tasks:
     ("path", "hint"),
     [
         ("barrir.retries", "did you mean 'barrier'?"),
-        ("barrier.retries", "it has its default"),
+        ("barrier.retries.x", "did you mean 'barrier.retries'?"),
         ("barrier", "a path begins with an id and a keyword"),
         ("", "no such setting: "),
     ],
 )
-def test_why_says_when_nobody_set_a_value(shell: Shell, path: str, hint: str) -> None:
-    """A default has no author; a slip in a path is named."""
+def test_why_names_a_slip_in_a_path(shell: Shell, path: str, hint: str) -> None:
+    """A path that leads to no setting is an error."""
     said = shell("--dry-run", shell.job(), "--why", path)
     assert said.code == 1
     assert "PR401" in said.ids
     assert hint in said.err
+
+
+@pytest.mark.parametrize(
+    ("path", "default"),
+    [
+        ("barrier.retries", "0  ← default of the keyword retries"),
+        ("barrier.failure_policy", "fail  ← default of the keyword failure_policy"),
+        ("user_command.args.shell", '"auto"  ← default of the module user_command'),
+        ("user_command.environment.HOME", "none  ← default of the keyword environment"),
+        ("pod.queue", "none  ← no layer sets it: the cluster decides"),
+    ],
+)
+def test_why_shows_the_default_of_what_no_layer_sets(shell: Shell, path: str, default: str) -> None:
+    """A setting that exists is no error where nothing sets it."""
+    said = shell("--dry-run", shell.job(), "--why", path)
+    assert (said.code, said.ids) == (0, [])
+    assert f"{path} (role " in said.out
+    assert f"  {default}\n" in said.out
 
 
 # --- secrets ---------------------------------------------------------------------------------------
@@ -637,17 +655,17 @@ def test_a_token_in_an_address_does_not_hide_the_tasks_name(shell: Shell) -> Non
         ("git.repo", "did you mean 'git.args.repo'?"),
         ("git.args.dept", "did you mean 'git.args.depth'?"),
         ("git.stal", "did you mean 'git.args.stall'?"),
-        ("git.args.stall", "it has its default"),
-        ("git.environment", "it has its default"),
         ("git", "a path begins with an id and a keyword"),
     ],
 )
-def test_a_path_that_nobody_sets(shell: Shell, path: str, hint: str) -> None:
-    """What leads to nothing gets the nearest path; what is only not set has its default."""
+def test_a_path_to_no_setting(shell: Shell, path: str, hint: str) -> None:
+    """What leads to nothing gets the nearest path."""
     job = shell.file("job.yaml", git_job('repo_uri: "https://git.invalid/x"'))
     said = shell("--dry-run", "--why", path, job)
     assert f"no such setting: {path}" in said.err
     assert f"help: {hint}" in said.err
+    default = shell("--dry-run", "--why", "git.args.stall", job)
+    assert "1m  ← default of the module git_clone" in default.out
 
 
 PATCHED = """\
