@@ -27,6 +27,7 @@ from pairun.job.planning import (
     plan_role,
     secrets_of,
 )
+from pairun.job.podresources import GPU_RESOURCE, asked
 from pairun.module import Phase
 from pairun.openpai.platform import platform_environment
 from pairun.openpai.startlayers import start_layer
@@ -85,11 +86,20 @@ def review_job(
     *,
     vault: Vault,
     pod_flags: Node | None = None,
+    gpu_resource: str = GPU_RESOURCE,
 ) -> JobReview:
     """Read a job file and review it; the arguments are those of `review_loaded`."""
     job, problems = load_job(path, user=user, dialect=dialect_named(layers.policy.job_yaml))
     return review_loaded(
-        path, job, problems, layers, only, settings, vault=vault, pod_flags=pod_flags
+        path,
+        job,
+        problems,
+        layers,
+        only,
+        settings,
+        vault=vault,
+        pod_flags=pod_flags,
+        gpu_resource=gpu_resource,
     )
 
 
@@ -103,6 +113,7 @@ def review_loaded(
     *,
     vault: Vault,
     pod_flags: Node | None = None,
+    gpu_resource: str = GPU_RESOURCE,
 ) -> JobReview:
     """Review a job that was read already.
 
@@ -115,6 +126,7 @@ def review_loaded(
         settings: what the cluster sets, and what kind of Pod it is.
         vault: takes every secret that was read.
         pod_flags: settings of the Pods that a person's options set.
+        gpu_resource: what the cluster calls a GPU.
     """
     problems.extend(settings.warnings)
     plans: list[RolePlan] = []
@@ -122,7 +134,7 @@ def review_loaded(
     tasks: dict[str, dict[Phase, list[Reviewed]]] = {}
     if job is not None:
         problems.extend(job_warnings(job))
-        pods = _pods(layers, job, pod_flags, problems)
+        pods = _pods(layers, job, pod_flags, gpu_resource, problems)
         for role in _chosen_roles(path, job, only, problems):
             try:
                 plan = _plan_role(layers, job, role, settings, problems, vault)
@@ -148,7 +160,7 @@ def review_loaded(
 
 
 def _pods(
-    layers: Layers, job: Job, flags: Node | None, problems: Problems
+    layers: Layers, job: Job, flags: Node | None, gpu_resource: str, problems: Problems
 ) -> dict[str, PodSettings]:
     """The settings of the Pods of each role."""
     own = job.plugin_overrides.get("pod") if job.plugin_overrides else None
@@ -156,7 +168,9 @@ def _pods(
         own = None  # the plan of a role reports it
     check_roles(own, [name for r in job.roles for name in (r.name, r.fc_name)], problems)
     return {
-        r.name: pod_settings(layers.policy, own, flags, r.name, [r.fc_name], problems)
+        r.name: pod_settings(
+            layers.policy, own, flags, r.name, [r.fc_name], problems, asked(r, gpu_resource)
+        )
         for r in job.roles
     }
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import attrs
 
+from pairun.job.podresources import GPU_RESOURCE
 from pairun.playbook.pod.layering import NO_POD_SETTINGS, PodSettings
 from pairun.playbook.pod.table import Engine
 
@@ -16,7 +17,6 @@ Version = tuple[int, int]
 Object = dict[str, Any]
 
 SERVICE_ACCOUNT = "runtime-account"
-GPU_RESOURCE = "nvidia.com/gpu"
 KUBELET_S = 2.0
 """What of the Pod's grace time passes before the stop signal reaches PID 1, at the most."""
 

@@ -99,7 +99,15 @@ def make(request: Request, environment: dict[str, str], vault: Vault) -> Made:
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
         )
     layers = Layers(open_content(request.roots, environment))
-    review = review_job(request.job, layers, request.user, [], vault=vault, pod_flags=request.pod)
+    review = review_job(
+        request.job,
+        layers,
+        request.user,
+        [],
+        vault=vault,
+        pod_flags=request.pod,
+        gpu_resource=request.gpu_resource,
+    )
     problems.extend(review.problems)
     options = _options(request, review, version)
     objects: list[Object] = []

@@ -43,28 +43,50 @@ def _number(text: str) -> float | None:
         return None
 
 
-def check_bounds(policy: Policy, values: Mapping[str, Node], problems: Problems) -> None:
+def check_bounds(
+    policy: Policy, values: Mapping[str, Node], asked: Mapping[str, Node], problems: Problems
+) -> None:
     """Report values that are out of a policy's bounds.
 
     Args:
         policy: what is in force.
         values: by the key in the table.
+        asked: likewise, what the job asks for in other places; `values` take its place.
         problems: takes what is out of bounds.
     """
+    final = _final(values, asked)
     for key, bound in policy.pod_bounds:
         setting = POD_SETTINGS.get(key)
         if setting is None:
             continue
-        for node in _nodes(setting, values):
-            if node.place.source.layer in _OPERATOR:
-                continue
-            for message in _violations(setting, node, bound):
+        refused = [each for n in _nodes(setting, final) for each in _beyond(setting, n, bound)]
+        refused += [
+            (n, each) for n in _nodes(setting, values) for each in _unlisted(setting, n, bound)
+        ]
+        for node, message in refused:
+            if node.place.source.layer not in _OPERATOR:
                 problems.error(
                     "PR402",
                     f"'pod.{key}' {message}",
                     node.key or node.place,
                     also=[("the policy", bound.key or bound.place)],
                 )
+
+
+def _final(values: Mapping[str, Node], asked: Mapping[str, Node]) -> dict[str, Node]:
+    """The values as they stand in the Pod in the end: a request without an entry is the limit.
+
+    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/
+    """
+    final = {**asked, **values}
+    for section in ("resources", "init_resources"):
+        requests, limits = f"{section}.requests", f"{section}.limits"
+        for key, below in ((limits, asked.get(limits)), (requests, final.get(limits))):
+            if below is not None:
+                own = values.get(key, below)
+                entries = {k: n for k, n in own.items() if n.value is not None}
+                final[key] = Node({**dict(below.items()), **entries}, own.place, own.key)
+    return final
 
 
 def _nodes(setting: PodSetting, values: Mapping[str, Node]) -> Iterator[Node]:
@@ -76,14 +98,19 @@ def _nodes(setting: PodSetting, values: Mapping[str, Node]) -> Iterator[Node]:
         yield values[setting.key]
 
 
-def _violations(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
+def _beyond(setting: PodSetting, node: Node, bound: Node) -> Iterator[tuple[Node, str]]:
+    """What is above the most or below the least."""
     for name, sign in (("max", 1), ("min", -1)):
         limit = bound.get(name)
-        for of, value, limit_value in _compared(node, limit) if limit else ():
-            size, most = measured(setting, value), measured(setting, limit_value)
+        for of, each, edge in _compared(node, limit) if limit else ():
+            size, most = measured(setting, each.value), measured(setting, edge.value)
             if size is None or most is None or sign * (size - most) > 0:
-                edge = "at most" if sign > 0 else "at least"
-                yield f"must be {edge} {js_text(limit_value)}{of}, not {js_text(value)}"
+                words = "at most" if sign > 0 else "at least"
+                yield each, f"must be {words} {js_text(edge.value)}{of}, not {js_text(each.value)}"
+
+
+def _unlisted(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
+    """What is not in the list of what is allowed, or in that of what is not."""
     words = list(_words(setting, node))
     if (allowed := bound.get("one_of")) is not None:
         patterns = [js_text(n.value) for n in allowed.elements()]
@@ -103,14 +130,14 @@ def _violations(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
                 yield f"must not be '{word}'"
 
 
-def _compared(node: Node, limit: Node) -> Iterator[tuple[str, Any, Any]]:
+def _compared(node: Node, limit: Node) -> Iterator[tuple[str, Node, Node]]:
     """What is compared with a limit: the value, or each entry that the limit names."""
     if not isinstance(limit.value, dict):
-        yield "", node.value, limit.value
+        yield "", node, limit
         return
-    for name, most in limit.items():
+    for name, edge in limit.items():
         if (entry := node.get(name)) is not None and entry.value is not None:
-            yield f" of {name}", entry.value, most.value
+            yield f" of {name}", entry, edge
 
 
 def measured(setting: PodSetting, value: Any) -> float | None:

@@ -53,6 +53,7 @@ class PodSettings:
 
 
 NO_POD_SETTINGS = PodSettings()
+_NOTHING_ASKED: Mapping[str, Node] = {}
 
 
 def pod_settings(
@@ -62,6 +63,7 @@ def pod_settings(
     role: str,
     aliases: Iterable[str],
     problems: Problems,
+    asked: Mapping[str, Node] = _NOTHING_ASKED,
 ) -> PodSettings:
     """Stack the layers for one role, and check them against the policy.
 
@@ -74,6 +76,8 @@ def pod_settings(
         role: the role's name.
         aliases: other names that the job may use for it.
         problems: takes what the policy does not allow.
+        asked: what the role asks for in other places, by the key of the setting that replaces it;
+            the bounds hold for it, too.
     """
     layers = list(policy.pod_defaults)
     if job is not None:
@@ -89,16 +93,15 @@ def pod_settings(
     stacked: Node | None = None
     for layer in layers:
         stacked = merged(stacked, layer)
-    if stacked is None:
-        return NO_POD_SETTINGS
     values = {
         key: node
         for key, setting in POD_SETTINGS.items()
-        if setting.schema is not None
+        if stacked is not None
+        and setting.schema is not None
         and (node := stacked.at(tuple(key.split(".")))) is not None
         and node.value is not None
     }
-    check_bounds(policy, values, problems)
+    check_bounds(policy, values, asked, problems)
     return PodSettings(values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,6 +94,51 @@ def test_what_a_job_may_set(desk: Desk, policy: str, pod: str, refusal: str) -> 
         assert texts == []
     else:
         assert any(refusal.strip() in text for text in texts), texts
+
+
+RESOURCES = [
+    ("cpu: 9", "at most 8 of cpu, not 9"),
+    ("gpu: 5", "at most 4 of nvidia.com/gpu, not 5"),
+    ("memoryMB: 4097", "at most 4Gi of memory, not 4097Mi"),
+    ("cpu: 8", ""),
+]
+
+
+@pytest.mark.parametrize(("line", "refusal"), RESOURCES)
+def test_bounds_hold_for_what_stands_in_the_pod(desk: Desk, line: str, refusal: str) -> None:
+    """``resourcePerInstance`` gives the limits, and a request without an entry is the limit."""
+    limits = "{max: {cpu: 8, nvidia.com/gpu: 4, memory: 4Gi}}"
+    bounds = f"{{resources.limits: {limits}, resources.requests: {limits}}}"
+    text = f"job_may: {{}}\npod: {{job_may: '*', bounds: {bounds}}}\n"
+    root = desk.root({"playbooks/policy.yaml": text})
+    name = line.partition(":")[0]
+    job = re.sub(rf"{name}: [0-9]+", line, desk.job())
+    errors = desk.review(job, root).problems.errors
+    if not refusal:
+        assert not errors
+        return
+    assert [p.message for p in errors] == [
+        f"'pod.resources.{part}' must be {refusal}" for part in ("limits", "requests")
+    ]
+    for problem in errors:
+        assert problem.place is not None
+        assert "resourcePerInstance" in problem.place.source.line(problem.place.line)
+
+
+def test_a_setting_takes_the_place_of_what_is_bounded(desk: Desk) -> None:
+    """A limit below the bound replaces a larger one of the job."""
+    root = desk.root({"playbooks/policy.yaml": f"job_may: {{}}\n{BOUNDS}"})
+    large = desk.job("pod: {resources: {limits: {cpu: 8}}}").replace("cpu: 1,", "cpu: 64,")
+    assert not desk.problems(large, root)
+
+
+def test_a_bound_of_shm_holds_for_shm_mb(desk: Desk) -> None:
+    """The job file says the size in two places."""
+    text = "job_may: {}\npod: {job_may: '*', bounds: {shm: {max: 1Gi}}}\n"
+    root = desk.root({"playbooks/policy.yaml": text})
+    options = "    extraContainerOptions: {shmMB: 2048}\n    commands"
+    [problem] = desk.problems(desk.job().replace("    commands", options), root)
+    assert "'pod.shm' must be at most 1Gi, not 2048Mi" in problem.message
 
 
 def test_a_default_is_the_operators_own(desk: Desk) -> None:
