@@ -7,8 +7,9 @@ import os
 
 from pairun.cli.options import add_roots
 from pairun.cli.podoptions import add_pod_arguments, pod_flags
-from pairun.engines.manifest.choices import ENGINES, GPU_RESOURCE, SERVICE_ACCOUNT
+from pairun.engines.manifest.choices import ENGINES, SERVICE_ACCOUNT
 from pairun.engines.manifest.making import IMAGE, Request
+from pairun.job.podresources import GPU_RESOURCE
 
 
 def add_object_arguments(parser: argparse.ArgumentParser) -> None:
