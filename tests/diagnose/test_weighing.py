@@ -111,6 +111,27 @@ def test_a_library_is_not_what_to_correct(table: Table) -> None:
     assert "runpy.py:" in found.headline
 
 
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("/usr/local/pai/runtime.d/user.sh: line 5: NOPE: unbound variable", ": line 5"),
+        ("dash: 1: NOPE: parameter not set", ": 1"),
+        ("sh: NOPE: parameter not set", ""),
+    ],
+)
+def test_an_unset_variable_is_named_with_what_makes_it_an_error(
+    line: str, place: str, table: Table
+) -> None:
+    """The headline names the variable, the shell's line and the setting, in every shell's words."""
+    found = said(f"{line}\nprinted before it, read after it\n", table, exit_code=1)
+    shell = line.split(":", maxsplit=1)[0]
+    unset = f"the variable NOPE is unset in {shell}{place}"
+    headline = f"{unset}; nounset (set -u) makes that an error"
+    assert (found.klass, found.fault, found.headline) == ("user_code_error", "user", headline)
+    assert "nounset: false" in found.advice
+    assert said(line, table, exit_code=127).headline == headline
+
+
 def test_a_consequence_is_an_alternative(table: Table) -> None:
     """What others did when somebody failed is reported after the cause."""
     found = said(TRACE + _OOM + WATCHDOG, table)
