@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pairun.errors import Place, Problem, Problems, nearest
 from pairun.job.hiding import mask_secrets
 from pairun.job.model import Job, Role
-from pairun.job.templates import command_nodes, tag_place, unresolved_tags, user_command
+from pairun.job.templates import (
+    chosen_prerequisites,
+    command_nodes,
+    tag_place,
+    unresolved_tags,
+    user_command,
+)
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MIN_BYTES
@@ -55,21 +61,35 @@ def _retry_count(job: Job, role: Role) -> Iterator[Problem]:
 
 def _tags(job: Job, role: Role) -> Iterator[Problem]:
     commands = command_nodes(job, role)
-    written = [{_spelled(t) for t in unresolved_tags(c.value, None)} for c in commands]
+    written = [{_spelled(t): t for t in unresolved_tags(c.value, None)} for c in commands]
     for tag in unresolved_tags(user_command(job, role), job.secrets):
-        if job.secrets_unknown and _spelled(tag).startswith("$secrets."):
+        spelled = _spelled(tag)
+        if job.secrets_unknown and spelled.startswith("$secrets."):
             continue  # one warning covers them all
-        nodes = [c for c, tags in zip(commands, written, strict=True) if _spelled(tag) in tags]
+        holding = zip(commands, written, strict=True)
+        node, shown = next(
+            ((c, tags[spelled]) for c, tags in holding if spelled in tags), (commands[0], tag)
+        )
         yield _warning(
             "PR904",
-            f"nothing defines {tag}, and the command keeps it",
-            tag_place((nodes or commands)[0], tag),
-            _tag_hint(tag, job),
+            f"nothing defines {shown}, and the command keeps it",
+            tag_place(node, shown),
+            _tag_hint(shown, job, role),
         )
 
 
-def _tag_hint(tag: str, job: Job) -> str:
+def _tag_hint(tag: str, job: Job, role: Role) -> str:
     key = tag.strip("<%> ").lstrip("$")
+    namespace, _, rest = key.partition(".")
+    prerequisites = chosen_prerequisites(role)
+    if namespace in prerequisites:
+        chosen = prerequisites[namespace]
+        if chosen is None:
+            return f"name a prerequisite of type {namespace} in the role: {namespace}: NAME"
+        field = re.split(r"[.\[]", rest)[0]
+        near = nearest(field, [name for name, _ in chosen.node.items()])
+        hint = f"did you mean '{near}'? " if near and near != field else ""
+        return f"{hint}the prerequisite {chosen.name} has no '{rest}'"
     known = [
         f"{namespace}.{name}"
         for namespace, node in (("parameters", job.parameters), ("secrets", job.secrets))

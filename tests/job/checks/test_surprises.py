@@ -115,6 +115,31 @@ def test_tags_that_reach_the_shell_are_shown_in_their_command() -> None:
     assert "<% c %>" in lines[2]
 
 
+def test_a_tag_is_shown_as_written_with_help_for_its_namespace() -> None:
+    """Rendering writes ``[0]`` as ``.0``; the warning does not. Each namespace is defined elsewhere."""
+    commands = ["a <% $data.uri[0] %> <%  $parameters.x %>", "b <%$script.uri%>"]
+    text = yaml.safe_dump(document({"commands": commands}, {}))
+    shown = [(p.message, p.hint) for p in job_warnings(job_of(text)) if p.id == "PR904"]
+    define = "name a prerequisite of type {0} in the role: {0}: NAME"
+    assert shown == [
+        ("nothing defines <% $data.uri[0] %>, and the command keeps it", define.format("data")),
+        (
+            "nothing defines <%  $parameters.x %>, and the command keeps it",
+            "define it under parameters or secrets",
+        ),
+        ("nothing defines <%$script.uri%>, and the command keeps it", define.format("script")),
+    ]
+
+
+def test_a_tag_of_a_chosen_prerequisite_has_the_keys_of_that() -> None:
+    """Where the role names the prerequisite, its own keys are what the tag may have."""
+    prerequisite = {"name": "mnist", "type": "data", "uri": ["a"]}
+    whole = document({"commands": ["a <% $data.url[0] %>"], "data": "mnist"}, {})
+    whole["prerequisites"].append(prerequisite)
+    (problem,) = [p for p in job_warnings(job_of(yaml.safe_dump(whole))) if p.id == "PR904"]
+    assert problem.hint == "did you mean 'uri'? the prerequisite mnist has no 'url[0]'"
+
+
 REFUSED = ["repo:Tag", "repo@sha256:" + "0" * 64, " repo", "http://repo", "host:80/Repo/x:1.0_GPU"]
 TAKEN = ["repo", "host:5000/repo", "host:5000/repo:tag", "Host/repo:1"]
 
