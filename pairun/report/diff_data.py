@@ -66,6 +66,8 @@ def role_data(diff: RoleDiff, vault: Vault) -> dict[str, Any]:
         for name, both in diff.modules.items()
     }  # fmt: skip
     out["plugins"] = list(diff.plugins)
+    if diff.pod:
+        out["pod"] = list(_values_data(diff.pod, vault))
     return out
 
 

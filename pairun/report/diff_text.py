@@ -85,6 +85,8 @@ class _DiffText:
         if diff.missing:
             side = "either side" if diff.missing == "both" else f"the {diff.missing} side"
             self._text.wrapped(f"it cannot be planned with {side}", "  ", "yellow")
+        for setting in diff.pod:
+            self._value(setting, "  ")
         for phase, tasks in diff.tasks.items():
             if tasks or phase in diff.grace:
                 self._text.line("  " + self._style(phase, "bold"))
@@ -180,7 +182,7 @@ def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff) -> str:
         "task removed": kinds.count("removed"),
         "task moved": sum(c.moved is not None for c in changes),
         "value changed": sum(len(c.values) for c in changes)
-        + sum(len(r.grace) for r in roles.values())
+        + sum(len(r.grace) + len(r.pod) for r in roles.values())
         + sum(c.old.module != c.new.module for c in changes if c.old and c.new),
         "module changed": len({n for r in roles.values() for n in r.modules}),
         "plugin changed": len({n for r in roles.values() for n in r.plugins}),

@@ -221,6 +221,27 @@ def test_a_group_and_the_grace_time_are_compared(shell: Shell) -> None:
     assert 'parallel: (none) → "At once"' in out
 
 
+def test_settings_of_pods_are_compared(shell: Shell) -> None:
+    """Like values of tasks, each entry of a mapping for itself, with who set it."""
+    queue = "{queue: %s, labels: {team: %s, site: a}}"
+    old, new = (
+        shell.root(
+            {"playbooks/policy.yaml": f"job_may: {{}}\npod: {{defaults: {queue % values}}}\n"}, name
+        )
+        for name, values in (("old", ("day", "x")), ("new", ("night", "y")))
+    )
+    job = shell.job()
+    text = shell.process("diff", old, new, job, env={"COLUMNS": "200"}).out
+    flat = "".join(text.split())
+    assert 'pod.queue:"day"→"night"←cluster' in flat
+    assert "was" + f"cluster{old}/playbooks/policy.yaml:2:25" in flat
+    assert text.endswith("2 values changed\n")
+    data = shell.process("diff", old, new, "--json", job).data
+    pod = data["jobs"][str(job)]["roles"]["worker"]["pod"]
+    assert [v["path"] for v in pod] == ["pod.queue", "pod.labels.team"]
+    assert shell.process("diff", new, new, "--exit-code", job).code == 0
+
+
 def test_an_override_that_is_refused_now_is_an_error_of_the_new_side(shell: Shell) -> None:
     """What the old policy allowed and the new one does not is shown with both places; exit 1."""
     old = shell.root({"playbooks/policy.yaml": "job_may: {disable: [port_check]}\n"}, "old")

@@ -49,12 +49,14 @@ class RoleSide:
         grace: phase to its grace time.
         modules: name to file and digest of each that is used.
         plugins: name to the spec of each that is used as plain data, or its folder's digest.
+        pod: the settings of its Pods, with who set each.
     """
 
     tasks: Mapping[Phase, Sequence[TaskSide]]
     grace: Mapping[Phase, Value]
     modules: Mapping[str, tuple[str, str]]
     plugins: Mapping[str, Any]
+    pod: Mapping[tuple[str, ...], Value]
 
 
 @attrs.frozen(kw_only=True)
@@ -98,6 +100,7 @@ class RoleDiff:
         grace: phase to its grace time, where that changed.
         modules: name to old and new file and digest, where they differ.
         plugins: the plugins whose spec differs.
+        pod: the settings of its Pods that differ.
     """
 
     missing: str | None = None
@@ -105,13 +108,13 @@ class RoleDiff:
     grace: Mapping[Phase, ValueChange] = attrs.Factory(dict)
     modules: Mapping[str, tuple[tuple[str, str], tuple[str, str]]] = attrs.Factory(dict)
     plugins: Sequence[str] = ()
+    pod: Sequence[ValueChange] = ()
 
     @property
     def any(self) -> bool:
         """Whether anything differs."""
-        return bool(
-            self.missing or any(self.tasks.values()) or self.grace or self.modules or self.plugins
-        )
+        differing = (self.grace, self.modules, self.plugins, self.pod)
+        return bool(self.missing or any(self.tasks.values()) or any(differing))
 
 
 def diff_role(old: RoleSide | None, new: RoleSide | None) -> RoleDiff:
@@ -132,6 +135,7 @@ def diff_role(old: RoleSide | None, new: RoleSide | None) -> RoleDiff:
         plugins=[
             n for n, spec in new.plugins.items() if n in old.plugins and old.plugins[n] != spec
         ],
+        pod=tuple(changes(old.pod, new.pod)),
     )
 
 

@@ -21,7 +21,7 @@ from pairun.playbook.effective import Layers
 from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.rootfiles import FOLDERS, PLAYBOOK_FILES
 from pairun.review.diff.compare import RoleSide, TaskSide
-from pairun.review.diff.values import Value, grace, task_values
+from pairun.review.diff.values import Value, grace, pod_values, task_values
 from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.taskreview import Reviewed
 from pairun.secrets.vault import Vault
@@ -151,6 +151,7 @@ def _role(plan: RolePlan, review: JobReview, content: Content) -> RoleSide:
             for n, file in files.items()
         },
         plugins=_plugins(plan, content),
+        pod=pod_values(review.pods[plan.role.name]),
     )
 
 

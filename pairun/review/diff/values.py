@@ -13,6 +13,7 @@ from pairun.module import Module, Secret, format_duration, parse_duration
 from pairun.plan import EVENTS, Late, Plan, Task
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, TaskDraft
+from pairun.playbook.pod.layering import PodSettings
 
 Path = tuple[str, ...]
 DEFAULT = "the default"
@@ -99,6 +100,23 @@ def grace(plan: Plan, draft: Draft) -> Value:
     """The grace time of a phase."""
     node = Node({} if draft.grace is None else {"grace": draft.grace}, _place_of(draft))
     return Value(value=format_duration(plan.grace_s), setter=_setter(node, ("grace",), draft.vars))
+
+
+def pod_values(pod: PodSettings) -> dict[Path, Value]:
+    """The settings of a role's Pods, each entry of a mapping for itself."""
+    values: dict[Path, Value] = {}
+
+    def put(path: Path, node: Node) -> None:
+        if isinstance(node.value, dict) and node.value:
+            for key, inner in node.items():
+                put((*path, key), inner)
+        else:
+            place = node.place
+            values[path] = Value(value=node.plain(), setter=f"{place.source.layer} {place}")
+
+    for key, node in pod.values.items():
+        put(("pod", *key.split(".")), node)
+    return values
 
 
 def _place_of(draft: Draft) -> Any:
