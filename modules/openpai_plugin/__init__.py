@@ -100,8 +100,11 @@ class OpenpaiPlugin(StateModule):
         finally:
             written = [p for p in (self.pre, self.post) if self._keep(ctx, p)]
         if code != 0:
+            # As a shell has it: 128 + n where signal n ended the program.
+            code = code if code > 0 else 128 - code
             raise Transient(
-                f"{self.program} of the plugin {self.plugin} ended with exit code {code}"
+                f"{self.program} of the plugin {self.plugin} ended with exit code {code}",
+                exit_code=code,
             )
         names = " and ".join(os.path.basename(p) for p in written)
         return Result(message=f"the program wrote {names or 'no script'}")

@@ -129,7 +129,17 @@ def test_a_program_that_fails(folder: Folder) -> None:
     outcome = folder.harness.run_once("openpai_plugin", folder.args(program))
     assert outcome.failure is not None
     assert "init.py of the plugin hello ended with exit code 7" in outcome.failure.message
+    assert outcome.failure.exit_code == 7, "the kind is then no more than a guess"
     assert folder.script("pre").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_program_that_a_signal_ends(folder: Folder) -> None:
+    """The exit code is that of a shell: 128 and the signal's number."""
+    outcome = folder.harness.run_once(
+        "openpai_plugin", folder.args("import os; os.kill(os.getpid(), 9)\n")
+    )
+    assert outcome.failure is not None
+    assert outcome.failure.exit_code == 137
 
 
 def test_a_program_that_is_missing(folder: Folder) -> None:
