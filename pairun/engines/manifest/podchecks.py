@@ -5,7 +5,7 @@ from __future__ import annotations
 from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.objectnames import MANAGED
 from pairun.engines.manifest.storages import unmountable
-from pairun.errors import Problems, did_you_mean
+from pairun.errors import Problems
 from pairun.job.model import Job, Role
 from pairun.kube.ports import PORT_ANNOTATION
 from pairun.playbook.document.reading import Node
@@ -102,9 +102,6 @@ def _check_volumes(job: Job, pod: PodSettings, problems: Problems) -> None:
     paths = {storage.path.rstrip("/") for storage in job.storages}
     for node in mounts:
         name, path = str(_value(node, "name")), str(_value(node, "mountPath")).rstrip("/")
-        if name not in names:
-            hint = did_you_mean(name, names)
-            problems.error("PR783", f"there is no volume '{name}' to mount", node.place, hint)
         if reason := unmountable(path):
             problems.error(
                 "PR783", f"the volume '{name}' cannot be mounted at '{path}'", node.place, reason

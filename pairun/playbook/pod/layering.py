@@ -102,6 +102,7 @@ def pod_settings(
         and node.value is not None
     }
     check_bounds(policy, values, asked, problems)
+    _check_mounts(values, problems)
     return PodSettings(values)
 
 
@@ -117,6 +118,21 @@ def check_roles(job: Node | None, roles: Iterable[str], problems: Problems) -> N
                 node.key or node.place,
                 did_you_mean(name, names),
             )
+
+
+def _check_mounts(values: Mapping[str, Node], problems: Problems) -> None:
+    """Report mounts of volumes that no layer has."""
+    volumes, mounts = values.get("volumes"), values.get("mounts")
+    names = [_name(each) for each in (volumes.elements() if volumes else ())]
+    for mount in mounts.elements() if mounts else ():
+        if (name := _name(mount)) not in names:
+            hint = did_you_mean(name, names)
+            problems.error("PR783", f"there is no volume '{name}' to mount", mount.place, hint)
+
+
+def _name(node: Node) -> str:
+    name = node.get("name")
+    return "" if name is None else str(name.value)
 
 
 def _check_permitted(policy: Policy, layer: Node, problems: Problems) -> None:

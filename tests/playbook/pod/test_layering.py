@@ -141,6 +141,22 @@ def test_a_bound_of_shm_holds_for_shm_mb(desk: Desk) -> None:
     assert "'pod.shm' must be at most 1Gi, not 2048Mi" in problem.message
 
 
+@pytest.mark.parametrize(("volumes", "mounted"), [("data", "data"), ("data", "dta"), ("", "data")])
+def test_a_review_finds_a_mount_without_a_volume(desk: Desk, volumes: str, mounted: str) -> None:
+    """Before anything is made of it, with the job's line; another layer may have the volume."""
+    listed = f"volumes: [{{name: {volumes}, emptyDir: {{}}}}], " if volumes else ""
+    job = desk.job(f"pod: {{{listed}mounts: [{{name: {mounted}, mountPath: /d}}]}}")
+    problems = desk.problems(job)
+    if volumes == mounted:
+        assert not problems
+        return
+    [problem] = problems
+    assert (problem.id, problem.message) == ("PR783", f"there is no volume '{mounted}' to mount")
+    assert problem.hint == ("did you mean 'data'?" if volumes else None)
+    assert problem.place is not None
+    assert "mounts:" in problem.place.source.line(problem.place.line)
+
+
 def test_a_default_is_the_operators_own(desk: Desk) -> None:
     """The bounds hold for the job, and a cluster's default may be beyond them."""
     root = desk.root({"playbooks/policy.yaml": f"job_may: {{}}\n{BOUNDS}"})
