@@ -13,7 +13,7 @@ from pairun.module import Secret
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.checking import violations
 from pairun.playbook.document.reading import Node
-from pairun.playbook.policy import Policy
+from pairun.playbook.policy import Policy, read_policy
 from pairun.playbook.rootfiles import DESCRIPTION, plugin_folders_in
 
 _TASKS = os.path.join("plugin_specs", "_folder.yaml")
@@ -83,17 +83,31 @@ class FolderPlugins:
         scripts = {"pre": f"plugin_pre{number}.sh", "post": f"plugin_post{number}.sh"}
         later = Unknown("what a program decides in init")
         texts = {k: later if written is None else written.get(f, "") for k, f in scripts.items()}
-        program = self._description(name, content).get("init-script")
         return {
             "folder": self.folders[name].path,
-            "program": program.value if program else "",
+            "program": self.program(name, content),
             **{f"{k}_script": file for k, file in scripts.items()},
             **texts,
         }
 
+    def program(self, name: str, content: Content) -> str:
+        """The path of a folder's program within the folder; empty where its file names none.
+
+        Raises:
+            PairunError: the file cannot be read.
+        """
+        program = self._description(name, content).get("init-script")
+        return str(program.value) if program else ""
+
     def _description(self, name: str, content: Content) -> Node:
         folder = self.folders[name]
         return content.document(os.path.join(folder.path, DESCRIPTION), folder.root)
+
+
+def folders_in_force(content: Content) -> FolderPlugins:
+    """The plugin folders that the policy of the content roots allows."""
+    ignored = Problems()
+    return folder_plugins(content, read_policy(content.playbooks("policy", ignored), ignored))
 
 
 def folder_plugins(content: Content, policy: Policy) -> FolderPlugins:

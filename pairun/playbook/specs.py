@@ -83,7 +83,7 @@ def add_plugins(
         if is_folder:
             spec = folders.tasks(use.plugin, content, problems)
         else:
-            spec = _spec(content, use, problems)
+            spec = _spec(content, folders, use, problems)
         if spec is None:
             continue
         parameters = _parameters(spec, use, problems)
@@ -159,7 +159,9 @@ def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
         return False
 
 
-def _spec(content: Content, use: PluginUse, problems: Problems) -> Node | None:
+def _spec(
+    content: Content, folders: FolderPlugins, use: PluginUse, problems: Problems
+) -> Node | None:
     if use.plugin in content.specs:
         return content.document(*content.specs[use.plugin])
     report = problems.error if use.failure_policy == "fail" else problems.warning
@@ -167,7 +169,7 @@ def _spec(content: Content, use: PluginUse, problems: Problems) -> Node | None:
         "PR511",
         f"there is no plugin '{use.plugin}'",
         use.place,
-        did_you_mean(use.plugin, content.specs),
+        did_you_mean(use.plugin, {*content.specs, *folders.folders}),
     )
     return None
 

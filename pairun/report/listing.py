@@ -11,6 +11,7 @@ from pairun.errors import PairunError, Problem, did_you_mean
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import KEYWORDS
 from pairun.report.pages import page_data, page_lines, summary_of
+from pairun.report.pluginpages import plugin_names, plugin_summary
 
 KINDS = ("module", "plugin", "keyword", "error", "failure")
 
@@ -25,7 +26,7 @@ def _known(content: Content) -> dict[str, list[str]]:
     """Kind to its names."""
     return {
         "module": sorted(content.modules),
-        "plugin": sorted(content.specs),
+        "plugin": plugin_names(content),
         "keyword": list(KEYWORDS),
         "error": list(CATALOGUE),
         "failure": list(CLASSES),
@@ -122,10 +123,9 @@ def _modules(content: Content) -> Iterator[str]:
 
 def _plugins(content: Content) -> Iterator[str]:
     yield "plugins"
-    for name in sorted(content.specs):
+    for name in plugin_names(content):
         try:
-            summary = content.document(*content.specs[name]).get("summary")
-            yield f"  {name:18}{summary.value if summary else ''}"
+            yield f"  {name:18}{plugin_summary(name, content)}"
         except PairunError as e:
             yield f"  {name:18}(cannot be read: {e})"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from pairun.module import CheckModule, Module
 from pairun.playbook.content import Content
 from pairun.playbook.keywords import KEYWORDS, Keyword
 from pairun.playbook.rules import Rules, read_rules
-from pairun.playbook.specs import check_spec
+from pairun.report.pluginpages import plugin_data, plugin_lines
 
 
 def page_lines(kind: str, name: str, content: Content) -> Iterator[str]:
@@ -48,8 +47,7 @@ def page_data(kind: str, name: str, content: Content) -> dict[str, Any]:
             "example": cls.example,
         }
     if kind == "plugin":
-        spec = _sound_spec(name, content)
-        return {"summary": spec["summary"], "parameters": spec.get("parameters", {})}
+        return plugin_data(name, content)
     if kind == "keyword":
         k = KEYWORDS[name]
         return {
@@ -97,38 +95,6 @@ def module_lines(name: str, cls: type[Module]) -> Iterator[str]:
         yield f"    {'- ' if n == 0 else '  '}{line}"
 
 
-def plugin_lines(name: str, content: Content) -> Iterator[str]:
-    """The documentation of a plugin, line by line.
-
-    Raises:
-        PairunError: its spec has mistakes.
-    """
-    spec = _sound_spec(name, content)
-    yield f"plugin {name}"
-    yield f"  {spec['summary']}"
-    yield ""
-    yield "parameters"
-    schema = spec.get("parameters", {})
-    for parameter, described in schema.get("properties", {}).items():
-        p = described if isinstance(described, dict) else {}
-        kinds = p.get("type", "anything")
-        shown = " or ".join(kinds) if isinstance(kinds, list) else kinds
-        default = (
-            "required"
-            if parameter in schema.get("required", ())
-            else (f"default {json.dumps(p['default'])}" if "default" in p else "optional")
-        )
-        yield f"  {parameter} ({shown}, {default})"
-        if "description" in p:
-            yield f"      {p['description']}"
-    for phase in ("init", "runtime"):
-        for task in spec.get(phase, ()):
-            modules = [k for k in task if k in content.modules]
-            yield ""
-            yield f"{phase}: {task['name']}"
-            yield f"  {modules[0]}" + (f", when {task['when']}" if "when" in task else "")
-
-
 def failure_lines(name: str, content: Content) -> Iterator[str]:
     """The documentation of a class of failure, line by line."""
     kind = CLASSES[name]
@@ -161,14 +127,6 @@ def examples(name: str, content: Content) -> list[str]:
 @functools.cache
 def _rules(content: Content) -> Rules:
     return read_rules(content, Problems())
-
-
-def _sound_spec(name: str, content: Content) -> Any:
-    document = content.document(*content.specs[name])
-    problems = Problems()
-    check_spec(document, content, problems)
-    problems.raise_errors()
-    return document.plain()
 
 
 def _keyword(k: Keyword) -> Iterator[str]:

@@ -213,6 +213,23 @@ def test_a_clusters_modules_and_plugins_are_documented(shell: Shell) -> None:
     assert (said.code, sorted(said.ids)) == (1, ["PR205", "PR205"])
 
 
+def test_a_plugin_folder_is_documented(shell: Shell) -> None:
+    """A folder in OpenPAI's form is listed beside the specs, and has a page with its program."""
+    root = shell.root(
+        {
+            "plugins/hello/desc.yaml": "name: hello\ninit-script: init.py\n",
+            "plugins/hello/init.py": "",
+        }
+    )
+    summary = "A plugin folder in OpenPAI's form: init runs init.py"
+    assert f"  hello             {summary}\n" in shell("doc", "plugins", "--root", root).out
+    for words in (["hello"], ["plugin", "hello"]):
+        assert shell("doc", *words, "--root", root).out.startswith(f"plugin hello\n  {summary}\n")
+    page = shell("doc", "hello", "--root", root, "--json").data["plugins"]["hello"]
+    assert page == {"summary": summary, "parameters": {}, "folder": f"{root}/plugins/hello"}
+    assert "did you mean 'hello'?" in shell("doc", "helo", "--root", root).err
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_schema_is_one(shell: Shell, name: str) -> None:
     """Each format has a JSON Schema that the draft's own schema accepts."""

@@ -37,6 +37,13 @@ def test_a_folder_is_a_plugin(desk: Desk) -> None:
     assert desk.draft(review, "hello").origin == "plugin"
 
 
+def test_a_slip_in_a_folders_name_is_named(desk: Desk) -> None:
+    """A plugin that does not exist gets the names of folders, too."""
+    use = desk.job(plugins="- {plugin: helo, parameters: {}}\n")
+    (problem,) = desk.problems(use, desk.root(FOLDER))
+    assert (problem.id, problem.hint) == ("PR511", "did you mean 'hello'?")
+
+
 def test_a_folder_replaces_a_lower_spec(desk: Desk) -> None:
     """A cluster that keeps its own ssh has its own, and a spec above it replaces it again."""
     folder = desk.root({"plugins/cmd/desc.yaml": DESC}, "old")
