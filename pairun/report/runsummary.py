@@ -45,15 +45,20 @@ class InstanceReport:
         label: role and number.
         init: its init phase; None if that did not end.
         command: its runtime phase; None if that did not begin.
-        stopped: whether the engine stopped it because the job was complete.
+        stopped: why the engine sent it a signal to stop; empty if it did not.
         journal: the file of its journal.
     """
 
     label: str
     init: PhaseReport | None
     command: PhaseReport | None
-    stopped: bool
+    stopped: str
     journal: str
+
+    def is_stopped(self) -> bool:
+        """Whether the signal ended it; one that failed by itself at the same time has failed."""
+        ends = (r for r in read_journal(self.journal) if r["type"] == "phase_end")
+        return bool(self.stopped) and all(r.get("outcome") != "failure" for r in ends)
 
 
 @attrs.frozen(kw_only=True)
@@ -122,12 +127,13 @@ def _table(report: RunReport, style: Style) -> list[str]:
 
 def _worst(instance: InstanceReport) -> int:
     phases = (instance.init, instance.command)
-    return 0 if instance.stopped else max((p.code for p in phases if p), default=0)
+    return 0 if instance.is_stopped() else max((p.code for p in phases if p), default=0)
 
 
 def _notes(instance: InstanceReport) -> list[str]:
     """Notes on an instance: retries, failures, exit handlers, diagnosis, stop."""
     records = read_journal(instance.journal)
+    stopped = instance.is_stopped()
     notes = [
         f"{r['task']} succeeded at attempt {r['attempts']}"
         for r in _ends(records, handler=False)
@@ -141,16 +147,16 @@ def _notes(instance: InstanceReport) -> list[str]:
     handlers = [f"{r['task']} {r['outcome']}" for r in _ends(records, handler=True)]
     if handlers:
         notes.append(f"exit handlers: {', '.join(handlers)}")
-    notes += [_why(r) for r in records if r["type"] == "diagnosis" and not instance.stopped]
-    if instance.stopped:
-        notes.append("stopped: the job was complete")
+    notes += [_why(r) for r in records if r["type"] == "diagnosis" and not stopped]
+    if stopped:
+        notes.append(f"stopped: {instance.stopped}")
     if instance.command is None:
         notes.append(_without_command(instance))
     return notes
 
 
 def _without_command(instance: InstanceReport) -> str:
-    if instance.init is None or instance.stopped:
+    if instance.init is None or instance.is_stopped():
         return "the command was not started"
     return "init failed: the command was not started"
 
@@ -175,8 +181,10 @@ def _first_failure(instances: Sequence[InstanceReport]) -> list[str]:
     """Which of several instances failed first, and why; causes before what follows from them."""
     failures = []
     for instance in instances:
+        if instance.is_stopped():
+            continue
         for record in read_journal(instance.journal):
-            if record["type"] == "diagnosis" and not instance.stopped:
+            if record["type"] == "diagnosis":
                 follows = record.get("class") in CONSEQUENCES
                 failures.append((follows, record.get("time", 0.0), instance.label, record))
     if not failures or len(instances) < 2:

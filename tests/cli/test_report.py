@@ -186,6 +186,21 @@ def test_instances_that_went_the_same_way_are_told_once(shell: Any) -> None:
     assert shell("report", "--json", folder).data["alike"] == [["w-2"], ["w-1", "w-0", "w-3"]]
 
 
+def test_the_first_failure_leads(shell: Any) -> None:
+    """Of instances with the same failure the first one is shown, named before all others."""
+
+    def failed(at: float) -> str:
+        return WHOLE + lines(begin("runtime"), end("runtime", code=1, seconds=at), at=9.0)
+
+    stopped = lines(begin("runtime"), end("runtime", code=143, outcome="signal"), at=9.0)
+    folder = run_folder(shell, w_0=failed(3.0), w_1=failed(4.0), w_2=WHOLE + stopped)
+    out = shell("report", folder).out
+    assert out.startswith(
+        "3 instances: 2 failed, 1 stopped\nfirst to fail: w-0: exit code 1\n\n"
+        "w-0: failed, exit code 1\n  same result: w-1\n"
+    )
+
+
 def test_json(shell: Any) -> None:
     """The document has the documented fields, and the blame only where it was asked for."""
     path = pod(shell, RETRIED + RUNTIME)

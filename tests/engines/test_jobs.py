@@ -159,7 +159,8 @@ def test_completion(
     )
     run = launch("--no-namespace")
     assert run.end() == result
-    stopped = [line for line in run.lines if line.endswith("stopped: the job was complete")]
+    because = "another instance failed" if result else "the job was complete"
+    stopped = [line for line in run.lines if line.endswith(f"stopped: {because}")]
     assert len(stopped) == codes.count(None)
 
 

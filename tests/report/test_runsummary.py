@@ -17,9 +17,7 @@ from pairun.secrets.vault import Vault
 
 def _instance(label: str, journal: str = "", **more: Any) -> InstanceReport:
     phases = {"init": PhaseReport(code=0, seconds=1.2), "command": PhaseReport(code=0, seconds=61)}
-    return InstanceReport(
-        **{"label": label, "journal": journal, "stopped": False, **phases, **more}
-    )
+    return InstanceReport(**{"label": label, "journal": journal, "stopped": "", **phases, **more})
 
 
 def _render(*instances: InstanceReport, **more: Any) -> list[str]:
@@ -51,7 +49,7 @@ def test_columns() -> None:
     """Instances stand below each other, with codes and times."""
     lines = _render(
         _instance("worker-0"),
-        _instance("ps-0", command=None, stopped=True),
+        _instance("ps-0", command=None, stopped="another instance failed"),
         succeeded=False,
         exit_code=7,
         verdict="worker-1 ended with 7",
@@ -59,7 +57,8 @@ def test_columns() -> None:
     assert lines[1:] == [
         "instance  init            command",
         "worker-0  exit 0 (1.2 s)  exit 0 (1m 1s)",
-        "ps-0      exit 0 (1.2 s)  -               stopped: the job was complete; the command was not started",
+        "ps-0      exit 0 (1.2 s)  -               stopped: another instance failed; the command was not",
+        " " * 42 + "started",
         "failed: worker-1 ended with 7",
         "exit code 7",
         "logs: pairun-run/x/INSTANCE/output.log, more in pairun-run/x/INSTANCE/pai/logs",
@@ -101,6 +100,28 @@ def test_a_guess_is_told_as_one(tmp_path: pathlib.Path) -> None:
     assert any(line.endswith("  memory is full (host_oom)") for line in lines)
     assert any(line.endswith("  probably memory is full (host_oom)") for line in lines)
     assert "first to fail: w-0: memory is full (host_oom)" in lines
+
+
+def test_an_instance_that_failed_by_itself_is_not_called_stopped(tmp_path: pathlib.Path) -> None:
+    """The signal to stop came when its command had failed: the journal's outcome decides."""
+    instances = []
+    for n, outcome in enumerate(("failure", "failure", "signal")):
+        records: list[dict[str, Any]] = [
+            {"type": "diagnosis", "time": n, "class": "user_code_error", "headline": f"bug {n}"},
+            {"type": "phase_end", "phase": "runtime", "outcome": outcome},
+        ]
+        journal = tmp_path / f"{n}.jsonl"
+        journal.write_text("".join(json.dumps({"schema": 1, **r}) + "\n" for r in records))
+        stopped = "another instance failed" if n else ""
+        instances.append(_instance(f"w-{n}", str(journal), stopped=stopped))
+    lines = _render(*instances, succeeded=False)
+    notes = [line.split(")  ")[-1].strip() for line in lines[2:5]]
+    assert notes == [
+        "bug 0 (user_code_error)",
+        "bug 1 (user_code_error)",
+        "stopped: another instance failed",
+    ]
+    assert "first to fail: w-0: bug 0 (user_code_error)" in lines
 
 
 def test_what_a_failed_task_said_last(tmp_path: pathlib.Path) -> None:

@@ -21,7 +21,7 @@ def run_report(job: Job, outcome: RunOutcome) -> RunReport:
                 label=i.label,
                 init=_phase(i.ended.get("init")),
                 command=_phase(i.ended.get("runtime")),
-                stopped=i.stopped,
+                stopped=_why_stopped(outcome) if i.stopped else "",
                 journal=os.path.join(i.volume, "logs", i.pod_uid, "journal.jsonl"),
             )
             for i in outcome.instances
@@ -31,6 +31,13 @@ def run_report(job: Job, outcome: RunOutcome) -> RunReport:
         verdict=_verdict(outcome),
         workdir=outcome.workdir,
     )
+
+
+def _why_stopped(outcome: RunOutcome) -> str:
+    """Why the engine stopped the instances that still ran."""
+    if outcome.decision is None:
+        return "the run was stopped"
+    return "the job was complete" if outcome.exit_code == 0 else "another instance failed"
 
 
 def _verdict(outcome: RunOutcome) -> str:

@@ -9,6 +9,7 @@ from typing import IO
 
 from pairun.handover.journal import Record
 from pairun.module import format_duration
+from pairun.report.journal.firstfailure import FirstFailure, first_failure
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
 from pairun.report.journal.records import describe
@@ -48,13 +49,19 @@ class JournalText:
             self.line(indent + part, *colors)
 
     def run(self, instances: Sequence[InstancePast]) -> None:
-        """Print all instances: failed ones first, those with the same result once."""
+        """Print all instances: the first failure first, then the other failed ones.
+
+        Instances with the same result are printed once.
+        """
+        first = first_failure(instances)
         if len(instances) > 1:
             counts = Counter(i.outcome for i in instances)
             outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
             self.line(f"{len(instances)} instances: {outcomes}", "bold")
+            if first is not None and len(instances) - counts["succeeded"] > 1:
+                self.wrapped(f"first to fail: {first.label}: {first.why}", "")
             self.line()
-        for n, group in enumerate(alike(instances)):
+        for n, group in enumerate(_led_by(first, alike(instances))):
             if n:
                 self.line()
             self._group(group)
@@ -177,6 +184,15 @@ class JournalText:
         lines = [x for x in (last.details.get("output") or () if last else ()) if x.strip()]
         for line in lines[-_MOST_LINES:]:
             self.line(f"{indent}| {fit(describe(line), self.style.width - 10)}", "dim")
+
+
+def _led_by(
+    first: FirstFailure | None, groups: Sequence[Sequence[InstancePast]]
+) -> list[list[InstancePast]]:
+    """The groups, with the first failure at the head of its group, and its group at the head."""
+    label = first.label if first else None
+    led = [sorted(group, key=lambda i: i.label != label) for group in groups]
+    return sorted(led, key=lambda group: group[0].label != label)
 
 
 def duration(seconds: float, *, measured: bool) -> str:
