@@ -116,7 +116,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR601",
         "not a content root",
-        "A content root is a folder with modules, playbooks or plugin_specs.",
+        "A content root is a folder with modules, playbooks, plugin_specs, plugins or diagnosis.",
     ),
     ("PR602", "a module that cannot be loaded", "Correct the module's file."),
     (

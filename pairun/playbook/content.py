@@ -21,9 +21,9 @@ from pairun.module import Module
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.rootfiles import (
-    FOLDERS,
     PLAYBOOK_FILES,
     PLUGIN_FOLDERS,
+    not_a_root,
     plugin_folders_in,
     unread,
 )
@@ -202,14 +202,8 @@ def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
     """
     roots = [built_in_root()]
     for path in [*filter(None, env.get("PAIRUN_PATH", "").split(":")), *extra]:
-        if not any(os.path.isdir(os.path.join(path, f)) for f in FOLDERS):
-            raise PairunError(
-                Problem(
-                    "PR601",
-                    f"{path} is not a content root",
-                    hint=f"it has none of the folders {', '.join(FOLDERS)}",
-                )
-            )
+        if problem := not_a_root(path):
+            raise PairunError(problem)
         roots.append(Root(path=path, layer="cluster"))
     config = env.get("PAI_CONFIG_DIR")
     if config and not os.path.isdir(config):

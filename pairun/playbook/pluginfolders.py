@@ -90,6 +90,14 @@ class FolderPlugins:
             **texts,
         }
 
+    def check(self, content: Content, problems: Problems) -> None:
+        """Report everything that is wrong with the folders."""
+        for name, folder in self.folders.items():
+            try:
+                problems.extend(check_folder(self._description(name, content), folder.path))
+            except PairunError as e:
+                problems.extend(e.problems)
+
     def program(self, name: str, content: Content) -> str:
         """The path of a folder's program within the folder; empty where its file names none.
 
@@ -102,6 +110,22 @@ class FolderPlugins:
     def _description(self, name: str, content: Content) -> Node:
         folder = self.folders[name]
         return content.document(os.path.join(folder.path, DESCRIPTION), folder.root)
+
+
+def check_folder(description: Node, folder: str) -> Iterator[Problem]:
+    """Yield a problem for everything that is wrong with a plugin folder.
+
+    Args:
+        description: its ``desc.yaml``.
+        folder: the folder's path.
+    """
+    wrong = list(violations(description, _SCHEMA))
+    yield from wrong
+    program = description.get("init-script")
+    if wrong or program is None or os.path.isfile(os.path.join(folder, program.value)):
+        return
+    message = f"the program {program.value!r} is not in {folder}"
+    yield Problem("PR108", message, program.place, "correct init-script, or add the program")
 
 
 def folders_in_force(content: Content) -> FolderPlugins:

@@ -18,6 +18,14 @@ _YAML = (".yaml", ".yml")
 _PLAIN_POD = ("init_plugins.yaml", "runtime_plugin.yaml")  # read beside playbooks, not as such
 
 
+def not_a_root(path: str) -> Problem | None:
+    """The problem of a path that is no content root; None where it is one."""
+    if any(os.path.isdir(os.path.join(path, f)) for f in FOLDERS):
+        return None
+    hint = f"it has none of the folders {', '.join(FOLDERS)}"
+    return Problem("PR601", f"{path!r} is not a content root", hint=hint)
+
+
 def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
     """Warn of files and folders that seem to be meant for pairun, and that pairun does not read.
 

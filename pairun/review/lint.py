@@ -15,7 +15,8 @@ from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
 from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
-from pairun.playbook.rootfiles import root_around
+from pairun.playbook.pluginfolders import check_folder
+from pairun.playbook.rootfiles import DESCRIPTION, root_around
 from pairun.playbook.rules import check_rules
 from pairun.review.jobreview import review_loaded
 from pairun.review.podreview import review_pod
@@ -33,7 +34,11 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> list[Problem]:
     """
     try:
         linter = _Linter(roots, vault)
-        linted = [linter.root_problems, *(linter.lint(path) for path in paths)]
+        linted = [
+            linter.root_problems,
+            linter.folder_problems,
+            *(linter.lint(path) for path in paths),
+        ]
     except PairunError as e:
         # The content roots themselves cannot be used.
         linted = [_refused(e)]
@@ -59,6 +64,7 @@ class _Linter:
 
     Attributes:
         root_problems: what is wrong with these.
+        folder_problems: what is wrong with their plugin folders.
     """
 
     def __init__(self, roots: list[str], vault: Vault) -> None:
@@ -66,6 +72,8 @@ class _Linter:
         self._vault = vault
         self.root_problems = Problems()
         self._layers = Layers(open_content(roots, os.environ), self.root_problems)
+        self.folder_problems = Problems()
+        self._layers.folders.check(self._layers.content, self.folder_problems)
         self._around: dict[str, Layers] = {}
 
     def lint(self, path: str) -> Problems:
@@ -96,6 +104,8 @@ class _Linter:
             lint_policy(node, layers, problems)
         elif kind == "diagnosis":
             check_rules(node, problems)
+        elif kind == "plugin folder":
+            problems.extend(check_folder(node, os.path.dirname(path) or "."))
         return problems
 
     def _layers_for(self, path: str) -> Layers:
@@ -143,6 +153,8 @@ def _kind(path: str, node: Node) -> str:
     for key, kind in _KEYS.items():
         if key in keys:
             return kind
+    if os.path.basename(path) == DESCRIPTION and ("init-script" in keys or not _is_job(keys)):
+        return "plugin folder"
     name, folder = os.path.basename(path), os.path.basename(os.path.dirname(os.path.abspath(path)))
     if folder == "plugin_specs":
         return "spec"
@@ -150,7 +162,7 @@ def _kind(path: str, node: Node) -> str:
         return "diagnosis"
     if folder == "playbooks":
         return "policy" if name.startswith("policy.") else "playbook"
-    if any(k in keys for k in _JOB_KEYS):
+    if _is_job(keys):
         return "job"
     if any(k in keys for k in _POD_KEYS):
         return "pod"
@@ -158,3 +170,7 @@ def _kind(path: str, node: Node) -> str:
         if get_close_matches(key, keys, n=1, cutoff=0.75):
             return kind
     return "playbook" if "tasks" in keys or "patches" in keys else "job"
+
+
+def _is_job(keys: list[str]) -> bool:
+    return any(k in keys for k in _JOB_KEYS)

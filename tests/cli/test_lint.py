@@ -380,3 +380,22 @@ def test_the_rest_is_documented_beside_what_cannot_be_loaded(shell: Shell) -> No
     assert "(cannot be loaded: the module bad fails on import" in said.out
     assert "(cannot be read: " in said.out
     assert "image_check" in said.out
+
+
+@pytest.mark.parametrize(
+    ("description", "ids"),
+    [
+        ("name: hello\n", ["PR205"]),
+        ("name: hello\ninit-script: absent.py\n", ["PR108"]),
+        ("name: hello\ninit-script: [a]\n", ["PR204"]),
+        ("name: hello\ninit-script: init.py\n", []),
+    ],
+)
+def test_a_plugin_folder_is_checked(shell: Shell, description: str, ids: list[str]) -> None:
+    """Its description names a program that is there, whether the file or its root is linted."""
+    files = {"plugins/hello/desc.yaml": description, "plugins/hello/init.py": ""}
+    root = shell.root(files)
+    said = shell("lint", root / "plugins/hello/desc.yaml")
+    assert (said.code, said.ids) == (int(bool(ids)), ids)
+    said = shell("lint", shell.job(), "--root", root)
+    assert (said.code, said.ids) == (int(bool(ids)), ids)

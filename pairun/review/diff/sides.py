@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,7 @@ from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.effective import Layers
 from pairun.playbook.pluginfolders import folder_plugins
-from pairun.playbook.rootfiles import FOLDERS, PLAYBOOK_FILES
+from pairun.playbook.rootfiles import PLAYBOOK_FILES, not_a_root
 from pairun.review.diff.compare import RoleSide, TaskSide
 from pairun.review.diff.values import Value, grace, pod_values, task_values
 from pairun.review.jobreview import JobReview, review_loaded
@@ -60,9 +59,8 @@ def stacked(side: str) -> Content:
     for n, path in enumerate(side.split(":")):
         if path == BUILT_IN and n == 0:
             continue
-        if not any(os.path.isdir(os.path.join(path, f)) for f in FOLDERS):
-            hint = "it has none of the folders modules, playbooks, plugin_specs"
-            raise PairunError(Problem("PR601", f"{path!r} is not a content root", hint=hint))
+        if problem := not_a_root(path):
+            raise PairunError(problem)
         if not is_whole(path):
             roots.append(Root(path=path, layer="cluster"))
         elif n:
