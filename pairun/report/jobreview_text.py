@@ -8,7 +8,6 @@ from typing import IO
 import pairun
 from pairun.job.model import Role
 from pairun.playbook.content import Content
-from pairun.playbook.pod.layering import PodSettings
 from pairun.report.jobreview_brief import Brief
 from pairun.report.review_data import as_data
 from pairun.report.review_text import ReviewText, summary
@@ -66,7 +65,7 @@ def _print_job(text: ReviewText, review: JobReview, *, full: bool) -> None:
     printed: dict[tuple[str, str], str] = {}
     for plan in review.plans:
         _print_role(text, plan.role, full=full)
-        _print_pod_settings(text, review.pods[plan.role.name], review.vault)
+        _print_pod_settings(text, review, plan.role.name)
         if not full:
             brief.role(plan.role.name, review.tasks[plan.role.name])
             continue
@@ -105,11 +104,15 @@ def _print_role(text: ReviewText, role: Role, *, full: bool) -> None:
     text.wrapped(f"  the job completes when {_completion(role)}", hang="    ")
 
 
-def _print_pod_settings(text: ReviewText, pod: PodSettings, vault: Vault) -> None:
+def _print_pod_settings(text: ReviewText, review: JobReview, role: str) -> None:
     """Print the settings of the Pods that a cluster or the job has set."""
+    pod, vault = review.pods[role], review.vault
+    refused = pod.refused(review.problems)
     for key, node in pod.above("built-in").items():
         path = f"pod.{key}"
         line = _line(path, Setting(node.plain(), node.place), vault)
+        if key in refused:
+            line += ", refused"
         if (before := node.overrides) is not None:
             was = json.dumps(shown_data(before.plain(), vault), ensure_ascii=False)
             line += f", was {was} ({before.place.source.layer} {before.place})"

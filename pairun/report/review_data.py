@@ -38,7 +38,7 @@ def _review_data(review: JobReview) -> dict[str, Any]:
         assert review.job is not None
         command = review.vault.text(user_command(review.job, plan.role))
         role = roles[plan.role.name] = {"user_command": command}
-        if pod := _pod_data(review.pods.get(plan.role.name, NO_POD_SETTINGS), review.vault):
+        if pod := _pod_data(review, review.pods.get(plan.role.name, NO_POD_SETTINGS)):
             role["pod"] = pod
         for phase, tasks in review.tasks[plan.role.name].items():
             role[phase] = [as_data(t, review.vault) for t in tasks]
@@ -46,13 +46,15 @@ def _review_data(review: JobReview) -> dict[str, Any]:
     return {"roles": roles, "problems": problems}
 
 
-def _pod_data(pod: PodSettings, vault: Vault) -> dict[str, Any]:
+def _pod_data(review: JobReview, pod: PodSettings) -> dict[str, Any]:
     """The settings of a role's Pods that a cluster or the job has set."""
+    refused = pod.refused(review.problems)
     return {
         key: {
-            "value": shown_data(node.plain(), vault),
+            "value": shown_data(node.plain(), review.vault),
             "layer": node.place.source.layer,
             "where": str(node.place),
+            **({"refused": True} if key in refused else {}),
         }
         for key, node in pod.above("built-in").items()
     }

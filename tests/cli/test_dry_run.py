@@ -907,3 +907,22 @@ def test_words_of_other_tools(shell: Shell, typed: str, meant: str) -> None:
     said = shell(typed)
     assert said.code == 2
     assert said.err.endswith(f"did you mean `pairun {meant}`?\n")
+
+
+def test_a_refused_setting_of_pods_is_marked(shell: Shell) -> None:
+    """It is not shown as set: not in text, not in JSON, and a comparison leaves it out."""
+    policy = "job_may: {}\npod: {job_may: [shm, queue], bounds: {shm: {max: 1Gi}}}\n"
+    root = shell.root({"playbooks/policy.yaml": policy})
+    job = shell.job("pod: {shm: 64Gi, queue: a, labels: {a: b}}")
+    said = shell.process("--dry-run", "--root", root, job, env={"COLUMNS": "200"})
+    settings = "".join(said.out.split()).split("pod.")[1:4]
+    marks = {each.partition("=")[0]: ",refused" in each for each in settings}
+    assert marks == {"queue": False, "labels": True, "shm": True}
+    pod = shell.process("--dry-run", "--json", "--root", root, job).data["roles"]["worker"]["pod"]
+    assert {key: setting.get("refused") for key, setting in pod.items()} == {
+        "shm": True,
+        "queue": None,
+        "labels": True,
+    }
+    diff = shell.process("diff", "built-in", root, job, env={"COLUMNS": "200"}).out
+    assert 'pod.shm: "64Gi" → (none)' in diff

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
-from pairun.errors import Place, Problems, did_you_mean
+from pairun.errors import Place, Problem, Problems, did_you_mean
 from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import merged
 from pairun.playbook.pod.bounds import check_bounds
@@ -42,6 +42,11 @@ class PodSettings:
                 return node.get(path.removeprefix(f"{key}."))
         return None
 
+    def refused(self, problems: Iterable[Problem]) -> set[str]:
+        """The settings whose value, or a part of it, is an error."""
+        places = {p.place for p in problems if p.severity == "error"}
+        return {key for key, node in self.values.items() if places & set(_places(node))}
+
     def above(self, *layers: str) -> dict[str, Node]:
         """The settings that another layer than these has set."""
         return {k: n for k, n in self.values.items() if n.place.source.layer not in layers}
@@ -50,6 +55,14 @@ class PodSettings:
         """Where a setting was written."""
         node = self.values.get(key)
         return None if node is None else node.key or node.place
+
+
+def _places(node: Node) -> Iterator[Place]:
+    yield node.place
+    if node.key is not None:
+        yield node.key
+    for inner in (*(n for _, n in node.items()), *node.elements()):
+        yield from _places(inner)
 
 
 NO_POD_SETTINGS = PodSettings()

@@ -149,7 +149,7 @@ def _role(plan: RolePlan, review: JobReview, content: Content) -> RoleSide:
             for n, file in files.items()
         },
         plugins=_plugins(plan, content),
-        pod=pod_values(review.pods[plan.role.name]),
+        pod=pod_values(review.pods[plan.role.name], review.problems),
     )
 
 

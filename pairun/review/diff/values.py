@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
 from pairun.contract.arguments import arguments, type_name
+from pairun.errors import Problem
 from pairun.module import Module, Secret, format_duration, parse_duration
 from pairun.plan import EVENTS, Late, Plan, Task
 from pairun.playbook.document.reading import Node
@@ -102,8 +103,9 @@ def grace(plan: Plan, draft: Draft) -> Value:
     return Value(value=format_duration(plan.grace_s), setter=_setter(node, ("grace",), draft.vars))
 
 
-def pod_values(pod: PodSettings) -> dict[Path, Value]:
-    """The settings of a role's Pods, each entry of a mapping for itself."""
+def pod_values(pod: PodSettings, problems: Iterable[Problem]) -> dict[Path, Value]:
+    """The settings of a role's Pods that no problem refuses, each entry of a mapping for itself."""
+    refused = pod.refused(problems)
     values: dict[Path, Value] = {}
 
     def put(path: Path, node: Node) -> None:
@@ -115,7 +117,8 @@ def pod_values(pod: PodSettings) -> dict[Path, Value]:
             values[path] = Value(value=node.plain(), setter=f"{place.source.layer} {place}")
 
     for key, node in pod.values.items():
-        put(("pod", *key.split(".")), node)
+        if key not in refused:
+            put(("pod", *key.split(".")), node)
     return values
 
 
