@@ -76,8 +76,9 @@ class Console:
             f", attempt {event['attempts']} of {event['of']}" if event["attempts"] > 1 else ""
         )
         seconds = format_duration(event["seconds"])
+        task = f"{event['task']}: {event['name']}" if event["name"] else event["task"]
         self.say(
-            f"{self._style(f'{outcome:8}', _COLORS[outcome])} {event['task']}: {event['name']} "
+            f"{self._style(f'{outcome:8}', _COLORS[outcome])} {task} "
             + self._style(f"({seconds}{attempts})", "dim")
         )
         if outcome in ("failed", "ignored"):

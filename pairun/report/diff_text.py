@@ -103,7 +103,9 @@ class _DiffText:
     def _task(self, change: TaskChange) -> None:
         mark, color = _MARKS[change.kind]
         task = change.task
-        head = f"{mark} {task.id}" + (f": {task.name}" if change.kind != "changed" else "")
+        head = f"{mark} {task.id}" + (
+            f": {task.name}" if task.name and change.kind != "changed" else ""
+        )
         self._text.wrapped(head, "    ", color, "  ")
         if change.because:
             self._text.wrapped(change.because, "        ", "dim", "  ")

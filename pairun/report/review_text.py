@@ -106,7 +106,8 @@ class ReviewText:
         head = f"{indent}{self._style(*mark)} {self._style(id_.ljust(18), 'bold')}"
         beside = brought if fits and len(name) + len(brought) + 3 <= room else ""
         if fits:
-            self.line(f"{head} {name}" + (self._style(f" ({beside})", "dim") if beside else ""))
+            origin = self._style(f"({beside})", "dim") if beside else ""
+            self.line(" ".join(filter(None, (head, name, origin))).rstrip())
         else:
             self.line(f"{indent}{self._style(*mark)} {self._style(id_, 'bold')}")
             self.wrapped(name, indent + "    ")

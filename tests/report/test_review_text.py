@@ -35,3 +35,13 @@ def test_a_value_that_is_cut(length: int) -> None:
     text = ReviewText(out, Vault([secret]))
     text._value("argument", ["y" * length + secret], "  ")
     assert not set(out.getvalue()) & set("QXZ")
+
+
+def test_a_task_without_a_name_leaves_no_blanks() -> None:
+    """Its id stands alone, or before its origin."""
+    out = io.StringIO()
+    text = ReviewText(out, Vault())
+    text._head("    ", ("~", "yellow"), "a_task_with_a_long_id", "")
+    text._head("    ", ("~", "yellow"), "link", "", "job: x.yaml:3:5")
+    lines = out.getvalue().splitlines()
+    assert lines == ["    ~ a_task_with_a_long_id", f"    ~ {'link':18} (job: x.yaml:3:5)"]

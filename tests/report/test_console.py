@@ -1,0 +1,23 @@
+"""The console prints an event in one line, without blanks for what is not there."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from pairun.report.console import Console
+from pairun.secrets.vault import Vault
+
+
+@pytest.mark.parametrize(("name", "shown"), [("It links", "link: It links"), ("", "link")])
+def test_a_task_without_a_name_shows_its_id(name: str, shown: str) -> None:
+    """No colon and no blanks stand for a missing name."""
+    out = io.StringIO()
+    Console(out, Vault())(
+        {
+            "type": "task_end", "task": "link", "name": name, "outcome": "changed", "attempts": 1,
+            "of": 1, "seconds": 0.02, "message": "",
+        }
+    )  # fmt: skip
+    assert out.getvalue() == f"changed  {shown} (20ms)\n"
