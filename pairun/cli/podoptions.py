@@ -90,6 +90,7 @@ def _entries(setting: PodSetting, given: list[str], problems: Problems) -> dict[
         name, equals, value = each.partition("=")
         if not (name and equals):
             problems.error("PR801", f"{setting.flag} '{each}' must be KEY=VALUE")
+            continue
         entries[name] = value
     return entries
 

@@ -59,7 +59,11 @@ def test_an_option_is_a_setting(argv: tuple[str, ...], pod: dict[str, Any] | Non
     ("argv", "message"),
     [
         (("--node-selector", "a"), "must be KEY=VALUE"),
-        (("--shm", "much"), "'shm' must be"),
+        (("--shm", "much"), "'shm' must be text such as 500m or 2 or 2Gi, not 'much'"),
+        (("--toleration", "!!"), "must be text such as gpu or example.com/gpu, not '!!'"),
+        (("--toleration", "example.com/gpu/a"), "must be text such as gpu"),
+        (("--init-requests", "cpu"), "--init-requests 'cpu' must be KEY=VALUE"),
+        (("--init-requests", "cpu=lots"), "must be text such as 500m or 2 or 2Gi, not 'lots'"),
         (("--app-uid", "-1"), "'run_as_user' must be at least 0"),
         (("--app-uid", str(2**31)), "'run_as_user' must be at most"),
         (("--toleration", "a:Never"), "'effect' must be one of"),

@@ -188,6 +188,8 @@ def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
         "maxLength": "at most {} characters", "minItems": "a list of at least {}",
         "minProperties": "a mapping of at least {}", "pattern": "text that matches {}",
     }  # fmt: skip
+    if error.validator == "pattern" and schema.get("examples"):
+        return f"text such as {' or '.join(map(str, schema['examples']))}"
     template = limits.get(str(error.validator))
     return template.format(error.validator_value) if template else error.message
 

@@ -22,7 +22,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 _SCALARS = (str, int, bool, type(None))
 _KNOWN = (*_SCALARS, float, list, dict)
-_NOTES = ("$schema", "$defs", "title", "description", "default", "then", "else")
+_NOTES = ("$schema", "$defs", "title", "description", "default", "examples", "then", "else")
 """Keywords that check nothing by themselves; ``then`` and ``else`` belong to ``if``."""
 
 

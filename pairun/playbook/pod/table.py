@@ -26,11 +26,31 @@ _TEXT: Schema = {"type": "string", "minLength": 1}
 _BOOL: Schema = {"type": "boolean"}
 _ID: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
-_QUANTITY: Schema = {"type": ["string", "integer", "number"], "pattern": QUANTITY}
+_QUANTITY: Schema = {
+    "type": ["string", "integer", "number"],
+    "pattern": QUANTITY,
+    "examples": ["500m", "2", "2Gi"],
+}
 _QUANTITIES: Schema = {"type": "object", "additionalProperties": _QUANTITY}
 _DURATION: Schema = {"type": "string", "pattern": f"^{DURATION_PATTERN}$"}
-_CAPABILITIES: Schema = {"type": "array", "items": {"type": "string", "pattern": "^[A-Z_]+$"}}
-_PROFILE: Schema = {"type": "string", "pattern": "^(RuntimeDefault|Unconfined|localhost/.+)$"}
+_CAPABILITIES: Schema = {
+    "type": "array",
+    "items": {
+        "type": "string",
+        "pattern": "^[A-Z_]+$",
+        "examples": ["IPC_LOCK"],
+    },
+}
+_PROFILE: Schema = {
+    "type": "string",
+    "pattern": "^(RuntimeDefault|Unconfined|localhost/.+)$",
+    "examples": ["RuntimeDefault", "Unconfined", "localhost/profiles/a.json"],
+}
+_QUALIFIED_NAME: Schema = {
+    "type": "string",
+    "pattern": r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+    "examples": ["gpu", "example.com/gpu"],
+}
 
 
 def _mapping(*required: str, **properties: Schema) -> Schema:
@@ -47,8 +67,13 @@ def _list(items: Schema) -> Schema:
 
 
 _OBJECT: Schema = {"type": "object"}
+_PATH: Schema = {
+    "type": "string",
+    "pattern": "^/",
+    "examples": ["/data"],
+}
 _TOLERATION = _mapping(
-    key=_TEXT,
+    key=_QUALIFIED_NAME,
     operator={"enum": ["Equal", "Exists"]},
     value={"type": "string"},
     effect={"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
@@ -69,24 +94,26 @@ _SPREAD = _mapping(
 )
 _VOLUME = _mapping(
     "name",
-    name={"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"},
+    name={
+        "type": "string",
+        "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        "examples": ["data"],
+    },
     persistentVolumeClaim=_mapping("claimName", claimName=_TEXT, readOnly=_BOOL),
     configMap=_OBJECT,
     secret=_OBJECT,
     emptyDir=_OBJECT,
-    hostPath=_mapping("path", path={"type": "string", "pattern": "^/"}, type=_TEXT),
+    hostPath=_mapping("path", path=_PATH, type=_TEXT),
 )
 _MOUNT = _mapping(
     "name",
     "mountPath",
     name=_TEXT,
-    mountPath={"type": "string", "pattern": "^/[^:]*$"},
+    mountPath={**_PATH, "pattern": "^/[^:]*$"},
     subPath=_TEXT,
     readOnly=_BOOL,
 )
-_SKU = _mapping(
-    "gpu", "cpu", "memory", gpu=_ID, cpu=_ID, memory={"type": "string", "pattern": QUANTITY}
-)
+_SKU = _mapping("gpu", "cpu", "memory", gpu=_ID, cpu=_ID, memory={**_QUANTITY, "type": "string"})
 
 
 @attrs.frozen(kw_only=True)
