@@ -21,7 +21,7 @@ def unforeseen(module: Module, error: BaseException) -> Report:
     """The report of an error that the module did not foresee, with its trace."""
     return failure(
         f"{type(module).__name__} raised {described(error)}{_raised_at(module, error)}",
-        hint="this is an error of the module; the journal has its trace",
+        hint="this is an error of the module; `pairun report` shows its trace",
         trace=trace_of(error),
     )
 

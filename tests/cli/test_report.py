@@ -201,6 +201,21 @@ def test_the_first_failure_leads(shell: Any) -> None:
     )
 
 
+def test_the_trace_of_an_internal_error_is_shown(shell: Any) -> None:
+    """Whole, and indented as Python prints it: its author looks for the line."""
+    trace = '  File "x.py", line 3, in apply\n    raise KeyError(1)\nKeyError: 1\n'
+    failure: Record = {"kind": "internal", "message": "X raised KeyError: 1", "fault": "unknown"}
+    journal = lines(
+        begin(),
+        starts("x"),
+        tried("x", outcome="failed", trace=trace, **failure),
+        ends("x", "failed", **failure),
+        end(code=1),
+    )
+    out = shell("report", pod(shell, journal)).out
+    assert "".join(f"        | {line}\n" for line in trace.splitlines()) in out
+
+
 def test_json(shell: Any) -> None:
     """The document has the documented fields, and the blame only where it was asked for."""
     path = pod(shell, RETRIED + RUNTIME)

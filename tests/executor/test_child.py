@@ -82,6 +82,7 @@ def test_an_error_no_one_foresaw(here: Any) -> None:
     assert "in deep" in record["trace"]
     assert "Traceback" not in here.console
     assert "Look raised ZeroDivisionError: oops (" in here.console
+    assert "`pairun report` shows its trace" in here.console
 
 
 def test_a_large_result(here: Any) -> None:

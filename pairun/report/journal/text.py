@@ -184,6 +184,10 @@ class JournalText:
         lines = [x for x in (last.details.get("output") or () if last else ()) if x.strip()]
         for line in lines[-_MOST_LINES:]:
             self.line(f"{indent}| {fit(describe(line), self.style.width - 10)}", "dim")
+        trace = details.get("trace")
+        for line in trace.splitlines() if isinstance(trace, str) else ():
+            code = line.lstrip(" ")
+            self.line(f"{indent}| {' ' * (len(line) - len(code))}{describe(code)}", "dim")
 
 
 def _led_by(
