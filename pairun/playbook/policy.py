@@ -184,8 +184,9 @@ class Policy:
         if key in names or (not closed and {"*", *above} & set(names)):
             return Permission(True, section.place)
         allowed = ", ".join(names) or "none"
-        also = f"; name {key} itself, '*' does not include it" if closed else ""
-        words = f"settings of Pods that a job may set: {allowed}{also}"
+        words = f"settings of Pods that a job may set: {allowed}"
+        if closed:
+            words = f"the cluster's policy must list '{key}' itself; it lists: {allowed}"
         return Permission(False, section.key or section.place, words)
 
     @property

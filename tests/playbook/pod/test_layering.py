@@ -44,8 +44,8 @@ EVERY_TAINT = "pod: {job_may: '*', bounds: {tolerations: {one_of: ['*'], none_of
 HOST_PATH = "volumes: [{name: a, hostPath: {path: /data/x}}]"
 ATTEMPTS = [
     ("a star allows what is plain", STAR, "queue: a", ""),
-    ("a star leaves out what is closed", STAR, "host_network: true", "host_network itself"),
-    ("a star leaves out folders of the node", STAR, HOST_PATH, "volumes.hostPath itself"),
+    ("a star leaves out what is closed", STAR, "host_network: true", "must list 'host_network' itself; it lists: *"),
+    ("a star leaves out folders of the node", STAR, HOST_PATH, "must list 'volumes.hostPath' itself"),
     ("a policy without Pods allows nothing", NOTHING, "queue: a", "may set: none"),
     ("a name allows what is below it", SOME, "security: {run_as_user: 5}", ""),
     ("a name leaves out what is closed below it", SOME, "security: {privileged: true}", "itself"),
