@@ -10,7 +10,8 @@ from pairun.errors import Problem, nearest
 
 RULES_FOLDER = "diagnosis"
 PLUGIN_FOLDERS = "plugins"
-FOLDERS = ("modules", "playbooks", "plugin_specs", PLUGIN_FOLDERS, RULES_FOLDER)
+MODULES = "modules"
+FOLDERS = (MODULES, "playbooks", "plugin_specs", PLUGIN_FOLDERS, RULES_FOLDER)
 DESCRIPTION = "desc.yaml"
 """The file that makes a folder a plugin in OpenPAI's form."""
 PLAYBOOK_FILES = ("init", "runtime", "policy")

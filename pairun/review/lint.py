@@ -5,44 +5,69 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import framework_in, load_input
 from pairun.job.jobfile import read_input
-from pairun.playbook.content import open_content
+from pairun.playbook.content import built_in_root, open_content
 from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
 from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
 from pairun.playbook.pluginfolders import check_folder
-from pairun.playbook.rootfiles import DESCRIPTION, root_around
+from pairun.playbook.rootfiles import DESCRIPTION, not_a_root, root_around
 from pairun.playbook.rules import check_rules
 from pairun.review.jobreview import review_loaded
+from pairun.review.lintpaths import files_in
 from pairun.review.podreview import review_pod
 from pairun.review.settings import NO_SETTINGS, read_settings
 from pairun.secrets.vault import Vault
 
 
-def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> list[Problem]:
-    """The problems of files and of the content roots, each once.
+class Linted(NamedTuple):
+    """What was linted.
+
+    Attributes:
+        problems: of the files and of the content roots, each once.
+        files: path to the kind of file that it was taken for.
+    """
+
+    problems: list[Problem]
+    files: dict[str, str]
+
+
+def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
+    """Check files, and all files of folders.
+
+    A folder that is a content root is one of the roots that the files are checked against.
 
     Args:
-        paths: the files; ``-`` is standard input.
+        paths: the files and folders; ``-`` is standard input.
         roots: further content roots that the files are checked against.
         vault: takes every secret that was read.
     """
+    kinds: dict[str, str] = {}
     try:
-        linter = _Linter(roots, vault)
-        linted = [
-            linter.root_problems,
-            linter.folder_problems,
-            *(linter.lint(path) for path in paths),
-        ]
+        folders = {p: files_in(p) for p in paths if os.path.isdir(p)}
+        own = [p for p in folders if _adds_a_root(p, roots)]
+        linter = _Linter([*roots, *own], vault)
+        linted = [linter.root_problems, linter.folder_problems]
+        for path in paths:
+            for file in folders.get(path, [path]):
+                kinds[file], problems = linter.lint(file, named=path not in folders)
+                linted.append(problems)
     except PairunError as e:
         # The content roots themselves cannot be used.
         linted = [_refused(e)]
-    return list(_each_once(linted))
+    return Linted(list(_each_once(linted)), kinds)
+
+
+def _adds_a_root(folder: str, roots: list[str]) -> bool:
+    """Whether a folder is a content root, and none that is there already."""
+    known = map(os.path.realpath, (built_in_root().path, *roots))
+    return not_a_root(folder) is None and os.path.realpath(folder) not in known
 
 
 def _each_once(linted: Sequence[Problems]) -> Iterator[Problem]:
@@ -76,37 +101,47 @@ class _Linter:
         self._layers.folders.check(self._layers.content, self.folder_problems)
         self._around: dict[str, Layers] = {}
 
-    def lint(self, path: str) -> Problems:
-        """Check one file."""
+    def lint(self, path: str, *, named: bool = True) -> tuple[str, Problems]:
+        """Check one file.
+
+        Args:
+            path: the file, or the folder of a module.
+            named: a person names this file; else a file that is nothing of pairun's is skipped.
+
+        Returns:
+            The kind of file that it is taken for, and its problems.
+        """
         if (module := module_at(path)) is not None:
-            return lint_module(module)
+            return "module", lint_module(module)
         try:
             layers = self._layers_for(path)
             own = layers.content.own(path)
             data = load_bytes(own[0]) if own else load_input(path)
             if not own and framework_in(data, path) is not None:
-                return self._lint_job(path, data, layers)
+                return "Framework", self._lint_job(path, data, layers)
             node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
         except PairunError as e:
-            return _refused(e)
-        kind = _kind(path, node)
+            if not named and {p.id for p in e.problems} == {"PR735"}:
+                return SKIPPED, Problems()
+            return "cannot be read", _refused(e)
+        kind = _kind(path, node) or ("job" if named else SKIPPED)
         if kind in ("pod", "job") and not self.root_problems.errors:
             if kind == "pod":
-                return self._lint_pod(path, node, layers)
-            return self._lint_job(path, data, layers)
+                return "settings of a plain Pod", self._lint_pod(path, node, layers)
+            return kind, self._lint_job(path, data, layers)
         problems = Problems()
         problems.extend(layers.warnings)
         if kind == "playbook":
             lint_playbook(path, node, layers, problems)
-        elif kind == "spec":
+        elif kind == "plugin spec":
             lint_spec(node, layers.content, problems)
         elif kind == "policy":
             lint_policy(node, layers, problems)
-        elif kind == "diagnosis":
+        elif kind == "diagnosis rules":
             check_rules(node, problems)
         elif kind == "plugin folder":
             problems.extend(check_folder(node, os.path.dirname(path) or "."))
-        return problems
+        return kind, problems
 
     def _layers_for(self, path: str) -> Layers:
         """The stack with the content root that the file lies in."""
@@ -142,12 +177,18 @@ def _refused(error: PairunError) -> Problems:
     return problems
 
 
-_KEYS = {"phase": "playbook", "summary": "spec", "job_may": "policy", "rules": "diagnosis"}
+SKIPPED = "skipped: nothing that pairun reads"
+_KEYS = {
+    "phase": "playbook",
+    "summary": "plugin spec",
+    "job_may": "policy",
+    "rules": "diagnosis rules",
+}
 _JOB_KEYS = ("protocolVersion", "taskRoles", "jobName")
 _POD_KEYS = ("initPlugins", "runtimePlugin", "commands")
 
 
-def _kind(path: str, node: Node) -> str:
+def _kind(path: str, node: Node) -> str | None:
     """The kind of a file: by its keys, else by its folder, else by a key that is nearly one."""
     keys = [k for k, _ in node.items()]
     for key, kind in _KEYS.items():
@@ -157,9 +198,9 @@ def _kind(path: str, node: Node) -> str:
         return "plugin folder"
     name, folder = os.path.basename(path), os.path.basename(os.path.dirname(os.path.abspath(path)))
     if folder == "plugin_specs":
-        return "spec"
+        return "plugin spec"
     if folder == "diagnosis":
-        return "diagnosis"
+        return "diagnosis rules"
     if folder == "playbooks":
         return "policy" if name.startswith("policy.") else "playbook"
     if _is_job(keys):
@@ -169,7 +210,7 @@ def _kind(path: str, node: Node) -> str:
     for key, kind in _KEYS.items():
         if get_close_matches(key, keys, n=1, cutoff=0.75):
             return kind
-    return "playbook" if "tasks" in keys or "patches" in keys else "job"
+    return "playbook" if "tasks" in keys or "patches" in keys else None
 
 
 def _is_job(keys: list[str]) -> bool:

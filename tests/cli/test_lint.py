@@ -399,3 +399,94 @@ def test_a_plugin_folder_is_checked(shell: Shell, description: str, ids: list[st
     assert (said.code, said.ids) == (int(bool(ids)), ids)
     said = shell("lint", shell.job(), "--root", root)
     assert (said.code, said.ids) == (int(bool(ids)), ids)
+
+
+EMPTY_MODULE = """\
+from pairun.module import CheckModule, define
+
+
+@define
+class {0}(CheckModule):
+    \"\"\"Check nothing.\"\"\"
+
+    phases = ("init",)
+    example = "{1}: {{}}"
+
+    def check(self, ctx):
+        pass
+"""
+ROOT_FILES = {
+    "modules/one.py": EMPTY_MODULE.format("One", "one"),
+    "modules/two/__init__.py": EMPTY_MODULE.format("Two", "two"),
+    "modules/two/more.yaml": "not: a playbook",
+    "playbooks/init.yaml": "phase: init\npatches: [{disable: port_check}]\n",
+    "playbooks/policy.yaml": 'job_may: {plugins: {allow: "*"}}\n',
+    "plugin_specs/hello.yaml": "summary: S\nruntime: [{name: N, cmd: {argv: [a]}}]\n",
+    "plugins/old/desc.yaml": "name: old\ninit-script: init.py\n",
+    "plugins/old/init.py": "",
+    "plugins/old/data.yaml": "a: 1\n",
+    "values.yml": "replicas: 3\n",
+    "_draft.yaml": "a: [\n",
+    ".git/config.yaml": "a: [\n",
+}
+KINDS = {
+    "modules/one.py": "module",
+    "modules/two": "module",
+    "playbooks/init.yaml": "playbook",
+    "playbooks/policy.yaml": "policy",
+    "plugin_specs/hello.yaml": "plugin spec",
+    "plugins/old/desc.yaml": "plugin folder",
+    "values.yml": "skipped: nothing that pairun reads",
+}
+
+
+def test_a_content_root_is_linted_whole(shell: Shell) -> None:
+    """Every file of it, each with what it was taken for; of a plugin or module what belongs to it."""
+    root = shell.root(ROOT_FILES)
+    said = shell("lint", root)
+    assert (said.code, said.err) == (0, "")
+    lines = [f"{root}/{path}: {kind}" for path, kind in KINDS.items()]
+    assert said.out.splitlines() == [*lines, "6 files: no problems"]
+    files = shell("lint", "--json", root).data["files"]
+    assert files == [{"file": f"{root}/{path}", "kind": kind} for path, kind in KINDS.items()]
+
+
+def test_jobs_in_a_folder_are_linted_with_the_root_that_it_is(shell: Shell) -> None:
+    """A job beside the plugin that it uses finds it; a folder within has its mistakes found too."""
+    use = "  com.microsoft.pai.runtimeplugin: [{plugin: hello}]\n"
+    job = shell.job_text + f"extras:\n{use}"
+    root = shell.root({**ROOT_FILES, "jobs/a.yaml": job, "jobs/b/c.yml": "name: x\ntaskRoles: 1\n"})
+    said = shell("lint", root)
+    assert said.code == 1
+    assert {*said.ids} == {"PR503", "PR504"}
+    assert f"{root}/jobs/b/c.yml: job\n" in said.out
+    assert "a.yaml" not in said.err
+
+
+@pytest.mark.parametrize("name", ["modules/two", "modules", "plugins/old", "plugins"])
+def test_a_part_of_a_root_is_linted(shell: Shell, name: str) -> None:
+    """A module's folder, the folder of modules, one plugin, all plugins."""
+    root = shell.root(ROOT_FILES)
+    said = shell("lint", root / name)
+    assert (said.code, said.err) == (0, "")
+    listed = [f"{root}/{path}: {kind}" for path, kind in KINDS.items() if path.startswith(name)]
+    assert said.out.splitlines()[:-1] == listed
+
+
+def test_a_folder_is_bounded(shell: Shell) -> None:
+    """Too many files, too many levels, and a link to itself end with a message."""
+    root = shell.root({f"many/{n}.yaml": "" for n in range(1001)})
+    said = shell("lint", root / "many")
+    assert (said.code, said.ids) == (1, ["PR108"])
+    said = shell("lint", shell.root({"/".join("abcdefghi") + "/x.yaml": ""}, "deep"))
+    assert (said.code, said.ids) == (1, ["PR108"])
+    linked = shell.root({"a/job.yaml": shell.job_text}, "linked")
+    (linked / "a/again").symlink_to(linked)
+    assert shell("lint", linked).out.splitlines()[-1] == "1 file: no problems"
+
+
+def test_a_folder_without_files(shell: Shell) -> None:
+    """There is nothing to lint, which is no success."""
+    (shell.tmp / "empty").mkdir()
+    said = shell("lint", shell.tmp / "empty")
+    assert (said.code, said.ids) == (1, ["PR108"])

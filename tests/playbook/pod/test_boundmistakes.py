@@ -38,7 +38,7 @@ def test_a_bound_that_bounds_nothing(desk: Desk, bound: str, message: str, hint:
     text = f"job_may: {{}}\npod:\n  job_may: '*'\n  bounds:\n    {bound}\n"
     root = desk.root({"playbooks/policy.yaml": text})
     policy = str(root / "playbooks" / "policy.yaml")
-    linted = list(lint([policy], [str(root)], Vault()))
+    linted = list(lint([policy], [str(root)], Vault()).problems)
     for problems in (linted, desk.problems(desk.job(VOLUMES), root)):
         mine = [p for p in problems if message in p.message]
         assert mine, problems
@@ -53,7 +53,9 @@ def test_a_job_beside_such_a_policy_is_linted(desk: Desk) -> None:
     root = desk.root({"playbooks/policy.yaml": text})
     job = desk.tmp / "job.yaml"
     job.write_text(desk.job(VOLUMES))
-    problems = lint([str(root / "playbooks" / "policy.yaml"), str(job)], [str(root)], Vault())
+    problems = lint(
+        [str(root / "playbooks" / "policy.yaml"), str(job)], [str(root)], Vault()
+    ).problems
     assert {p.id for p in problems if p.severity == "error"} == {"PR406"}
 
 

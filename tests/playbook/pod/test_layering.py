@@ -213,7 +213,7 @@ def test_a_policy_that_names_what_is_not_there(desk: Desk) -> None:
     """A wrong name in a policy is a warning of lint, a wrong form an error."""
     text = "job_may: {}\npod: {job_may: [quue], bounds: {shn: {max: 1}}}\n"
     root = desk.root({"playbooks/policy.yaml": text})
-    problems = lint([str(root / "playbooks" / "policy.yaml")], [str(root)], Vault())
+    problems = lint([str(root / "playbooks" / "policy.yaml")], [str(root)], Vault()).problems
     assert sorted(p.message for p in problems) == [
         "there is no setting 'quue' of Pods",
         "there is no setting 'shn' of Pods",

@@ -1,0 +1,69 @@
+"""The files that ``pairun lint`` finds in a folder: of a content root, a module, or job files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from pairun.contract.sources import module_at, module_paths
+from pairun.errors import PairunError, Problem
+from pairun.playbook.rootfiles import DESCRIPTION, MODULES
+
+MAX_FILES = 1000
+MAX_DEPTH = 8
+_YAML = (".yaml", ".yml")
+
+
+def files_in(folder: str) -> list[str]:
+    """The YAML files and modules in a folder and below it, in order of their names.
+
+    Links to folders are not followed. Of a plugin folder in OpenPAI's form only the description is
+    listed. Names that begin with ``_`` or ``.`` are skipped, as everywhere in a content root.
+
+    Args:
+        folder: its path.
+
+    Raises:
+        PairunError: there are too many files, or too many levels of folders.
+    """
+    files: list[str] = []
+    for path in _below(folder, MAX_DEPTH):
+        files.append(path)
+        if len(files) > MAX_FILES:
+            raise _refusal(folder, f"it has more than {MAX_FILES} files")
+    if not files:
+        raise _refusal(folder, "it has no YAML file and no module")
+    return files
+
+
+def _below(folder: str, levels: int) -> Iterator[str]:
+    if levels == 0:
+        raise _refusal(folder, f"it is {MAX_DEPTH} levels deep")
+    if module_at(folder) is not None:
+        yield folder
+        return
+    if os.path.isfile(description := os.path.join(folder, DESCRIPTION)):
+        yield description
+        return
+    modules = []
+    if os.path.basename(os.path.abspath(folder)) == MODULES:
+        modules = list(module_paths(folder).values())
+        yield from modules
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as e:
+        raise _refusal(folder, e.strerror or str(e)) from e
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.startswith(("_", ".")) or path in modules:
+            continue
+        if os.path.isdir(path):
+            if not os.path.islink(path):
+                yield from _below(path, levels - 1)
+        elif name.endswith(_YAML) and os.path.isfile(path):
+            yield path
+
+
+def _refusal(folder: str, why: str) -> PairunError:
+    hint = "name the files, or smaller folders"
+    return PairunError(Problem("PR108", f"{folder} cannot be linted: {why}", hint=hint))
