@@ -132,6 +132,15 @@ def test_an_unset_variable_is_named_with_what_makes_it_an_error(
     assert said(line, table, exit_code=127).headline == headline
 
 
+def test_a_program_that_python_cannot_open_is_named(table: Table) -> None:
+    """The advice says where commands start, because the path was meant from another folder."""
+    at = "/w/pairun-run/j/w-0/work/train.py"
+    line = f"python3: can't open file '{at}': [Errno 2] No such file or directory\n"
+    found = said(line, table, exit_code=2)
+    assert (found.klass, found.headline) == ("file_not_found", f"Python finds no program at {at}")
+    assert "absolute path" in found.advice
+
+
 def test_a_consequence_is_an_alternative(table: Table) -> None:
     """What others did when somebody failed is reported after the cause."""
     found = said(TRACE + _OOM + WATCHDOG, table)
