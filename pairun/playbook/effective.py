@@ -68,7 +68,10 @@ class Layers:
         self.folders = folder_plugins(content, self.policy)
         cluster = (r for r in content.roots if r.layer != "built-in")
         unused = (p for r in cluster for p in unread(r.path, flat=r.flat))
-        self.warnings = (*unused, *self.folders.unused)
+        plugins = {*content.specs, *self.folders.folders}
+        # A slip in what is denied leaves a plugin open; the built-in policy has none.
+        not_denied = self.policy.unknown_plugins(plugins, "deny")
+        self.warnings = (*unused, *self.folders.unused, *not_denied)
         self._playbooks = {phase: content.playbooks(phase, problems) for phase in PHASES}
         for phase, documents in self._playbooks.items():
             for document in documents:

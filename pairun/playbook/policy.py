@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pairun.base.durations import DURATION_PATTERN, parse_duration
-from pairun.errors import Place, Problem, Problems, Source
+from pairun.errors import Place, Problem, Problems, Source, did_you_mean
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
@@ -151,6 +151,20 @@ class Policy:
             if node.value == plugin:
                 return Permission(False, node.place, f"the policy denies the plugin {plugin}")
         return self._listed(section.get("allow") if section else None, {plugin}, "plugins")
+
+    def unknown_plugins(self, known: Collection[str], *lists: str) -> Iterator[Problem]:
+        """Warn of plugins that the policy names and that do not exist.
+
+        Args:
+            known: the names of all plugins.
+            lists: ``allow``, ``deny``.
+        """
+        for name in lists:
+            for node in elements(self._may.get("plugins"), name):
+                if node.value not in (*known, "*"):
+                    message, plugin = f"there is no plugin '{node.value}'", str(node.value)
+                    hint = did_you_mean(plugin, known)
+                    yield Problem("PR406", message, node.place, hint, "warning")
 
     def longest(self, bound: str) -> tuple[float, Place] | None:
         """The longest duration that a job may set where an argument names this bound, in seconds."""

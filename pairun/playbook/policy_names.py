@@ -45,12 +45,9 @@ def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iter
     for phase in PHASES:
         for node in elements(may.get("insert"), phase):
             yield from _inserted(node, phase, content)
-    plugins = {*content.specs, *folder_plugins(content, Policy(policy)).folders}
-    for _, names in entries(may, "plugins"):
-        for node in names.elements():
-            if node.value not in (*plugins, "*"):
-                message = f"there is no plugin '{node.value}'"
-                yield _warning(message, node, did_you_mean(str(node.value), plugins))
+    read = Policy(policy)
+    plugins = {*content.specs, *folder_plugins(content, read).folders}
+    yield from read.unknown_plugins(plugins, "allow", "deny")
 
 
 def _pod_settings(policy: Node) -> Iterator[Problem]:

@@ -328,3 +328,13 @@ def test_tasks_of_plugins_are_patched_by_their_printed_ids(desk: Desk) -> None:
     text = desk.job("init: [{patch: git, args: {depth: 1}}]", plugins=plugins)
     review = desk.valid(text, desk.root({"playbooks/policy.yaml": DEFAULT}))
     assert desk.task(review, "git").args["depth"] == 1
+
+
+def test_a_review_repeats_that_a_denied_plugin_is_unknown(desk: Desk) -> None:
+    """A slip there opens what the cluster means to close, so whoever reviews a job reads it."""
+    policy = 'job_may: {plugins: {allow: "*", deny: [tensorbord, ssh]}}\n'
+    review = desk.review(desk.job(), desk.root({"playbooks/policy.yaml": policy}))
+    (problem,) = review.problems
+    assert (problem.id, problem.severity) == ("PR406", "warning")
+    assert problem.message == "there is no plugin 'tensorbord'"
+    assert problem.hint == "did you mean 'tensorboard'?"
