@@ -43,7 +43,8 @@ def prepare(folder: pathlib.Path, script: str, secrets: tuple[str, ...] = ()) ->
 
 def program() -> tuple[list[str], str]:
     """The runtime phase: the bundle where there is one that is up to date, else this Python."""
-    sources = [*(ROOT / "pairun" / "runtime").glob("*.py"), ROOT / "pairun" / "redaction.py"]
+    rooms = ("base", "handover", "runtime", "secrets")
+    sources = [p for room in rooms for p in (ROOT / "pairun" / room).glob("*.py")]
     sources.append(ROOT / "bundle" / "_scan.c")
     if _BUNDLE.exists() and _BUNDLE.stat().st_mtime > max(s.stat().st_mtime for s in sources):
         return [str(_BUNDLE)], "the bundle"
