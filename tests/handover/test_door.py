@@ -315,7 +315,9 @@ def _plant(root: Path, outside: Path, entries: list[tuple[str, str, str]]) -> No
                 if kind == "folder":
                     place.mkdir()
                 elif kind == "file":
-                    place.write_bytes(b"inside")
+                    # Exclusively: opening a FIFO waits, and a link leads outside.
+                    with place.open("xb") as file:
+                        file.write(b"inside")
                 elif kind == "link":
                     place.symlink_to(target.format(outside=outside))
                 else:
