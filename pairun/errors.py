@@ -7,7 +7,9 @@ alone.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
@@ -22,55 +24,78 @@ class Source:
         text: the decoded text, or empty when it could not be decoded.
     """
 
-    __slots__ = ("_concealed", "_hidden", "_lines", "file", "layer", "text")
+    __slots__ = (
+        "_concealed", "_hidden", "_lines", "_parts", "_searched", "_shaped", "file", "layer", "text",
+    )  # fmt: skip
 
     def __init__(self, file: str, layer: str, text: str) -> None:
         self.file = file
         self.layer = layer
         self.text = text
         self._lines: list[str] | None = None
-        self._hidden: set[int] | None = None
-        self._concealed: frozenset[str] = frozenset()
+        self._hidden: set[int] = set()
+        self._shaped: set[int] | None = None
+        self._concealed: set[str] = set()
+        self._parts: set[str] = set()
+        self._searched: set[str] = set()
 
     @property
     def concealed(self) -> frozenset[str]:
         """Parts of the text that a vault must mask wherever they are shown."""
-        return self._concealed
+        return frozenset(self._concealed)
 
     def conceal(self, texts: Iterable[str]) -> None:
         """Keep parts of the text, and the lines with them, out of everything that is shown."""
         new = {t for t in texts if t} - self._concealed
         self._concealed |= new
         parts = {p.strip() for t in new for p in t.split("\n")}
-        parts = {p for p in parts if len(p) >= _LEAST_CONCEALED}
-        if parts:
-            for number, line in enumerate(self.text.split("\n"), 1):
-                if any(p in line for p in parts):
-                    self.hide(number, number)
+        self._parts |= {p for p in parts if len(p) >= _LEAST_CONCEALED}
 
     def line(self, number: int) -> str:
         """The text of line ``number`` (from 1), or empty where there is none or it is secret."""
         if self._lines is None:
             self._lines = self.text.split("\n")
-        if not 1 <= number <= len(self._lines) or number in self._secret_lines():
+        if not 1 <= number <= len(self._lines) or self._is_secret(number):
             return ""
         return self._lines[number - 1].rstrip("\r")
 
     def hide(self, first: int, last: int) -> None:
         """Keep the lines ``first`` to ``last`` (from 1, inclusive) out of every excerpt."""
-        self._secret_lines().update(range(first, last + 1))
+        self._hidden.update(range(first, last + 1))
 
-    def _secret_lines(self) -> set[int]:
-        if self._hidden is None:
+    def _is_secret(self, number: int) -> bool:
+        if self._shaped is None:
             # A job's secrets must not show even when the text does not parse.
             # Every process loads this file, and few show a line of a source.
             from pairun.secrets.shapes import secret_lines
 
-            self._hidden = secret_lines(self.text)
-        return self._hidden
+            self._shaped = secret_lines(self.text)
+        # Searched only now, and each part once: a text may hold thousands of secrets.
+        parts, self._parts = self._parts - self._searched, set()
+        self._searched |= parts
+        if len(self._searched) > _MOST_SEARCHED:
+            return True
+        if parts:
+            self._hidden |= _lines_with(self.text, parts)
+        return number in self._hidden or number in self._shaped
 
 
 _LEAST_CONCEALED = 4
+_MOST_SEARCHED = 200
+"""A text with more secrets than this shows no line at all."""
+
+
+def _lines_with(text: str, parts: set[str]) -> set[int]:
+    """The lines (from 1) that hold one of some parts."""
+    starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+    numbers: set[int] = set()
+    for part in parts:
+        at = text.find(part)
+        while at >= 0:
+            number = bisect_right(starts, at)
+            numbers.add(number)
+            at = text.find(part, starts[number])
+    return numbers
 
 
 class Place(NamedTuple):

@@ -148,6 +148,20 @@ def test_lines_of_secrets_are_in_no_excerpt(text: str, hidden: set[int]) -> None
     assert source.line(1) == ""
 
 
+def test_concealed_parts_of_a_text_hide_their_lines() -> None:
+    """Every line with such a part is hidden, also one that was shown before; too many hide all."""
+    source = Source("f", "job", "a: one11\nb: two22\nc: one11, two22\nd: 4\n")
+    assert source.line(2) == "b: two22"
+    source.conceal(["one11"])
+    assert [source.line(n) for n in (1, 2, 3, 4)] == ["", "b: two22", "", "d: 4"]
+    source.conceal(["two22\nd: 4"])
+    assert [source.line(n) for n in (1, 2, 3, 4)] == ["", "", "", ""]
+    assert source.concealed == {"one11", "two22\nd: 4"}
+    many = Source("f", "job", "a: 1\n")
+    many.conceal(f"part-{n}" for n in range(300))
+    assert many.line(1) == ""
+
+
 def test_problems_come_once_and_in_the_order_of_their_places() -> None:
     """However they were found: by file, line and column; the same one only once."""
     source = Source("f", "job", TEXT)

@@ -92,6 +92,14 @@ _MEANINGS = (
         "look at its .gitmodules and at its paths",
     ),
     _Meaning(
+        r"unable to read (sha1 file|[0-9a-f]{40})|did not send all necessary objects"
+        r"|missing (blob|tree|commit|necessary objects)",
+        "the repository on the server is damaged: objects are missing",
+        Permanent,
+        "unknown",
+        "ask the owner of the repository to run 'git fsck' on the server, and to restore it",
+    ),
+    _Meaning(
         r"no space left on device|disk quota exceeded",
         "there is no room for the clone",
         Transient,
@@ -158,6 +166,9 @@ _MEANINGS = (
 """In order of precedence; git's messages are English, because LC_ALL is C."""
 
 
+_SERVER_FAILS = re.compile("remote: fatal: unable to read [0-9a-f]{40}")
+
+
 def failure_of(command: str, done: Completed, asked_wait_s: float | None = None) -> Failure:
     """The failure that git's errors mean; the first of `_MEANINGS` with a matching line counts.
 
@@ -169,7 +180,8 @@ def failure_of(command: str, done: Completed, asked_wait_s: float | None = None)
     if done.code < 0:
         return Transient(f"git {command} was killed by signal {-done.code}", fault="unknown")
     errors = re.split("[\r\n]+", done.stderr.decode("utf-8", "replace"))
-    # A server's own text (remote:) is for people.
+    # A server's own text (remote:) is for people, unless git itself says so there that it fails.
+    errors = [x.removeprefix("remote: ") if _SERVER_FAILS.match(x) else x for x in errors]
     lines = [x for x in errors if x.strip() and not x.startswith(("warning:", "hint:", "remote:"))]
     for meaning in _MEANINGS:
         for line in reversed(lines):
@@ -185,7 +197,9 @@ def failure_of(command: str, done: Completed, asked_wait_s: float | None = None)
                 hint=meaning.hint,
                 retry_after_s=wait,
             )
-    last = _plain(lines[-1]) if lines else f"exit code {done.code}"
+    # After its errors git may print advice.
+    said = [x for x in lines if x.startswith(("fatal:", "error:"))] or lines
+    last = _plain(said[-1]) if said else f"exit code {done.code}"
     return Transient(f"git {command} failed: {last}", fault="unknown")
 
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from pairun.diagnose.classes import CLASSES, FAULTS, NONE, RETRIES
-from pairun.diagnose.hits import is_near
-from pairun.diagnose.lines import MAX_LINE, Log, parse
-from pairun.diagnose.table import DIGITS, FLAGS, SCHEMA_VERSION, START, WEIGHTS, Table
+from pairun.diagnose.table import SCHEMA_VERSION, START, WEIGHTS, Table
 from pairun.diagnose.words import words_needed
 from pairun.errors import PairunError, Problems
 from pairun.playbook.content import Content, Root
@@ -27,12 +24,10 @@ from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.rootfiles import RULES_FOLDER
+from pairun.playbook.ruletrial import RuleTrial, TrialOverError, letters, words_mistake
 
 MIN_SAMPLES = 2
 MAX_WORDS = 400
-DEAR_S = 0.02
-"""How long one pattern may take for one line that is made to be dear; usual ones take a hundredth."""
-
 _COMMON = """
 acc actor agent batch checkpoint code config data device epoch error exit failed file found gpus grad
 host info input iter job limit link load local loss lost master memory model nccl node nodes peer port
@@ -42,7 +37,7 @@ warn warning worker
 COMMON = frozenset(_COMMON.split())
 """What lines of healthy logs hold too."""
 
-_GROWTH = 1.15
+_FEWER = "use several files, fewer patterns, or patterns that begin with a word"
 
 _TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _CLASSES = [k for k in CLASSES if k != NONE]
@@ -172,8 +167,14 @@ def check_rules(document: Node, problems: Problems) -> None:
     """
     wrong = list(violations(document, SCHEMA, IDS))
     problems.extend(wrong)
+    trial = RuleTrial()
     for node in () if wrong else elements(document, "rules"):
-        if mistake := _mistake(_sample(node.plain(), ""), tried=True):
+        try:
+            mistake = _mistake(_sample(node.plain(), ""), trial)
+        except TrialOverError as e:
+            problems.error("PR794", str(e), node.place, _FEWER)
+            return
+        if mistake:
             problems.error("PR794", f"the rule '{node.value['id'].value}': {mistake}", node.place)
 
 
@@ -202,9 +203,14 @@ def _add(
     for name in elements(document, "disable"):
         if samples.pop(name.value, None) is None:
             problems.warning("PR793", f"there is no rule '{name.value}' to disable", name.place)
+    trial = RuleTrial() if checked else None
     for node in elements(document, "rules"):
         sample = _sample(node.plain(), family.get("source", ""))
-        wrong = _mistake(sample, tried=checked)
+        try:
+            wrong = _mistake(sample, trial)
+        except TrialOverError as e:
+            problems.warning("PR794", f"rules are left out: {e}", node.place, _FEWER)
+            break
         if wrong:
             text = f"the rule '{sample.data['id']}' is left out: {wrong}"
             problems.warning("PR794", text, node.place)
@@ -218,7 +224,7 @@ def _sample(rule: dict[str, Any], source: str) -> Sample:
     for regex in rule["patterns"]:
         try:
             words = words_needed(regex, MAX_WORDS, _worth)
-        except re.error:
+        except (re.error, OverflowError, RecursionError):
             words = None
         patterns.append({"regex": regex, "words": words or []})
     apart = ("patterns", "positive", "negative", "source", "role")
@@ -231,73 +237,19 @@ def _sample(rule: dict[str, Any], source: str) -> Sample:
     )
 
 
-def _mistake(sample: Sample, *, tried: bool) -> str:
-    """What is wrong with a rule, or nothing."""
+def _mistake(sample: Sample, trial: RuleTrial | None) -> str:
+    """What is wrong with a rule, or nothing; without a trial only its words are checked."""
+    if trial is not None:
+        return trial.mistake(sample.data, sample.positive, sample.negative)
     for pattern in sample.data["patterns"]:
-        regex, words = pattern["regex"], pattern["words"]
-        try:
-            compiled_regex = re.compile(regex, FLAGS) if tried else None
-        except re.error as e:
-            return f"'{regex}' is no regular expression: {e}"
-        if not words or min(map(_letters, words)) < START:
-            return f"'{regex}' needs a word of {START} letters in each of its alternatives"
-        if compiled_regex and (taken := _cost_s(compiled_regex, words, sample.positive)) > DEAR_S:
-            return f"'{regex}' takes {taken * 1000:.0f} ms for one line"
-    if not tried:
-        return ""
-    table = Table({"schema": SCHEMA_VERSION, "exit_codes": {}, "rules": [sample.data]})
-    for text in sample.positive:
-        if not _knows(table, text):
-            return f"it misses its own sample: {text}"
-    for text in sample.negative:
-        if _knows(table, text):
-            return f"it takes a sample that it must not: {text}"
+        if problem := words_mistake(pattern["words"]):
+            return f"'{pattern['regex']}' {problem}"
     return ""
 
 
 def _worth(word: str) -> int:
     """How much a word tells: the longer the more; of healthy logs' words least."""
-    letters = _letters(word)
-    if letters < START:
+    count = letters(word)
+    if count < START:
         return -1
-    return 0 if word.lower().strip(" :=._") in COMMON else letters
-
-
-def _letters(word: str) -> int:
-    return len(word.encode().translate(None, DIGITS))
-
-
-def _knows(table: Table, text: str) -> bool:
-    log = Log(text.encode())
-    for start, end in table.lines(log.data):
-        line = parse(start, log.data[start:end])
-        if any(is_near(match.rule, line, log) for match in table.matches(line.text)):
-            return True
-    return False
-
-
-def _cost_s(regex: re.Pattern[str], words: Sequence[str], positive: Sequence[str]) -> float:
-    """The longest that a pattern takes for a line that is nearly what it looks for, again and again.
-
-    The line grows little by little, so that an expression that runs away is seen before it does.
-    """
-    worst = 0.0
-    for part in {*words[:8], *positive[:2], "a", " ", "0 ", "a.a", "'"}:
-        line = part * (MAX_LINE // len(part) + 1)
-        size = 8.0
-        while size <= MAX_LINE:
-            taken = _once_s(regex, line[: int(size)] + "\x01")
-            if taken > DEAR_S:
-                # it may have been another program's turn
-                taken = min(taken, _once_s(regex, line[: int(size)] + "\x01"))
-            worst = max(worst, taken)
-            if worst > DEAR_S:
-                return worst
-            size *= _GROWTH
-    return worst
-
-
-def _once_s(regex: re.Pattern[str], line: str) -> float:
-    start = time.process_time()
-    regex.search(line)
-    return time.process_time() - start
+    return 0 if word.lower().strip(" :=._") in COMMON else count

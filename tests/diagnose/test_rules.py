@@ -15,6 +15,7 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import SCHEMA_VERSION, Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
+from pairun.playbook import ruletrial
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.rules import Rules, compiled, read_rules
 
@@ -114,6 +115,16 @@ def test_a_root_replaces_and_disables_rules_and_gives_exit_codes(tmp_path: Path)
         ({"patterns": [r"(a+)+ scrammed$"]}, "ms for one line"),
         ({"patterns": [r"scrammed ("]}, "is no regular expression"),
         ({"patterns": [r"\d+|scrammed"]}, "needs a word of 4 letters"),
+        ({"patterns": ["(" * 5000 + "scrammed" + ")" * 5000]}, "is nested too deep"),
+        ({"patterns": ["scrammed{99999999999}"]}, "is no regular expression"),
+        (
+            {
+                "patterns": ["(?:q+)+!.*scrammed"],
+                "positive": ["q! scrammed"] * 2,
+                "negative": ["q" * 40 + " scrammed", "b"],
+            },
+            "more than 250 ms for its own samples",
+        ),
     ],
 )
 def test_a_rule_that_lies_is_left_out(change: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -123,6 +134,17 @@ def test_a_rule_that_lies_is_left_out(change: dict[str, Any], said: str, tmp_pat
     assert len(wrong) == 1
     assert wrong[0].startswith("PR794")
     assert said in wrong[0]
+
+
+def test_the_patterns_of_one_file_have_one_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file whose patterns take too long together is checked up to the limit, and no further."""
+    monkeypatch.setattr(ruletrial, "FILE_S", 0.0)
+    rules, wrong = read(tmp_path, {"rules": [{**RULE, "id": f"rule-{n}"} for n in range(9)]})
+    assert "rule-8" not in rules.samples
+    (only,) = wrong
+    assert only.startswith("PR794 rules are left out: the patterns of this file take more than 0 s")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml._yaml import CParser
@@ -163,12 +163,6 @@ def _joined(pair: re.Match[str]) -> str:
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
 
-def _is_plain(key: Node) -> bool:
-    """Whether a key has no quotes: in quotes, `<<` is a name and merges nothing."""
-    line = key.place.source.text.split("\n")[key.place.line - 1]
-    return line[key.place.column - 1 :].startswith("<<")
-
-
 def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
     hint = None
     if isinstance(e, yaml.MarkedYAMLError):
@@ -195,7 +189,7 @@ class _Reader:
         self._resolve = dialect.resolve
         self._parser = _Parser(source.text)
         self._anchors: dict[str, Node] = {}
-        self._sizes: dict[int, int] = {}
+        self._extents: dict[int, _Extent] = {}
         self._open: set[int] = set()
         self._aliased = 0
         self._problems = Problems()
@@ -222,10 +216,13 @@ class _Reader:
             if isinstance(event, ScalarEvent):
                 node = Node(self._scalar(event), self._place(event))
                 self._anchor(event, node)
+                if event.value == "<<" and event.tag is None and not event.style and stack:
+                    # In quotes `<<` is a name and merges nothing.
+                    stack[-1].expects_merge = stack[-1].key is None
             elif isinstance(event, AliasEvent):
-                node = self._alias(event)
+                node = self._alias(event, len(stack))
             elif isinstance(event, MappingStartEvent | SequenceStartEvent):
-                self._check_depth(stack, event)
+                self._check_depth(len(stack) + 1, event)
                 made = Node({} if isinstance(event, MappingStartEvent) else [], self._place(event))
                 self._check_tag(event)
                 self._anchor(event, made)
@@ -251,8 +248,8 @@ class _Reader:
         assert mark is not None  # libyaml marks every event
         return Place(self._source, mark.line + 1, mark.column + 1)
 
-    def _check_depth(self, stack: list[_Open], event: Event) -> None:
-        if len(stack) >= MAX_DEPTH:
+    def _check_depth(self, depth: int, event: Event) -> None:
+        if depth > MAX_DEPTH:
             raise PairunError(
                 Problem(
                     "PR104",
@@ -265,7 +262,7 @@ class _Reader:
         if event.anchor:
             self._anchors[event.anchor] = node
 
-    def _alias(self, event: AliasEvent) -> Node:
+    def _alias(self, event: AliasEvent, depth: int) -> Node:
         target = self._anchors.get(event.anchor or "")
         if target is None or id(target.value) in self._open:
             what = "contains itself" if target else "is not anchored"
@@ -277,7 +274,9 @@ class _Reader:
                     "an alias (*name) needs an anchor (&name) that ended before it",
                 )
             )
-        self._aliased += self._size(target)
+        extent = self._extent(target)
+        self._check_depth(depth + extent.depth, event)
+        self._aliased += extent.nodes
         if self._aliased > MAX_ALIASED_NODES:
             raise PairunError(
                 Problem(
@@ -289,14 +288,19 @@ class _Reader:
             )
         return Node(target.value, target.place)
 
-    def _size(self, node: Node) -> int:
+    def _extent(self, node: Node) -> _Extent:
         # What an anchor expands to is known once its collection is closed, and kept; a node
         # is never shared before that.
-        known = self._sizes.get(id(node.value)) if isinstance(node.value, dict | list) else 1
+        if not isinstance(node.value, dict | list):
+            return _SCALAR
+        known = self._extents.get(id(node.value))
         if known is None:
             children = node.value.values() if isinstance(node.value, dict) else node.value
-            known = 1 + sum(self._size(c) for c in children)
-            self._sizes[id(node.value)] = known
+            extents = [self._extent(child) for child in children]
+            known = _Extent(
+                1 + sum(e.nodes for e in extents), 1 + max((e.depth for e in extents), default=0)
+            )
+            self._extents[id(node.value)] = known
         return known
 
     def _add(self, parent: _Open, node: Node) -> None:
@@ -313,7 +317,8 @@ class _Reader:
             return
         name = key.value if type(key.value) is str else js_text(key.value)
         node.key = key.place
-        if name == "<<" and _is_plain(key):
+        if parent.expects_merge:
+            parent.expects_merge = False
             parent.merges.append(node)
         elif name in container:
             first = container[name].key or container[name].place
@@ -393,14 +398,30 @@ def _unquoted(key: Node) -> str | None:
     return None
 
 
+class _Extent(NamedTuple):
+    """What an alias expands to.
+
+    Attributes:
+        nodes: how many values.
+        depth: levels of collections; 0 for a scalar.
+    """
+
+    nodes: int
+    depth: int
+
+
+_SCALAR = _Extent(1, 0)
+
+
 class _Open:
     """A collection that is being read."""
 
-    __slots__ = ("key", "merges", "node")
+    __slots__ = ("expects_merge", "key", "merges", "node")
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.key: Node | None = None
+        self.expects_merge = False
         self.merges: list[Node] = []
 
 

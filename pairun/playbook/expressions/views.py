@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jinja2 import Undefined
 
+from pairun.base.cpulimit import CpuLimitError, cpu_limit
 from pairun.module import Secret
 from pairun.plan import Late
 
@@ -75,25 +74,13 @@ class State:
 
 @contextlib.contextmanager
 def deadline() -> Iterator[None]:
-    """Stop an expression that runs away; between bytecodes, so single operations are bounded too.
-
-    CPU time counts (setitimer(2), ``ITIMER_VIRTUAL``): a busy machine makes no expression invalid.
-    """
+    """Stop an expression that runs away; between bytecodes, so single operations are bounded too."""
     work.done = 0
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        raise TooMuch(f"more than {MAX_SECONDS:g} s of CPU time")
-
-    old = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, old)
+        with cpu_limit(MAX_SECONDS):
+            yield
+    except CpuLimitError as e:
+        raise TooMuch(str(e)) from e
 
 
 class TooMuch(Exception):

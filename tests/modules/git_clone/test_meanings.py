@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -123,6 +124,13 @@ class Stage:
         submodule(outer, "sub", "ext::sh -c false", git(outer, "rev-parse", "HEAD"))
         return self.clone(self.served.url("outer"), options=["--recursive"])
 
+    def damaged(self) -> Outcome:
+        """Clone a repository that has lost a file's content."""
+        path = repository(self.served.root / "damaged.git", ("f", "content\n"))
+        blob = git(path, "rev-parse", "HEAD:f")
+        (path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+        return self.clone(self.served.url("damaged"))
+
     def ssh(self, said: str) -> Outcome:
         """Clone from an ssh server that says something and ends."""
         programs = self.harness.tmp / "bin"
@@ -162,6 +170,7 @@ ROWS: dict[str, Callable[[Stage], Outcome]] = {
     "the branch does not exist": lambda s: s.clone(s.served.url("a"), branch="nope"),
     "the commit does not exist": lambda s: s.clone(s.served.url("a"), commit="01234567" * 5),
     "the repository is empty": lambda s: s.empty(),
+    "the repository is damaged": lambda s: s.damaged(),
     "a submodule has an address that is not allowed": lambda s: s.unsafe(),
     "the disk is full": lambda s: s.full(),
     "`dest` holds a clone in which somebody has worked": lambda s: s.changed(),
@@ -195,6 +204,18 @@ def test_the_document_says_what_happens(stage: Stage, what: str) -> None:
 def test_the_document_has_every_row() -> None:
     """No row of the table is without a test, and no test without a row."""
     assert table().keys() == ROWS.keys()
+
+
+def test_a_damaged_repository_is_not_retried(harness: Harness, origin: Path) -> None:
+    """A clone whose checkout fails is permanent, and git's advice is not the message."""
+    blob = git(origin, "rev-parse", "HEAD:second")
+    (origin / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    args = {"repo": str(origin), "dest": str(harness.pai_dir / "code")}
+    failure = harness.run("git_clone", args).failure
+    assert failure is not None
+    assert (failure.kind, failure.fault) == ("permanent", "unknown")
+    assert "damaged" in failure.message
+    assert "retry with" not in failure.message
 
 
 @pytest.mark.parametrize(

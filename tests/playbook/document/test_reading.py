@@ -165,6 +165,14 @@ def test_depth_is_bounded(opening: str) -> None:
     assert problem_ids(opening * 100_000) == ["PR104"]
 
 
+def test_depth_is_bounded_through_aliases() -> None:
+    """An alias counts with the levels of what it stands for."""
+    half = MAX_DEPTH // 2
+    inner = "[" * half + "1" + "]" * half
+    read(f"[&a {inner}, {'[' * (half - 1)}*a{']' * (half - 1)}]")
+    assert problem_ids(f"[&a {inner}, {'[' * half}*a{']' * half}]") == ["PR104"]
+
+
 def test_size_is_bounded() -> None:
     """A text over the limit is refused without being parsed."""
     with pytest.raises(PairunError) as e:
@@ -248,6 +256,9 @@ def test_a_quoted_merge_key_is_a_name() -> None:
     """Only a plain `<<` merges."""
     assert read("'<<': null\n\"a\": 1\n").plain() == {"<<": None, "a": 1}
     assert read("<<: {b: 2}\na: 1\n").plain() == {"b": 2, "a": 1}
+    assert read("!!str <<: {b: 2}\na: 1\n").plain() == {"<<": {"b": 2}, "a": 1}
+    assert read("a: <<\nb: {c: <<, d: 1}\n").plain() == {"a": "<<", "b": {"c": "<<", "d": 1}}
+    assert read("[<<, {a: 1}]").plain() == ["<<", {"a": 1}]
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=20)
