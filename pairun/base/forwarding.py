@@ -9,15 +9,15 @@ from typing import NamedTuple
 from pairun.base.durations import parse_duration
 from pairun.base.signals import GRACE_SIGNALS
 
-# A fault in our own process must end it. Python ignores SIGPIPE and SIGXFSZ, which our own writes
-# raise. SIGTTIN and SIGTTOU must not stop us as a background process of a terminal.
-_NOT_FORWARDED = {
-    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS,
-    signal.SIGABRT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTIN, signal.SIGTTOU,
-}  # fmt: skip
 CATCHABLE = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-TAKEN = frozenset(CATCHABLE - _NOT_FORWARDED)
-"""The signals that our loop takes; each but SIGCHLD is forwarded to the child."""
+"""The signals that our loop takes; each but SIGCHLD is forwarded to the child.
+
+A fault of our own process ends it although its signal is blocked (sigprocmask(2)); one of these
+that another process sends is for the command.
+"""
+
+OF_OWN_WRITES = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
+"""The signals that our own writes raise; then they come from our own PID, and are not forwarded."""
 
 LATEST_STEP = 0.8
 """All steps of a rewritten stop are sent within this part of the command's time."""
@@ -30,9 +30,12 @@ class Step(NamedTuple):
     number: int
 
 
-# The group of a session leader is orphaned, and the kernel does not stop it on SIGTSTP (setpgid(2)),
-# so it gets SIGSTOP, as with dumb-init.
-_BY_DEFAULT: Mapping[int, tuple[Step, ...]] = {signal.SIGTSTP: (Step(0.0, signal.SIGSTOP),)}
+# The group of a session leader is orphaned, and the kernel does not stop it on the terminal's
+# signals (setpgid(2)), so it gets SIGSTOP, as with dumb-init.
+_STOP = (Step(0.0, signal.SIGSTOP),)
+_BY_DEFAULT: Mapping[int, tuple[Step, ...]] = {
+    signal.SIGTSTP: _STOP, signal.SIGTTIN: _STOP, signal.SIGTTOU: _STOP,
+}  # fmt: skip
 
 
 class Forwarding(NamedTuple):
@@ -83,7 +86,7 @@ def read_forwarding(signals: object, signals_to: object) -> Forwarding:
     rewrite = {}
     for name, value in (signals or {}).items():
         number = _number(name)
-        if number not in TAKEN or number == signal.SIGCHLD:
+        if number not in CATCHABLE or number == signal.SIGCHLD:
             raise ValueError(f"{name} is not forwarded")
         if value is not None:
             rewrite[number] = tuple(_steps([value] if isinstance(value, str) else value))

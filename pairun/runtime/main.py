@@ -33,6 +33,7 @@ from pairun.runtime.programs import (
     why_not_started,
 )
 from pairun.runtime.supervisor import Supervisor, block_signals
+from pairun.runtime.workingdirectory import WorkingDirectory
 from pairun.secrets.vault import Vault
 
 UNUSABLE = 1
@@ -54,6 +55,8 @@ def main(pai_dir: str, vault: Vault) -> int:
     """
     block_signals()
     _open_streams()
+    # PID 1 leaves the working directory.
+    pai_dir = os.path.abspath(pai_dir)
     try:
         phase = RuntimePhase(pai_dir, read_inputs(pai_dir, vault), vault, os.environ)
     except PairunError as e:
@@ -86,14 +89,15 @@ class RuntimePhase:
         self._door = Door(pai_dir)
         self._inputs = inputs
         self._vault = vault
-        self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": _working_directory()}
+        self._directory = WorkingDirectory(self.say)
+        self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": self._directory.path}
         if path := self.env.get("PATH"):
             # Last, so that the image's own programs win.
             self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
         folder = log_dir(pai_dir, self.env)
         self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_VARIABLE))
         self._grace = Grace(self._grace_s())
-        self._supervisor = Supervisor(self._grace, self.say, self._record)
+        self._supervisor = Supervisor(self._grace, self.say, self._record, self._directory)
         self._ending = Ending(
             self._door, self.env, self._vault.texts, self._supervisor, self._grace, self.say
         )
@@ -245,7 +249,8 @@ class RuntimePhase:
                 self.env[name] = value
         env = {**self.env, **self._inputs.command_environment}
         try:
-            argv = self._argv(env)
+            with self._directory.entered():
+                argv = self._argv(env)
         except Unstartable as e:
             self._logs.say(e.problem.message, render(e.problem) + "\n")
             return "failure", e.code, e.problem.message
@@ -364,13 +369,6 @@ def _open_streams() -> None:
         except OSError:
             # open(2) takes the lowest free number, which is this one
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-
-
-def _working_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "/"
 
 
 def _status(code: int) -> str:

@@ -17,13 +17,14 @@ from pairun.base.forwarding import (
     CATCHABLE,
     EVERYTHING,
     LATEST_STEP,
-    TAKEN,
+    OF_OWN_WRITES,
     Forwarding,
 )
 from pairun.base.grace import Grace
 from pairun.base.processes import descendants, group_lives, group_stopped, session_groups
 from pairun.base.signals import GRACE_SIGNALS
 from pairun.runtime.senders import sender_of
+from pairun.runtime.workingdirectory import WorkingDirectory
 
 DRAIN_S = 3.0
 """How long the command's background processes may run after the command's own end."""
@@ -51,9 +52,7 @@ EXIT_S = 0.1
 
 def block_signals() -> None:
     """Block every signal that the loop takes."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN)
-    for number in (signal.SIGTTIN, signal.SIGTTOU):
-        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, CATCHABLE)
 
 
 class Supervisor:
@@ -63,6 +62,7 @@ class Supervisor:
         grace: the grace time, which the first stop signal starts.
         say: takes one line for people.
         record: takes a record for the journal: its type and its fields.
+        directory: where children start; None for where this process is.
 
     Attributes:
         grace: the same clock.
@@ -75,12 +75,14 @@ class Supervisor:
         grace: Grace,
         say: Callable[[str], None],
         record: Callable[..., None] = lambda _type, **_fields: None,
+        directory: WorkingDirectory | None = None,
     ) -> None:
         self.grace = grace
         self.child: int | None = None
         self.terminated_from_outside = False
         self._say = say
         self._record = record
+        self._directory = directory
         self._ended: dict[int, int] = {}
         self._alone = True
         self._later: list[tuple[float, int, int]] = []
@@ -113,10 +115,11 @@ class Supervisor:
         until = time.monotonic() + SPAWN_S
         while True:
             try:
-                self.child = os.posix_spawn(
-                    argv[0], argv, env,
-                    file_actions=actions, setsid=True, setsigmask=held, setsigdef=CATCHABLE,
-                )  # fmt: skip
+                with self._directory.entered() if self._directory else contextlib.nullcontext():
+                    self.child = os.posix_spawn(
+                        argv[0], argv, env,
+                        file_actions=actions, setsid=True, setsigmask=held, setsigdef=CATCHABLE,
+                    )  # fmt: skip
             except OSError as e:
                 out_of_time = time.monotonic() >= until or self.grace.for_handlers_s() == 0.0
                 if e.errno not in (errno.EAGAIN, errno.ENOMEM) or out_of_time:
@@ -217,7 +220,7 @@ class Supervisor:
             due_s = max(0.0, self._later[0][0] - time.monotonic())
             limit_s = due_s if limit_s is None else min(limit_s, due_s)
         info = _next_signal(limit_s)
-        if info is not None and info.si_signo != signal.SIGCHLD:
+        if info is not None and info.si_signo != signal.SIGCHLD and not _of_own_write(info):
             self._pass_on(info, child, forwarding)
         while self._later and self._later[0][0] <= time.monotonic():
             _, origin, number = self._later.pop(0)
@@ -323,8 +326,13 @@ class Supervisor:
 
 def _next_signal(timeout_s: float | None) -> signal.struct_siginfo | None:
     if timeout_s is None:
-        return signal.sigwaitinfo(TAKEN)
-    return signal.sigtimedwait(TAKEN, timeout_s)
+        return signal.sigwaitinfo(CATCHABLE)
+    return signal.sigtimedwait(CATCHABLE, timeout_s)
+
+
+def _of_own_write(info: signal.struct_siginfo) -> bool:
+    """Whether a write of ours raised the signal: the kernel names the writer as its sender."""
+    return info.si_signo in OF_OWN_WRITES and info.si_pid == os.getpid()
 
 
 def _name(number: int) -> str:
