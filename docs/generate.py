@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from pairun.catalogue import CATALOGUE
+from pairun.cli.examples import examples_of
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.diagnose.classes import CLASSES
 from pairun.handover import journal
@@ -137,6 +138,11 @@ def _command(name: str, parser: argparse.ArgumentParser, level: str) -> Iterator
     yield f"\n{level} pairun {name or '--dry-run'}\n"
     sentence = (parser.description or "").rstrip(".")
     yield f"{sentence[:1].upper()}{sentence[1:]}.\n"
+    yield "```sh"
+    for example in examples_of(f"pairun {name}"):
+        yield f"# {example.purpose}"
+        yield example.command
+    yield "```\n"
     actions = [a for a in parser._actions if a.help != argparse.SUPPRESS and a.dest != "help"]
     typed = [a for a in actions if name or a.dest not in ("version", "dry_run")]
     yield f"```text\npairun {name or '--dry-run'} {' '.join(map(_used, typed))}".rstrip()

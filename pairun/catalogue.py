@@ -331,6 +331,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("PR801", "wrong usage", "See `pairun --help`."),
     ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),
     ("PR811", "a page that cannot be written", "Name a file in a folder that exists and has room."),
+    (
+        "PR812",
+        "a start that cannot be written",
+        "Choose another name or folder; no file is replaced.",
+    ),
     # 9xx: warnings
     (
         "PR901",

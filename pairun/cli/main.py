@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import pairun
+from pairun.cli.commandhelp import CommandParser
 from pairun.errors import PairunError
 from pairun.secrets.vault import Vault
 
@@ -24,6 +25,7 @@ COMMANDS = {
     "delete": "end a job in a cluster, and remove all that belongs to it",
     "doctor": "whether a cluster is ready for jobs: what is missing, and what to do about it",
     "barrier": "wait in the user's code until all instances of the job have come",
+    "new": "write a commented start of a job, plugin, module or content root",
     "lint": "check job files, playbooks and plugin specs",
     "convert": "a job of OpenPAI on YARN, or a Framework, as a job file of protocol v2",
     "diagnose": "why a job died: the cause in its log, whose fault it is, and what to do",
@@ -37,15 +39,6 @@ COMMANDS = {
     "summary": argparse.SUPPRESS,
     "rendezvous": argparse.SUPPRESS,
 }
-
-MEANT = {
-    "plan": "--dry-run JOB", "validate": "--dry-run JOB", "check": "--dry-run JOB",
-    "review": "--dry-run JOB", "help": "--help", "version": "--version", "apply": "submit JOB",
-    "create": "submit JOB", "start": "run JOB", "exec": "run JOB", "stop": "delete NAME",
-    "cancel": "delete NAME", "log": "logs NAME", "list": "status", "ps": "status",
-    "--dryrun": "--dry-run JOB", "--dry_run": "--dry-run JOB", "--plan": "--dry-run JOB",
-}  # fmt: skip
-"""What people type, from other tools, for what pairun calls otherwise."""
 
 IN_A_CONTAINER = ("init", "runtime", "tasks", "summary", "rendezvous")
 """Their work counts, whether or not somebody reads what they print."""
@@ -137,23 +130,26 @@ def parser_of(command: str) -> argparse.ArgumentParser:
     """The parser of a command; of an empty name that of `pairun --dry-run`."""
     if not command:
         return _top_parser()
-    parser = argparse.ArgumentParser(prog=f"pairun {command}", description=COMMANDS[command])
+    parser = CommandParser(prog=f"pairun {command}", description=COMMANDS[command])
     importlib.import_module(f"pairun.cli.{command}").add_arguments(parser)
     return parser
+
+
+def shown_commands() -> dict[str, str]:
+    """The commands that people type, each with its sentence."""
+    return {name: text for name, text in COMMANDS.items() if text is not argparse.SUPPRESS}
 
 
 def _top_parser() -> argparse.ArgumentParser:
     from pairun.cli import dry_run
 
-    listed = "\n".join(
-        f"  {name:11}{text}" for name, text in COMMANDS.items() if text is not argparse.SUPPRESS
-    )
-    parser = argparse.ArgumentParser(
+    listed = "\n".join(f"  {name:11}{text}" for name, text in shown_commands().items())
+    parser = CommandParser(
         prog="pairun",
         usage="pairun --dry-run JOB...  |  pairun COMMAND ...",
         description="Review a job file: what will run in both phases of every role, and who set "
         "each value.",
-        epilog=f"commands:\n{listed}\n\n`pairun COMMAND --help` tells more.",
+        epilog=f"commands:\n{listed}\n\n`pairun COMMAND --help` prints the help of one.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true",
@@ -169,9 +165,11 @@ def _top(argv: list[str], vault: Vault) -> int:
         # Asked often, by scripts: without what only a review needs.
         print(version())
         return 0
+    from pairun.cli.suggesting import no_command, suggested
+
     parser = _top_parser()
-    if argv and argv[0] in MEANT and argv[0][0] == "-":
-        parser.error(_nothing_to_do(argv))
+    if argv and (suggestion := suggested(argv, shown_commands())):
+        parser.error(suggestion)
     args = parser.parse_args(argv, argparse.Namespace(vault=vault))
     if args.version:
         print(version(args.root))
@@ -179,37 +177,13 @@ def _top(argv: list[str], vault: Vault) -> int:
     if not args.dry_run:
         parser.print_usage(sys.stderr)
         if argv:
-            print(f"pairun: error: {_nothing_to_do(args.jobs)}", file=sys.stderr)
+            print(f"pairun: error: {no_command(args.jobs, shown_commands())}", file=sys.stderr)
             return WRONG_USAGE
         parser.print_help()
         return 0
     from pairun.cli import dry_run
 
     return dry_run.run(args)
-
-
-def _nothing_to_do(words: list[str]) -> str:
-    """The error where neither a command nor --dry-run is given.
-
-    Args:
-        words: those that are no options.
-    """
-    import os
-
-    from pairun.errors import nearest
-    from pairun.report.terminal import visible
-
-    if not words:
-        return "nothing to do: --dry-run or a command is missing"
-    word = visible(words[0])
-    if words[0] == "-" or os.path.exists(words[0]):
-        return f"no command given; did you mean `pairun --dry-run {word}`?"
-    if words[0] in MEANT:
-        kind = "option" if word[0] == "-" else "command"
-        return f"there is no {kind} '{word}'; did you mean `pairun {MEANT[words[0]]}`?"
-    near = nearest(words[0], [c for c, text in COMMANDS.items() if text is not argparse.SUPPRESS])
-    hint = f"did you mean '{near}'?" if near else "`pairun --help` lists the commands"
-    return f"there is no command and no file '{word}'; {hint}"
 
 
 def version(roots: Sequence[str] = ()) -> str:

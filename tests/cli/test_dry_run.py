@@ -897,18 +897,6 @@ def test_commands_that_yaml_reads_otherwise(shell: Shell, written: str, hint: st
     assert hint in said.err
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [("plan", "--dry-run JOB"), ("help", "--help"), ("version", "--version"),
-     ("validate", "--dry-run JOB"), ("--dryrun", "--dry-run JOB")],
-)  # fmt: skip
-def test_words_of_other_tools(shell: Shell, typed: str, meant: str) -> None:
-    """Who types another tool's word reads what it is called here."""
-    said = shell(typed)
-    assert said.code == 2
-    assert said.err.endswith(f"did you mean `pairun {meant}`?\n")
-
-
 def test_a_refused_setting_of_pods_is_marked(shell: Shell) -> None:
     """It is not shown as set: not in text, not in JSON, and a comparison leaves it out."""
     policy = "job_may: {}\npod: {job_may: [shm, queue], bounds: {shm: {max: 1Gi}}}\n"

@@ -1,0 +1,30 @@
+"""``pairun new``: write a commented, valid start of a job, plugin, module or content root."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from pairun.playbook.content import open_content
+from pairun.scaffold.starting import KINDS, write_start
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("kind", choices=tuple(KINDS), help="what to write")
+    defaults = ", ".join(f"{kind.name} for a {name}" for name, kind in KINDS.items())
+    parser.add_argument("name", nargs="?", metavar="NAME",
+                        help=f"its name; of a root, its folder (default: {defaults})")  # fmt: skip
+    parser.add_argument("--root", metavar="DIR", default="",
+                        help="the content root that gets the plugin or module (default: the "
+                        "current folder)")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files, and print their names and the commands to type next."""
+    written = write_start(args.kind, args.name, args.root, open_content([], os.environ))
+    for file in written.files:
+        print(f"wrote {file}")
+    for step in written.next_steps:
+        print(f"next: {step}")
+    return 0

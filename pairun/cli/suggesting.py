@@ -1,0 +1,79 @@
+"""What a person meant who typed something that pairun does not know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+
+from pairun.errors import nearest
+
+_REVIEW = "--dry-run JOB"
+MEANT = {
+    "plan": _REVIEW, "validate": _REVIEW, "check": _REVIEW, "review": _REVIEW, "preview": _REVIEW,
+    "dry-run": _REVIEW, "--dryrun": _REVIEW, "--dry_run": _REVIEW, "-dry-run": _REVIEW,
+    "--plan": _REVIEW, "--check": _REVIEW, "--validate": _REVIEW,
+    "version": "--version", "-V": "--version", "-v": "--version",
+    "apply": "submit JOB", "create": "submit JOB", "start": "run JOB", "exec": "run JOB",
+    "stop": "delete NAME", "cancel": "delete NAME", "kill": "delete NAME", "rm": "delete NAME",
+    "destroy": "delete NAME", "log": "logs NAME", "list": "status NAME", "ps": "status NAME",
+    "describe": "status NAME", "explain": "doc NAME", "docs": "doc NAME", "man": "doc NAME",
+    "scaffold": "new job", "generate": "new job",
+}  # fmt: skip
+"""What people type, from other tools, for what pairun calls otherwise."""
+
+_JOB_FILES = (".yaml", ".yml", ".json")
+
+
+def suggested(argv: Sequence[str], commands: Collection[str]) -> str | None:
+    """The error about words of other tools at the head of a command line; None if there are none.
+
+    Args:
+        argv: the arguments, without the program's name; at least one.
+        commands: those that there are.
+    """
+    word = argv[0]
+    # A job file may have any name.
+    if os.path.exists(word):
+        return None
+    given = [a for a in argv[1:] if not a.startswith("-")]
+    if word == "help":
+        typed = "--help"
+        if given:
+            about = _shown(given[0])
+            typed = f"{about} --help" if about in commands else f"doc {about}"
+    elif word in MEANT:
+        jobs = [a for a in given if a.endswith(_JOB_FILES) or os.path.isfile(a)]
+        typed = MEANT[word]
+        typed = typed.replace("JOB", _shown(jobs[0])) if jobs else typed
+        typed = typed.replace("NAME", _shown(given[0])) if given else typed
+    else:
+        return None
+    kind = "option" if word[0] == "-" else "command"
+    return f"there is no {kind} '{word}'; did you mean `pairun {typed}`?"
+
+
+def no_command(words: Sequence[str], commands: Collection[str]) -> str:
+    """The error where neither a command nor --dry-run is given.
+
+    Args:
+        words: those that are no options.
+        commands: those that there are.
+    """
+    if not words:
+        return "no command given; `pairun --help` lists the commands"
+    word = _shown(words[0])
+    if words[0] == "-" or os.path.exists(words[0]):
+        return f"no command given; did you mean `pairun --dry-run {word}`?"
+    if words[0].endswith(_JOB_FILES):
+        return (
+            f"no command given; did you mean `pairun --dry-run {word}`? There is no file '{word}'"
+        )
+    near = nearest(words[0], commands)
+    hint = f"did you mean '{near}'?" if near else "`pairun --help` lists the commands"
+    return f"there is no command and no file '{word}'; {hint}"
+
+
+def _shown(word: str) -> str:
+    from pairun.report.terminal import visible
+
+    return visible(word)
