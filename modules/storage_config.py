@@ -62,6 +62,8 @@ class StorageConfig(StateModule):
             for name in self._chosen(configs, allowed)
             for mount in _listed(configs[name], "mountInfos", name)
         ]
+        # Other tasks, and the command's plan, may meet what only this task has read.
+        ctx.hide([v for s in storages for n, v in s.items() if n in ("password", "key")])
         paths = [posixpath.normpath(str(s["path"])) for s in storages]
         for path in paths:
             if paths.count(path) > 1:

@@ -87,6 +87,7 @@ class Git:
     def _environment(self, stall_s: float) -> dict[str, str | Secret | None]:
         """No questions, English messages, the credentials, and nothing that starts a program."""
         ctx, credentials = self._ctx, credentials_in(self._repo)
+        ctx.hide([credentials.password])
         foreign = (name for name in ctx.env if name.startswith("GIT_"))
         return {
             **{name: None for name in foreign if name not in _KEPT_VARIABLES},

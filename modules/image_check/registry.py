@@ -212,6 +212,7 @@ class Conversation:
         token = document.get("token") or document.get("access_token")
         if not isinstance(token, str) or not re.fullmatch("[!-~]+", token):
             raise Transient(f"{who} answered without a token")
+        self._ctx.hide([token])
         return Secret(f"Bearer {token}")
 
     def _refused(self) -> Never:

@@ -26,7 +26,7 @@ from .mountpoint import Looker, MountPoint, require_free
 from .rclone import RcloneMount
 from .reading import named_storages, read_file
 from .refusals import mount_refused
-from .storage import Storage
+from .storage import Storage, secret_values
 
 _NAMED = 5
 """How many files a message names that were not written to a store."""
@@ -98,7 +98,9 @@ mount_storage:
                 message = f"{self.file} is missing: storage_config writes it"
                 raise Permanent(message, fault="platform")
             from_file = []
-        return named_storages([*self.storages, *from_file], self.user, self.job)
+        storages = named_storages([*self.storages, *from_file], self.user, self.job)
+        ctx.hide([value for storage in storages for value in secret_values(storage)])
+        return storages
 
     def plan(self, state: tuple[MountPoint, ...]) -> Verdict:
         """Compare."""

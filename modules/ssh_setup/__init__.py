@@ -100,6 +100,8 @@ class SshSetup(StateModule):
         pair = None
         if job_ssh:
             pair = job_pair(ctx, self.private_key, self.public_key, complaints)
+            if pair is not None:
+                ctx.hide([pair[0].decode("utf-8", "surrogateescape")])
         peers = list(ssh_peers(ctx, complaints)) if job_ssh else []
         needed = dict(all_files(ctx, programs, int(port), pair, people, peers))
         folder = ssh_folder(ctx)

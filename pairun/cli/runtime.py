@@ -29,5 +29,5 @@ def _review(root: str, vault: Vault) -> int:
     from pairun.review.phasereview import probe_plan
 
     plan = read_plan(root, vault)
-    print_phase("runtime", probe_plan(plan, dict(os.environ), root), vault, sys.stdout)
+    print_phase("runtime", probe_plan(plan, dict(os.environ), root, vault), vault, sys.stdout)
     return 0

@@ -25,6 +25,9 @@ MAX_DEPTH = 64
 MAX_COUNT = 2**63
 """More bytes than any file holds."""
 
+MAX_HIDDEN = 1000
+"""The most texts that a module may hide at once: each one makes the search slower."""
+
 AttemptOutcome = Literal["ok", "changed", "skipped", "failed"]
 
 
@@ -90,6 +93,21 @@ class Progress:
     file: str = ""
 
 
+@attrs.frozen
+class Hidden:
+    """Secrets that a module has learned; they never reach a sink.
+
+    Attributes:
+        texts: what to mask from now on.
+    """
+
+    texts: tuple[str, ...]
+
+
+Line = Report | Progress | Hidden
+"""What a module's process sends, one each line."""
+
+
 def failure(
     message: str,
     kind: FailureKind = "internal",
@@ -108,7 +126,7 @@ def failure(
     )
 
 
-def dump_line(record: Report | Progress) -> bytes:
+def dump_line(record: Line) -> bytes:
     """One line of JSON, as `read_line` takes it; fields that have their default are left out.
 
     Raises:
@@ -130,11 +148,11 @@ def dump_line(record: Report | Progress) -> bytes:
     return data
 
 
-def read_line(line: bytes) -> Report | Progress:
+def read_line(line: bytes) -> Line:
     """Check one line of a module's process.
 
     Raises:
-        BadResult: it is not a report or progress, or one of its fields is not what it must be.
+        BadResult: it is none of these, or one of its fields is not what it must be.
     """
     try:
         data = json.loads(line)
@@ -146,6 +164,8 @@ def read_line(line: bytes) -> Report | Progress:
             return checked_report(fields)
         if kind == "Progress" and isinstance(fields, dict):
             return checked_progress(fields)
+        if kind == "Hidden" and isinstance(fields, dict):
+            return checked_hidden(fields)
     raise BadResult("a line is neither a report nor progress")
 
 
@@ -167,7 +187,16 @@ def checked_progress(fields: Mapping[str, Any]) -> Progress:
     return Progress(**_checked(Progress, fields))
 
 
-def _checked(record: type[Report | Progress], fields: Mapping[str, Any]) -> dict[str, Any]:
+def checked_hidden(fields: Mapping[str, Any]) -> Hidden:
+    """The secrets that these fields make.
+
+    Raises:
+        BadResult: a field is missing, unknown, of a wrong type or out of bounds.
+    """
+    return Hidden(**_checked(Hidden, fields))
+
+
+def _checked(record: type[Line], fields: Mapping[str, Any]) -> dict[str, Any]:
     checks, checked = _CHECKS[record], {}
     for name, value in {_REQUIRED[record]: None, **fields}.items():
         if name not in checks:
@@ -241,6 +270,14 @@ def _environment(name: str, value: object) -> dict[str, str | None]:
     return {each: checked_variable(each, text) for each, text in _mapping(name, value).items()}
 
 
+def _secrets(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise BadResult(f"{name} to hide must be a list of texts, it is {_type(value)}")
+    if len(value) > MAX_HIDDEN:
+        raise BadResult(f"{name} to hide must be at most {MAX_HIDDEN} texts")
+    return tuple(value)
+
+
 def _one_of(*allowed: str) -> Callable[[str, object], Any]:
     def check(name: str, value: object) -> Any:
         if not isinstance(value, str) or value not in allowed:
@@ -309,7 +346,7 @@ _WORDS: dict[type | tuple[type, ...], str] = {
     (list, tuple): "a list", dict: "a mapping",
 }  # fmt: skip
 
-_CHECKS: dict[type[Report | Progress], dict[str, Callable[[str, object], Any]]] = {
+_CHECKS: dict[type[Line], dict[str, Callable[[str, object], Any]]] = {
     Report: {
         "outcome": _one_of(*get_args(AttemptOutcome)), "message": _text, "values": _values,
         "environment": _environment, "kind": _one_of(*FAILURE_KINDS),
@@ -318,9 +355,12 @@ _CHECKS: dict[type[Report | Progress], dict[str, Callable[[str, object], Any]]] 
         "trace": _optional_text,
     },
     Progress: {"bytes": _count, "total": _optional_count, "file": _text},
+    Hidden: {"texts": _secrets},
 }  # fmt: skip
 """The one table of what may cross: each field's check takes its name and value."""
 
-_REQUIRED: dict[type, str] = {Report: "outcome", Progress: "bytes"}
-_MINIMAL: dict[type, Report | Progress] = {Report: Report(outcome="ok"), Progress: Progress(0)}
+_REQUIRED: dict[type, str] = {Report: "outcome", Progress: "bytes", Hidden: "texts"}
+_MINIMAL: dict[type, Line] = {
+    Report: Report(outcome="ok"), Progress: Progress(0), Hidden: Hidden(())
+}  # fmt: skip
 _ENCODER = json.JSONEncoder(allow_nan=False)

@@ -16,6 +16,7 @@ from pairun.base.signals import fork_program
 from pairun.contract.results import (
     MAX_LINE_BYTES,
     BadResult,
+    Hidden,
     Progress,
     Report,
     failure,
@@ -45,10 +46,11 @@ class Attempt:
         pai_dir: the shared volume.
         deadline: monotonic time at which it is stopped, or None.
         on_progress: takes every report of progress.
+        on_hidden: takes the secrets that the module has learned.
 
     Attributes:
         pid: the child, leader of its own session and process group.
-        result_fd: the pipe of progress and the report.
+        result_fd: the pipe of progress, secrets and the report.
         output_fd: the pipe of its output.
         reporting: whether the child may still send something.
         stopping: why it is being stopped, or None.
@@ -64,6 +66,7 @@ class Attempt:
         pai_dir: str,
         deadline: float | None,
         on_progress: Callable[[Progress], None],
+        on_hidden: Callable[[tuple[str, ...]], None],
     ) -> None:
         _LEAVING[:] = filter(_is_leaving, _LEAVING)
         self.started = time.monotonic()
@@ -72,6 +75,7 @@ class Attempt:
         self.reporting = True
         self._module = module
         self._on_progress = on_progress
+        self._on_hidden = on_hidden
         self._line = bytearray()
         self._received: Report | None = None
         self._final: Report | None = None
@@ -115,6 +119,11 @@ class Attempt:
                 self._refuse(BadResult("a line is too long"))
                 self._line.clear()
 
+    def take_secrets(self) -> None:
+        """Read what the module sent before the output that was just read: it may hide some of it."""
+        if self.reporting:
+            self.read_report()
+
     def _take(self, line: bytes) -> None:
         if self._received is not None:
             return  # nothing counts after the report
@@ -125,6 +134,8 @@ class Attempt:
             return
         if isinstance(record, Progress):
             self._on_progress(record)
+        elif isinstance(record, Hidden):
+            self._on_hidden(record.texts)
         else:
             self._received = record
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from pairun.contract.results import (
     BadResult,
     Report,
+    checked_hidden,
     checked_progress,
     checked_report,
     dump_line,
@@ -43,7 +44,7 @@ def run_child(
         env: the environment of the task.
         pai_dir: the shared volume.
         deadline: monotonic time at which the attempt is stopped, or None.
-        result_fd: where progress and the report go.
+        result_fd: where progress, secrets and the report go.
         output_fd: where its output goes.
     """
     code = 1
@@ -62,6 +63,7 @@ def run_child(
             pai_dir=pai_dir,
             deadline=deadline,
             emit_progress=lambda progress: send(dump_line(checked_progress(progress))),
+            emit_hidden=lambda texts: send(dump_line(checked_hidden({"texts": texts}))),
         )
         report = perform(module, context)
         try:

@@ -156,13 +156,17 @@ class Loop:
             shared.emit({**record, **attrs.asdict(progress)})
 
         try:
-            attempt = Attempt(work.module, work.env, shared.pai_dir, limit, emit_progress)
+            attempt = Attempt(
+                work.module, work.env, shared.pai_dir, limit, emit_progress, shared.hide
+            )
         except OSError as e:
             message = f"no process could be started for it: {e.strerror}"
             self._advance(each, Answer(report=failure(message, "transient", "platform")))
             return
         each.attempt = attempt
-        each.lines = OutputLines(attempt.output_fd, each.task.id, shared.vault, shared.emit)
+        each.lines = OutputLines(
+            attempt.output_fd, each.task.id, shared.vault, shared.emit, attempt.take_secrets
+        )
 
     def _work_ended(self, each: _Running, attempt: Attempt, report: Report) -> None:
         assert each.lines is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import select
+from collections.abc import Callable
 
 from pairun.base.signals import block_stop_signals
 from pairun.handover.journal import Emit
@@ -22,14 +23,18 @@ class OutputLines:
         task: id of the task that prints.
         vault: masks the lines.
         emit: takes the events.
+        take_secrets: called with bytes in hand, before they are masked.
     """
 
-    def __init__(self, fd: int, task: str, vault: Vault, emit: Emit) -> None:
+    def __init__(
+        self, fd: int, task: str, vault: Vault, emit: Emit, take_secrets: Callable[[], None]
+    ) -> None:
         self.fd = fd
         self.open = True
         self._task = task
         self._stream = vault.stream()
         self._emit = emit
+        self._take_secrets = take_secrets
         self._rest = b""
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
 
@@ -42,6 +47,7 @@ class OutputLines:
         except BlockingIOError:
             return
         if chunk:
+            self._take_secrets()
             self._split(self._stream.feed(chunk))
             return
         # the last writer is gone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -31,6 +31,8 @@ class Shared:
         results: of the tasks that have ended, by id.
         exports: the variables that they exported; None removes one.
         registered: the exit handlers so far.
+        hidden: the secrets that modules have learned.
+        on_hide: called when there are more of them.
         stop_signal: the first stop signal.
     """
 
@@ -44,7 +46,17 @@ class Shared:
     results: dict[str, dict[str, Any]] = attrs.Factory(dict)
     exports: dict[str, str | None] = attrs.Factory(dict)
     registered: list[Task] = attrs.Factory(list)
+    hidden: list[str] = attrs.Factory(list)
+    on_hide: Callable[[], None] = lambda: None
     stop_signal: int | None = None
+
+    def hide(self, texts: Iterable[str]) -> None:
+        """Mask secrets that a module has learned from now on."""
+        new = sorted(set(texts) - set(self.vault.texts) - set(self.hidden))
+        if new:
+            self.vault.add(new)
+            self.hidden += new
+            self.on_hide()
 
     def export(self, variables: Mapping[str, str | None]) -> None:
         """Add exported variables to the environment of the following tasks."""

@@ -13,7 +13,7 @@ from pairun.contract.loading import ModuleFile
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
 from pairun.handover.planwriting import SCHEMA
-from pairun.handover.reader import PLAN_FILE, read_document, read_secrets
+from pairun.handover.reader import PLAN_FILE, hide_job_key, read_document, read_secrets
 from pairun.module import FAILURE_KINDS, Phase, Secret
 from pairun.plan import EVENTS, RUN_ON, FailurePolicy, Group, Late, Plan, Step, Task
 from pairun.secrets.vault import Vault
@@ -30,6 +30,7 @@ def read_plan(root: str, vault: Vault) -> Plan:
         PairunError: there is none, or it cannot be used.
     """
     door = Door(root)
+    hide_job_key(door, vault)
     secrets, document = read_secrets(door, vault), read_document(door)
     return load_plan(document, secrets, runtime_file(root, PLAN_FILE))
 

@@ -6,6 +6,7 @@ after; the executor decodes the same texts in full (`pairun.handover.planreading
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pairun.base.forwarding import Forwarding, read_forwarding
 from pairun.base.onstop import OnStop, read_on_stop
-from pairun.base.paths import runtime_file
+from pairun.base.paths import KEY_FILE, runtime_file
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
 from pairun.secrets.vault import Vault
@@ -27,6 +28,9 @@ USER_COMMAND = "user_command"
 """The module of a runtime plan's last step; PID 1 itself is what it does."""
 
 DEFAULT_GRACE_S = 30.0
+
+MAX_KEY_BYTES = 4096
+"""The longest key of a job."""
 
 PLAN_FILE = "plan.json"
 SECRETS_FILE = "secrets.json"
@@ -75,6 +79,7 @@ def read_inputs(root: str, vault: Vault) -> Inputs:
         PairunError: a file is missing, torn or of another version.
     """
     door = Door(root)
+    hide_job_key(door, vault)
     secrets = read_secrets(door, vault, optional=True)
     plan_file = runtime_file(root, PLAN_FILE)
     plan = read_document(door)
@@ -145,6 +150,16 @@ def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> dict[st
     # The values are whole texts that hold secrets: only the secrets in them are masked.
     vault.add(redact)
     return content
+
+
+def hide_job_key(door: Door, vault: Vault) -> None:
+    """Mask the key with which the instances of the job prove themselves, if the platform mounts one.
+
+    A key that cannot be read is of no use to anybody, and masked nowhere.
+    """
+    with contextlib.suppress(OSError):
+        key = door.read(os.path.join(door.root, KEY_FILE), MAX_KEY_BYTES)
+        vault.add([key.decode("ascii", "replace").strip()])
 
 
 def read_document(door: Door) -> dict[str, Any]:

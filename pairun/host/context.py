@@ -65,6 +65,7 @@ class HostContext(Context):
         deadline: `time.monotonic` seconds at which the attempt is stopped, or None.
         emit_log: where lines for people go; standard output by default.
         emit_progress: where reports of progress go; nowhere by default.
+        emit_hidden: where texts to mask go; nowhere by default.
     """
 
     def __init__(
@@ -74,11 +75,13 @@ class HostContext(Context):
         deadline: float | None = None,
         emit_log: Callable[[str], None] = _say,
         emit_progress: Callable[[dict[str, Any]], None] = lambda _: None,
+        emit_hidden: Callable[[list[str]], None] = lambda _: None,
     ) -> None:
         super().__init__(env, pai_dir)
         self._deadline = deadline
         self._emit_log = emit_log
         self._emit_progress = emit_progress
+        self._emit_hidden = emit_hidden
         self._progress: dict[str, Any] | None = None
         self._progress_at = time.monotonic()
         self._digests: dict[files.Identity, str] = {}
@@ -213,6 +216,12 @@ class HostContext(Context):
     def _bounded(self, seconds: float) -> float:
         left = self.remaining_s()
         return seconds if left is None else max(0.001, min(seconds, left))
+
+    def hide(self, texts: Sequence[str | Secret]) -> None:
+        # What was printed before may go out as it is; what follows may not.
+        sys.stdout.flush()
+        if hidden := [plain for text in texts if (plain := reveal(text))]:
+            self._emit_hidden(hidden)
 
     def remaining_s(self) -> float | None:
         return None if self._deadline is None else self._deadline - time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 
 from pairun.base.paths import DIAGNOSIS_FILE
 from pairun.errors import PairunError, Problem, Problems
@@ -38,8 +39,13 @@ def prepare(plans: PodPlans) -> Volume:
     return volume
 
 
-def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
+def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> PhaseOutcome | None:
     """Plan the runtime phase with the addresses of the peers, and write the plan.
+
+    Args:
+        plans: plans the phase.
+        volume: the shared volume.
+        learned: the secrets that init's tasks have learned.
 
     Returns:
         The failure, or None. It is not raised, because the exit handlers must run.
@@ -53,7 +59,7 @@ def hand_over(plans: PodPlans, volume: Volume) -> PhaseOutcome | None:
         plans.take_scripts(volume.plugin_scripts())
         plan = plans.make().plans["runtime"]
         # Of the cluster's secrets, only those that the job's plan needs are handed over.
-        ours = plans.layers.content.concealed()
+        ours = [*plans.layers.content.concealed(), *learned]
         volume.hand_over(plan, plans.secrets, variables, redact_used=ours)
     except PairunError as e:
         print_problems(e.problems, plans.vault)

@@ -37,7 +37,7 @@ def review_phase(plans: PodPlans) -> None:
 
     made = plans.make()
     plan, draft = made.plans["init"], made.effective.drafts["init"]
-    tasks = probe_phase(plan, draft, plans.layers.content, plans.env, plans.pai_dir)
+    tasks = probe_phase(plan, draft, plans.layers.content, plans.env, plans.pai_dir, plans.vault)
     print_phase("init", tasks, plans.vault, sys.stdout)
 
 
@@ -67,7 +67,9 @@ def run_phase(plans: PodPlans) -> int:
     with executor.loop:
         outcome = executor.run_tasks()
         if outcome.event == "success":
-            outcome = hand_over(plans, volume) or executor.stopped() or outcome
+            outcome = (
+                hand_over(plans, volume, executor.shared.hidden) or executor.stopped() or outcome
+            )
         outcome = executor.run_handlers(outcome)
         if plans.meeting is not None:
             plans.meeting.end(stay=outcome.event == "success")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pairun.base.paths import DEFAULT_PAI_DIR, pai_dir
 from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import dialect_named
+from pairun.handover.door import Door
+from pairun.handover.reader import hide_job_key
 from pairun.init.meeting import Meeting
 from pairun.init.podinput import PodInput, read_cluster, read_pod_input
 from pairun.job.hiding import hide_lines
@@ -65,6 +67,7 @@ class PodPlans:
         self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed, dialect=dialect)
         self.secrets = [*secrets_of(self.pod.job), *self.pod.job_keys]
         self.vault.add(self.secrets)
+        hide_job_key(Door(self.pai_dir), self.vault)
         self._fill_vault()
         self._cluster: Cluster | None = self.pod.cluster
         self.meeting: Meeting | None = None

@@ -199,6 +199,15 @@ class Reading(abc.ABC):
             None if it is not possible: no API server, no address.
         """
 
+    @reads("what is secret", none_in_review="always")
+    @abc.abstractmethod
+    def hide(self, texts: Sequence[str | Secret]) -> None:
+        """Mask these texts from now on in every log, journal, report and message of the container.
+
+        Call it with each secret that the plan does not hold: one that is read from a server or a
+        file, or made. Values under 4 bytes are not masked.
+        """
+
     @reads("the time that this attempt has left", none_in_review="always")
     @abc.abstractmethod
     def remaining_s(self) -> float | None:

@@ -10,6 +10,7 @@ from pairun.handover.door import Door
 from pairun.host.worlds import ProbeContext
 from pairun.plan import Plan
 from pairun.review.taskreview import Reviewed, review_phase, review_plan
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     # The user's container reviews a finished plan, and has no YAML.
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def probe_phase(
-    plan: Plan, draft: Draft, content: Content, env: Mapping[str, str], pai_dir: str
+    plan: Plan, draft: Draft, content: Content, env: Mapping[str, str], pai_dir: str, vault: Vault
 ) -> list[Reviewed]:
     """Review a phase together with the playbook that its plan was made from."""
-    context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
+    context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)
     return review_phase(plan, draft, content, context)
 
 
-def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str) -> list[Reviewed]:
+def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str, vault: Vault) -> list[Reviewed]:
     """Review the plan that init left; the history of its values is gone."""
-    context = ProbeContext(env=env, pai_dir=pai_dir, deadline=None)
+    context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)
     return review_plan(plan, plan_loader(plan.modules, Door(pai_dir)), context)

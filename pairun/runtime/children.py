@@ -104,6 +104,12 @@ class FailedHandler(NamedTuple):
             return cls(None)
 
 
+def secrets_of(answer: Answer) -> list[str]:
+    """The secrets that tasks have learned; texts alone count."""
+    secrets = answer.get("secrets")
+    return [text for text in secrets if isinstance(text, str)] if isinstance(secrets, list) else []
+
+
 def script_code_of(answer: Answer) -> int | None:
     """The exit code of the plugin's script that failed, where one did.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pairun.base.forwarding import NOTHING
@@ -14,6 +14,7 @@ from pairun.runtime.children import Letter, own_command
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE, NO_MATCH
 from pairun.runtime.memory import oom_kills
 from pairun.runtime.supervisor import Supervisor
+from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
     # A job that succeeds never loads it.
@@ -29,7 +30,7 @@ class Ending:
     Args:
         door: to the shared volume.
         env: the container's environment.
-        secrets: the texts to mask.
+        vault: the secrets to mask.
         supervisor: starts the process that makes the summary.
         grace: the clock of a stop.
         say: takes one line for people.
@@ -43,14 +44,14 @@ class Ending:
         self,
         door: Door,
         env: Mapping[str, str],
-        secrets: Sequence[str],
+        vault: Vault,
         supervisor: Supervisor,
         grace: Grace,
         say: Callable[[str], None],
     ) -> None:
         self._door = door
         self._env = env
-        self._secrets = secrets
+        self._vault = vault
         self._supervisor = supervisor
         self._grace = grace
         self._say = say
@@ -103,7 +104,7 @@ class Ending:
             # A failed task has reported its own cause.
             diagnosis_file=self._diagnosis_file if self._of_command else "",
             facts={"oom_kills": self._oom_kills(), "stopped": self._grace.signal is not None},
-            secrets=self._secrets,
+            secrets=self._vault.texts,
         )
         answer = self._ask(question)
         if answer is None:

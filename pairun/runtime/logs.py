@@ -68,7 +68,7 @@ class Logs:
         self._folder = folder
         self._vault = vault
         # opened before file descriptors may run out
-        self._devnull = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC) if vault else None
+        self._devnull = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         self._complaints: set[str] = set()
         self._speaker = _Speaker()
         self._files: list[LogFile] = []
@@ -224,7 +224,7 @@ class Logs:
         """The write ends for a process; without pumps, output that may hold secrets is discarded."""
         if pumps:
             return pumps[0].writer, pumps[1].writer
-        return None if self._devnull is None else (self._devnull, self._devnull)
+        return (self._devnull, self._devnull) if self._vault else None
 
     def _start(
         self,
@@ -246,10 +246,10 @@ class Logs:
             for pump in started:
                 pump.close_writer()
             why = str(e) or type(e).__name__
-            if self._devnull is None:
-                self._complain(f"output is not logged: {why}")
-            else:
+            if self._vault:
                 self._complain(f"secrets cannot be masked: output is discarded: {why}")
+            else:
+                self._complain(f"output is not logged: {why}")
             return []
         self._pumps += started
         return started

@@ -21,7 +21,7 @@ from pairun.handover.door import Door
 from pairun.handover.journal import Journal
 from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.reader import Inputs, read_inputs
-from pairun.runtime.children import FailedHandler, Letter, State, own_command
+from pairun.runtime.children import FailedHandler, Letter, State, own_command, secrets_of
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
 from pairun.runtime.peerserver import serve_peers
@@ -99,7 +99,7 @@ class RuntimePhase:
         self._grace = Grace(self._grace_s())
         self._supervisor = Supervisor(self._grace, self.say, self._record, self._directory)
         self._ending = Ending(
-            self._door, self.env, self._vault.texts, self._supervisor, self._grace, self.say
+            self._door, self.env, self._vault, self._supervisor, self._grace, self.say
         )
         self._complained = False
         self._interrupted = False
@@ -220,6 +220,7 @@ class RuntimePhase:
         if status != 0:
             result = "" if content is not None else " without a result"
             self.say(f"the process of the tasks exited with {status}{result}")
+        self._vault.add(secrets_of(content or {}))
         if content is None:
             return State.of(None, f"the process of the tasks exited with {_status(status)}")
         return State.of(content)
@@ -343,6 +344,7 @@ class RuntimePhase:
         if content is None:
             self.say(f"the process of the exit handlers exited with {status} without a result")
             return FailedHandler(None)
+        self._vault.add(secrets_of(content))
         return FailedHandler.of(content)
 
     # --- the rest ---

@@ -15,11 +15,16 @@ import select
 import termios
 import threading
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from pairun.handover.logfile import Data
 from pairun.runtime.containerstream import ContainerStream
 from pairun.runtime.sinks import Sink
 from pairun.secrets.vault import Vault
+
+if TYPE_CHECKING:
+    # Loaded with the first secret.
+    from pairun.secrets.masking import MaskedStream
 
 CHUNK_BYTES = 256 * 1024
 PIPE_BYTES = 256 * 1024
@@ -65,7 +70,7 @@ class Pump:
         self._stream = stream
         self._sinks = list(sinks)
         self._vault = vault
-        self._filter = vault.stream() if vault else None
+        self._filter: MaskedStream | None = None
         self._say = say
         self._reader, self.writer = os.pipe() if reader is None else (reader, -1)
         os.set_blocking(self._reader, False)
@@ -219,6 +224,8 @@ class Pump:
 
     def _to_files(self, data: Data) -> Data:
         """Write a piece to the files; returns it with secrets masked."""
+        if self._filter is None and self._vault:
+            self._filter = self._vault.stream()
         if self._filter is not None:
             data = self._filter.feed(bytes(data))
         for sink in self._sinks:
@@ -237,7 +244,7 @@ class Pump:
         """Drop the files; returns the current piece with secrets masked."""
         with self._lock:
             self._sinks.clear()
-            self._filter = self._vault.stream() if self._vault else None
+            self._filter = None
             return self._to_files(self._piece)
 
     def _discard(self) -> None:

@@ -71,6 +71,8 @@ def run_part(
     )
     executor = Executor(attrs.evolve(plan, steps=steps), shared)
     answer = _Answer(answer_fd)
+    if part == "tasks":
+        shared.on_hide = lambda: answer.keep(executor)
     # The answer is written while signals are still taken: a late one must not cost it.
     with executor.loop:
         if part == "tasks":
@@ -104,8 +106,9 @@ class _Answer:
 
     def keep(self, executor: Executor) -> None:
         """Write the answer that holds if this process is killed: PID 1 must undo what was begun."""
-        if len(executor.shared.registered) > self._kept:
-            self._kept = len(executor.shared.registered)
+        shared = executor.shared
+        if (size := len(shared.registered) + len(shared.hidden)) > self._kept:
+            self._kept = size
             message = "the process that ran the tasks was killed"
             code = DEFAULT_EXIT_CODE["runtime"]
             outcome = PhaseOutcome(event="failure", exit_code=code, message=message)
@@ -138,6 +141,7 @@ def _answer_of(executor: Executor, outcome: PhaseOutcome) -> dict[str, Any]:
         "registered": [h.id for h in executor.shared.registered],
         "results": executor.shared.results,
         "environment": executor.shared.exports,
+        "secrets": executor.shared.hidden,
     }
 
 
@@ -147,6 +151,7 @@ def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -
     executor.shared.registered = [known[id_] for id_ in state["registered"]]
     executor.shared.results = dict(state["results"])
     executor.shared.export(state["environment"])
+    executor.shared.vault.add(state.get("secrets", ()))
     event = question["event"]
     outcome = PhaseOutcome(
         event=event, exit_code=question["exit_code"], message=question["message"]
@@ -160,4 +165,5 @@ def _run_handlers(executor: Executor, plan: Plan, question: Mapping[str, Any]) -
         "failed": after.failed is not None,
         "script_code": after.script_code,
         "message": after.message,
+        "secrets": executor.shared.hidden,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -55,6 +55,7 @@ class FakeWorld(World):
     Attributes:
         time_s: the clock.
         progress: every report of progress: bytes done, bytes in all, file.
+        hidden: the texts that the module hid, in order.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class FakeWorld(World):
         self.pai_dir = pai_dir
         self.log: list[str] = []
         self.progress: list[tuple[int, int | None, str]] = []
+        self.hidden: list[str] = []
         self.time_s = time_s
         self._end_s = None if deadline_s is None else time_s + deadline_s
         self._commands = commands or {}
@@ -250,6 +252,9 @@ class FakeWorld(World):
 
     def _log(self, line: str) -> None:
         self.log.append(line)
+
+    def _hide(self, texts: Sequence[str | Secret]) -> None:
+        self.hidden += [reveal(text) for text in texts]
 
     def _progress(self, done: int, total: int | None, file: str) -> None:
         self.progress.append((done, total, file))

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from pairun.contract.results import (
     MAX_DEPTH,
+    MAX_HIDDEN,
     MAX_LINE_BYTES,
     MAX_TEXT,
     BadResult,
+    Hidden,
     Progress,
     Report,
+    checked_hidden,
     checked_progress,
     checked_report,
     checked_variable,
@@ -69,6 +72,21 @@ def test_progress_comes_through() -> None:
     """A count, a total or none, and a file."""
     for progress in (Progress(1, 2, "a"), Progress(0, None, "")):
         assert read_line(dump_line(progress)) == progress
+
+
+def test_secrets_come_through() -> None:
+    """Any text, also one that UTF-8 cannot encode."""
+    hidden = Hidden(("one", "\ud800 two", ""))
+    assert read_line(dump_line(hidden)) == hidden
+
+
+@pytest.mark.parametrize(
+    "texts", [None, "secret", [1], [None], {"secret": 1}, ["x"] * (MAX_HIDDEN + 1)]
+)
+def test_bad_secrets(texts: object) -> None:
+    """They are a list of texts, and not too many."""
+    with pytest.raises(BadResult, match="texts to hide must be"):
+        checked_hidden({"texts": texts})
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ class Pipe:
         fd, self.end = os.pipe()
         os.set_blocking(fd, False)
         self.events: list[dict[str, Any]] = []
-        self.lines = OutputLines(fd, "a", Vault(secrets), self.events.append)
+        self.lines = OutputLines(fd, "a", Vault(secrets), self.events.append, lambda: None)
 
     def write(self, data: bytes) -> None:
         """Print something, and read it."""
@@ -53,6 +53,19 @@ def test_lines_do_not_depend_on_the_pieces(pieces: list[bytes]) -> None:
     *lines, rest = b"".join(pieces).split(b"\n")
     expected = [*lines, rest] if rest else lines
     assert pipe.close() == [x.decode("utf-8", "replace").rstrip("\r") for x in expected]
+
+
+def test_a_secret_that_is_sent_before_the_output_that_holds_it_is_masked() -> None:
+    """Both may wait when the executor reads: the secrets come first."""
+    pipe, end = os.pipe()
+    os.set_blocking(pipe, False)
+    vault, events = Vault(), list[dict[str, Any]]()
+    lines = OutputLines(pipe, "a", vault, events.append, lambda: vault.add(["late-secret"]))
+    os.write(end, b"it is late-secret\n")
+    os.close(end)
+    lines.read()
+    lines.read()
+    assert [e["line"] for e in events] == ["it is ******"]
 
 
 @given(st.integers(0, 60), st.booleans())

@@ -38,7 +38,7 @@ class PlayedAttempt:
     alive = 0
 
     def __init__(
-        self, _module: Module, _env: Any, _pai_dir: str, deadline: float | None, _on_progress: Any
+        self, _module: Module, _env: Any, _pai_dir: str, deadline: float | None, *_on: Any
     ) -> None:
         self.what = next(self.script[self.now])
         if self.what == "unstartable":
@@ -52,6 +52,9 @@ class PlayedAttempt:
         os.close(end)
         os.set_blocking(self.output_fd, False)
         self.stopping: str | None = None
+
+    def take_secrets(self) -> None:
+        """There are none."""
 
     def read_report(self) -> None:
         """There is nothing to read."""

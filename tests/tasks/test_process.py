@@ -227,7 +227,12 @@ def test_killed(tasks: Tasks) -> None:
     state = tasks.end()
     assert (state["outcome"], state["exit_code"]) == ("failure", 255)
     assert state["registered"] == ["ha", "hb"]
-    assert tasks.handlers(state, "failure") == {"failed": False, "script_code": None, "message": ""}
+    assert tasks.handlers(state, "failure") == {
+        "failed": False,
+        "script_code": None,
+        "message": "",
+        "secrets": [],
+    }
     assert [x.split("| ")[1] for x in tasks.all_lines() if "|" in x] == ["hb", "ha"]
 
 
@@ -243,7 +248,7 @@ def test_handlers(tasks: Tasks) -> None:
         "environment": {"A": "1", "B": None},
     }
     tasks.start("handlers", {**QUESTION, "state": state}, B="set")
-    assert tasks.end() == {"failed": False, "script_code": None, "message": ""}
+    assert tasks.end() == {"failed": False, "script_code": None, "message": "", "secrets": []}
     said = [x.split("| ")[1] for x in tasks.all_lines() if "|" in x]
     assert said[:2] == ["of_command", "h2"]
     assert said[-1] in ("A is 1, B is ", "A is 1, B is")
