@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--role", action="append", default=[], help="only this role")
     parser.add_argument("--user", default="user", help="who submits the job")
     parser.add_argument("--full", action="store_true", help="every task with every value")
+    parser.add_argument("--html", metavar="FILE",
+                        help="write the review as one HTML file (- for standard output)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
     parser.add_argument(
         "--why",
@@ -58,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         return refusal_code(e)
     if args.json:
         print_json(reviews_data(reviews))
+    elif args.html:
+        _write_page(args.html, reviews, content)
     else:
         _print_text(args, reviews, content)
     if any(r.problems.errors for r in reviews):
@@ -74,6 +78,11 @@ def _check_usage(args: argparse.Namespace) -> None:
     if args.json and args.why:
         hint = "leave out --why: the JSON holds every override"
         raise PairunError(Problem("PR801", "--why has no JSON form", hint=hint))
+    if args.html and (args.json or args.why or args.full):
+        hint = "the page has every value, and who set it"
+        raise PairunError(
+            Problem("PR801", "--html cannot be combined with --json, --why, --full", hint=hint)
+        )
 
 
 def _reviews(args: argparse.Namespace, layers: Layers, vault: Vault) -> list[JobReview]:
@@ -93,5 +102,14 @@ def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content:
             print_why(review, args.why, content, sys.stdout)
         else:
             print_review(review, content, sys.stdout, full=args.full)
+    for review in reviews:
+        print_problems(review.problems, review.vault)
+
+
+def _write_page(file: str, reviews: Sequence[JobReview], content: Content) -> None:
+    from pairun.report.page.document import write_page
+    from pairun.report.page.reviewpage import review_page
+
+    write_page(file, review_page(reviews, content))
     for review in reviews:
         print_problems(review.problems, review.vault)

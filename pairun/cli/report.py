@@ -68,11 +68,7 @@ def _write_page(
     from pairun.report.page.runpage import run_page
 
     page = run_page(instances, _title(instances, path), [p.message for p in problems])
-    if file == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(page.encode())
-    else:
-        write_page(file, page)
+    write_page(file, page)
 
 
 def _title(instances: Sequence[InstancePast], path: str | None) -> str:

@@ -27,13 +27,24 @@ def print_problems(
     listed = list(problems)
     vault.add(concealed_in(listed))
     for each in listed:
-        _hide_lines(each, vault)
-        hint = visible(vault.text(each.hint)) if each.hint else None
-        p = each._replace(message=visible(vault.text(each.message)), hint=hint)
-        print(vault.text(render(p, color=color)), file=out)
+        print(problem_text(each, vault, color=color), file=out)
     errors = sum(p.severity == "error" for p in listed)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}", file=out)
+
+
+def problem_text(p: Problem, vault: Vault, *, color: bool = False) -> str:
+    """A problem with the lines that it points at, masked.
+
+    Args:
+        p: the problem.
+        vault: masks it; it holds already what the text that it points into conceals.
+        color: use ANSI colours.
+    """
+    _hide_lines(p, vault)
+    hint = visible(vault.text(p.hint)) if p.hint else None
+    masked = p._replace(message=visible(vault.text(p.message)), hint=hint)
+    return vault.text(render(masked, color=color))
 
 
 def _hide_lines(p: Problem, vault: Vault) -> None:

@@ -131,20 +131,7 @@ class ReviewText:
 
     def because(self, item: Reviewed, indent: str) -> None:
         """Print what a task would do, and why."""
-        verdict = item.verdict
-        words = {
-            "no_change": verdict.because
-            if verdict.because.startswith("skipped")
-            else f"no change: {verdict.because}",
-            "will_change": f"will change: {verdict.because}",
-            "unknown": verdict.because
-            if verdict.because.startswith(UNPREDICTABLE)
-            else f"unknown until run: {verdict.because}",
-            "check": verdict.because,
-        }[verdict.kind]
-        if verdict.before or verdict.after:
-            words += f" ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
-        self.wrapped(words, indent, MARKS[verdict.kind][1])
+        self.wrapped(verdict_words(item), indent, MARKS[item.verdict.kind][1])
 
     def _values(self, task: Task, indent: str) -> None:
         """Print arguments and keywords that differ from defaults, one per line, with long texts."""
@@ -180,6 +167,27 @@ class ReviewText:
         value, before = (_compact(shown_data(v, self._vault)) for v in (o.value, o.before[0]))
         was = "the default" if o.before[0] is None else f"{before} ({o.before[1]} {o.before[2]})"
         self.wrapped(f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}", indent, "green", "  ")
+
+
+def verdict_words(item: Reviewed) -> str:
+    """What a task would do, and why."""
+    because = item.verdict.because
+    says_kind = because.startswith(("skipped", UNPREDICTABLE))
+    kind = {
+        "no_change": "no change: ",
+        "will_change": "will change: ",
+        "unknown": "unknown until run: ",
+        "check": "",
+    }
+    return ("" if says_kind else kind[item.verdict.kind]) + reason(item)
+
+
+def reason(item: Reviewed) -> str:
+    """Why a task would do what it would do, with what it would change."""
+    verdict = item.verdict
+    if not (verdict.before or verdict.after):
+        return verdict.because
+    return f"{verdict.because} ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
 
 
 def _keywords(task: Task) -> Iterator[str]:

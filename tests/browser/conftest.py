@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from pairun.cli.main import main
-from tests.report.page import stories
+from tests.report.page import reviewstories, stories
 
 CHROMIUM = shutil.which("chromium")
 
@@ -63,15 +64,35 @@ def open_page(browser: Any) -> Iterator[Open]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
     """The page on each story, made by the command."""
     folder = tmp_path_factory.mktemp("pages")
-    told = {
+    journals_of = {
         "success": {"worker-0": stories.success()},
         "retries": {"worker-0": stories.retries()},
         "gang": stories.gang(200),
         "many": stories.gang(400),
     }
     files = {}
-    for name, journals in told.items():
+    for name, journals in journals_of.items():
         stories.write(folder / name, journals)
         files[name] = folder / f"{name}.html"
         assert main(["report", "--html", str(files[name]), str(folder / name)]) == 0
+    with contextlib.chdir(folder):  # so that the pages name the jobs as a person would
+        for name, job, code in (
+            ("review", reviewstories.JOB, 0),
+            ("refused", reviewstories.REFUSED, 1),
+        ):
+            (folder / f"{name}.yaml").write_text(job)
+            files[name] = folder / f"{name}.html"
+            assert main(["--dry-run", "--html", str(files[name]), f"{name}.yaml"]) == code
     return files
+
+
+def serious_violations(page: Any) -> list[Any]:
+    """What axe finds that is serious or critical: the rule and the first element."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    # axe is a script of the test's; the page's own policy would refuse it.
+    violations = axe.Axe().run(page).response["violations"]
+    return [
+        (v["id"], v["nodes"][0]["html"])
+        for v in violations
+        if v["impact"] in ("serious", "critical")
+    ]

@@ -345,7 +345,9 @@ def forms(secret: str) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("flags", [[], ["--json"], ["--why", "echo.args.argv"], ["lint"]])
+@pytest.mark.parametrize(
+    "flags", [[], ["--json"], ["--html", "-"], ["--why", "echo.args.argv"], ["lint"]]
+)
 def test_secrets_of_a_job_are_never_shown(shell: Shell, flags: list[str]) -> None:
     """Not in values, names, overrides, verdicts, excerpts or messages, whole or in halves."""
     root = shell.root(
@@ -423,8 +425,8 @@ def test_secrets_of_a_job_that_is_not_valid_are_not_shown(shell: Shell) -> None:
             if "[" in bad
             else (f"secrets:\n  token: {SENTINEL}\n{bad}")
         )
-        for flags in ([], ["--json"]):
-            said = shell("--dry-run", shell.file("job.yaml", text), *flags)
+        for flags in ([], ["--json"], ["--html", "-"]):
+            said = shell.process("--dry-run", shell.file("job.yaml", text), *flags)
             assert said.code == 1
             assert "4711" not in said.out + said.err
 

@@ -11,29 +11,32 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
-import html
 import json
 import os
-from collections.abc import Iterable
+import sys
 from typing import Any
 
 from pairun.errors import PairunError, Problem
+from pairun.report.page.html import Html, escape
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def asset(name: str) -> str:
-    """A file that becomes part of a page."""
-    with open(os.path.join(_HERE, name), encoding="utf-8") as file:
-        return file.read()
+def assets(*names: str) -> str:
+    """The files that become a part of a page, one after the other."""
+    texts = []
+    for name in names:
+        with open(os.path.join(_HERE, name), encoding="utf-8") as file:
+            texts.append(file.read())
+    return "".join(texts)
 
 
-def document(title: str, body: str, data: Any, *, style: str, script: str) -> str:
+def document(title: str, body: Html, data: Any, *, style: str, script: str) -> str:
     """The whole file.
 
     Args:
         title: of the page; any text.
-        body: HTML in which every text of somebody else's went through `escape`.
+        body: its content.
         data: what the script reads; anything that is JSON.
         style: CSS.
         script: JavaScript.
@@ -69,12 +72,16 @@ def write_page(file: str, page: str) -> None:
     """Write a page beside its place, and rename it when it is whole.
 
     Args:
-        file: the place.
+        file: the place; ``-`` is standard output.
         page: the HTML.
 
     Raises:
         PairunError: it cannot be written (PR811).
     """
+    if file == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(page.encode())
+        return
     unfinished = f"{file}.{os.getpid()}"
     try:
         with open(unfinished, "w", encoding="utf-8") as f:
@@ -84,16 +91,6 @@ def write_page(file: str, page: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise PairunError(Problem("PR811", f"{file} cannot be written: {e.strerror}")) from e
-
-
-def escape(text: str) -> str:
-    """A text as HTML, in an element or in a quoted attribute."""
-    return html.escape(text, quote=True)
-
-
-def elements(name: str, texts: Iterable[str]) -> str:
-    """One element of that name for each text."""
-    return "".join(f"<{name}>{escape(text)}</{name}>" for text in texts)
 
 
 def _json(data: Any) -> str:

@@ -1,21 +1,9 @@
-"use strict";
-// Draws the page from the data below it. Text from a job is only ever set as text, never as HTML.
+// Draws the page on a run from the data in it.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const page = document.getElementById("page");
 
   // --- small helpers ---
-
-  const make = (tag, { classes = "", text, ...attributes } = {}, ...children) => {
-    const element = document.createElement(tag);
-    if (classes) element.className = classes;
-    if (text !== undefined) element.textContent = text;
-    for (const [name, value] of Object.entries(attributes)) {
-      if (value !== undefined && value !== null && value !== false) element.setAttribute(name, value);
-    }
-    element.append(...children.filter((child) => child));
-    return element;
-  };
 
   const place = (element, begin, seconds, row) => {
     element.style.setProperty("--b", begin);
@@ -304,19 +292,10 @@
   };
   controls.addEventListener("submit", (event) => event.preventDefault());
   controls.addEventListener("input", filter);
-  const button = (text, label, act) => {
-    const element = make("button", { type: "button", text, "aria-label": label });
-    element.addEventListener("click", act);
-    return element;
-  };
-  const theme = button("◐", "Switch between light and dark", () => {
-    const dark = getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)";
-    document.documentElement.dataset.theme = dark ? "light" : "dark";
-  });
   controls.append(
     ...(rows.length > 1 ? [search, roleChoice, outcomeChoice] : []),
-    make("span", { classes: "zoom" }, button("+", "Zoom in", () => zoom(0.5)), button("−", "Zoom out", () => zoom(2)), button("◀", "Earlier", () => pan(-0.3)), button("▶", "Later", () => pan(0.3)), button("All", "The whole time", () => show(0, whole * 1.02))),
-    theme, shown);
+    make("span", { classes: "zoom" }, makeButton("+", "Zoom in", () => zoom(0.5)), makeButton("−", "Zoom out", () => zoom(2)), makeButton("◀", "Earlier", () => pan(-0.3)), makeButton("▶", "Later", () => pan(0.3)), makeButton("All", "The whole time", () => show(0, whole * 1.02))),
+    themeButton(), shown);
   const legend = make("ul", { classes: "legend" }, ...[["ok", "ok"], ["changed", "changed"], ["skipped", "skipped"], ["ignored", "ignored, interrupted"], ["failed", "failed"], ["command", "the user's command"], ["ok waits", "waits for other instances"], ["ok path", "thick edge: on the critical path"]].map(([classes, text]) => make("li", {}, make("span", { classes, "aria-hidden": "true" }), text)));
   page.append(controls, timeline, legend,
     make("p", { classes: "quiet", text: "Arrow keys move between tasks, Enter opens one, + and − zoom, Shift with an arrow key moves the view. Lanes stand where the clocks of their machines put them." }));

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pairun.report.journal.pastinstances import InstancePast
-from pairun.report.page.document import asset, document, escape
+from pairun.report.page.document import assets, document
+from pairun.report.page.html import NOTHING, Html, element, facts, joined
 from pairun.report.page.model import Headline, headline, model
 
 
@@ -22,22 +23,26 @@ def run_page(instances: Sequence[InstancePast], title: str, problems: Sequence[s
         f"{shown.title}: {shown.outcome}",
         _body(shown),
         model(instances, problems),
-        style=asset("look.css"),
-        script=asset("run.js"),
+        style=assets("look.css", "run.css"),
+        script=assets("shared.js", "run.js"),
     )
 
 
-def _body(shown: Headline) -> str:
-    facts = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in shown.facts
+def _body(shown: Headline) -> Html:
+    outcome = element("span", shown.outcome, class_=f"outcome {shown.outcome.replace(' ', '-')}")
+    advice = element("p", element("b", "What to do:"), f" {shown.advice}")
+    no_script = "The timeline needs JavaScript. The same facts as text: "
+    return joined(
+        element(
+            "header",
+            element("h1", outcome, f" {shown.title}"),
+            element("p", shown.sentence, class_="sentence"),
+            advice if shown.advice else NOTHING,
+            facts(list(shown.facts)),
+        ),
+        element(
+            "main",
+            element("noscript", element("p", no_script, element("code", "pairun report"))),
+            id="page",
+        ),
     )
-    advice = f"<p><b>What to do:</b> {escape(shown.advice)}</p>" if shown.advice else ""
-    return f"""<header>
-<h1><span class="outcome {escape(shown.outcome.replace(" ", "-"))}">{escape(shown.outcome)}</span> {escape(shown.title)}</h1>
-<p class="sentence">{escape(shown.sentence)}</p>
-{advice}
-<dl>{facts}</dl>
-</header>
-<main id="page">
-<noscript><p>The timeline needs JavaScript. The same facts as text: <code>pairun report</code>.</p></noscript>
-</main>"""

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from pairun.report.journal.finding import JournalFile
 from pairun.report.journal.instances import read_instance
-from pairun.report.page.document import document, escape
+from pairun.report.page.document import document
+from pairun.report.page.html import element
 from pairun.report.page.runpage import run_page
 from tests.report.page import stories
 
@@ -104,7 +105,7 @@ def test_the_policy_allows_what_is_in_the_file_alone(tmp_path: pathlib.Path) -> 
 )
 def test_data_comes_back_as_it_was(title: str, data: Any) -> None:
     """Any title and any data leave the document's elements alone, and the data is read as it was."""
-    parsed = Parsed(document(title, f"<p>{escape(title)}</p>", data, style="p{}", script="1;"))
+    parsed = Parsed(document(title, element("p", title), data, style="p{}", script="1;"))
     assert [t for t, _ in parsed.tags] == [
         "html", "head", "meta", "meta", "meta", "meta", "title", "style", "body", "p", "script", "script",
     ]  # fmt: skip
