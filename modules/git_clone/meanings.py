@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pairun.module import Completed, Failure, Fault, Permanent, Transient
+from pairun.module import (
+    Completed,
+    Context,
+    Failure,
+    Fault,
+    NoSuchHost,
+    Permanent,
+    TimedOut,
+    Transient,
+)
 
 _BUSY_S = 20.0
 """The wait for a server that limits requests and names no time, before jitter."""
@@ -115,10 +124,10 @@ _MEANINGS = (
     ),
     _Meaning(
         r"could not resolve|temporary failure in name resolution|name or service not known",
-        "the name of the git server is not known",
+        "the name of the git server cannot be looked up",
         Transient,
         "platform",
-        "check the spelling of the host's name",
+        None,
     ),
     _Meaning(
         r"operation too slow|timed out|timeout",
@@ -167,6 +176,38 @@ _MEANINGS = (
 
 
 _SERVER_FAILS = re.compile("remote: fatal: unable to read [0-9a-f]{40}")
+
+
+_UNRESOLVED = re.compile(
+    r"could not resolve (?:host|proxy|hostname):? ([\w.:-]{1,253}?)(?:: (.*))?$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The words of curl, and of ssh with those of the name service (gai_strerror(3)) behind them."""
+_NO_SUCH_NAME = ("Name or service not known", "Name does not resolve", "No address associated")
+
+
+def require_host(done: Completed, ctx: Context) -> None:
+    """Fail if git, or the ssh that it started, was given the name of no host.
+
+    curl has the same words whether a name is wrong or no name server answers, so the name that it
+    names is looked up here.
+
+    Raises:
+        NoSuchHost: the name does not exist.
+    """
+    unresolved = _UNRESOLVED.search(done.stderr.decode("utf-8", "replace"))
+    if unresolved is None:
+        return
+    host, because = unresolved.groups()
+    if because is None:
+        try:
+            ctx.lookup(host)
+        except NoSuchHost:
+            raise
+        except (Transient, TimedOut):
+            return
+    elif because.startswith(_NO_SUCH_NAME):
+        raise NoSuchHost.named(host, because.strip())
 
 
 def failure_of(command: str, done: Completed, asked_wait_s: float | None = None) -> Failure:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import re
 
-from pairun.module import Completed, Context, Secret, is_worth_a_retry, retry_after_s
+from pairun.module import (
+    Completed,
+    Context,
+    Secret,
+    is_worth_a_retry,
+    retry_after_s,
+)
 
 from .address import PROTOCOLS, credentials_in, is_local, plain_url
-from .meanings import failure_of
+from .meanings import failure_of, require_host
 
 _KEPT_VARIABLES = ("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_CERT", "GIT_SSL_KEY")
 """The variables of git that a task may set: they name files with certificates.
@@ -81,6 +87,7 @@ class Git:
             argv = ["git", command, *progress, *words]
             done = ctx.run(argv, env=env, cwd=cwd, capture=True, watch=_Log(ctx).take)
             if done.code != 0:
+                require_host(done, ctx)
                 headers = trace.read().decode("latin-1")
                 raise failure_of(command, done, _asked_wait_s(headers, ctx.now()))
 

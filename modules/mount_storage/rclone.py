@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pairun.module import Context, Failure, Permanent, Secret, TimedOut, Transient, reveal
+from pairun.module import (
+    Context,
+    Failure,
+    NoSuchHost,
+    Permanent,
+    Secret,
+    TimedOut,
+    Transient,
+    reveal,
+)
 
 from .refusals import PRIVILEGE_HINT
 from .storage import Storage, secret_values
@@ -21,8 +30,10 @@ _RCLONE_REFUSED = re.compile(
     "|AuthorizationFailure|Forbidden|[Pp]ermission denied|StatusCode=40[13]|status code: 40[13]"
 )
 _RCLONE_MISSING = re.compile("NoSuchBucket|ContainerNotFound|directory not found|StatusCode=404")
+_RCLONE_NO_HOST = re.compile(r"lookup ([\w.-]{1,253})(?: on [^:\s]+(?::\d+)?)?: no such host")
+"""Go's net.DNSError with IsNotFound; of a name server that does not answer it says other words."""
 _RCLONE_UNREACHABLE = re.compile(
-    "no such host|connection refused|no route|unreachable|timeout|timed out|deadline exceeded"
+    "connection refused|no route|unreachable|timeout|timed out|deadline exceeded"
     "|connection reset|EOF|server misbehaving|status code: 5|StatusCode=5"
 )
 _RCLONE_SETTINGS = re.compile(
@@ -203,6 +214,8 @@ def _rclone_failed(storage: Storage, output: str) -> Failure:
         return Permanent(f"the server refuses {at}", fault="user", hint=hint)
     if _RCLONE_MISSING.search(output):
         return Permanent(f"the server has no such bucket or directory: {at}", fault="user")
+    if missing := _RCLONE_NO_HOST.search(output):
+        return NoSuchHost(f"{missing[1]}: no such host")
     if _RCLONE_UNREACHABLE.search(output):
         return Transient(f"the server of {at} cannot be reached", fault="platform")
     for value in sorted(secret_values(storage), key=len, reverse=True):

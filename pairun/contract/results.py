@@ -57,6 +57,7 @@ class Report:
         fault: of a failure: whose it is.
         hint: of a failure: what to do.
         retry_after_s: of a failure: seconds that a server asked us to wait.
+        retry_within_s: of a failure: seconds in which retries make sense, from the first such failure.
         exit_code: of a failure: the exit code of the program that failed.
         trace: of an internal failure: the end of the Python traceback.
     """
@@ -69,6 +70,7 @@ class Report:
     fault: Fault = "unknown"
     hint: str | None = None
     retry_after_s: float | None = None
+    retry_within_s: float | None = None
     exit_code: int | None = None
     trace: str | None = None
 
@@ -351,7 +353,7 @@ _CHECKS: dict[type[Line], dict[str, Callable[[str, object], Any]]] = {
         "outcome": _one_of(*get_args(AttemptOutcome)), "message": _text, "values": _values,
         "environment": _environment, "kind": _one_of(*FAILURE_KINDS),
         "fault": _one_of(*get_args(Fault)), "hint": _optional_text,
-        "retry_after_s": _optional_seconds, "exit_code": _optional_exit_code,
+        "retry_after_s": _optional_seconds, "retry_within_s": _optional_seconds, "exit_code": _optional_exit_code,
         "trace": _optional_text,
     },
     Progress: {"bytes": _count, "total": _optional_count, "file": _text},

@@ -28,6 +28,9 @@ from pairun.module import (
     Verdict,
 )
 
+_FAILURE = ("kind", "fault", "message", "hint", "retry_after_s", "retry_within_s", "exit_code")
+"""What a report takes over from a failure."""
+
 
 def run_child(
     module: Module,
@@ -88,8 +91,7 @@ def perform(module: Module, context: Context) -> Report:
         except Skip as e:
             return checked_report({"outcome": "skipped", "message": e.because})
         except Failure as e:
-            names = ("kind", "fault", "message", "hint", "retry_after_s", "exit_code")
-            return checked_report({"outcome": "failed", **{n: getattr(e, n) for n in names}})
+            return checked_report({"outcome": "failed", **{n: getattr(e, n) for n in _FAILURE}})
     except BadResult as e:
         return bad_result(module, e)
     except BaseException as e:  # noqa: BLE001 - an unexpected error is not the user's

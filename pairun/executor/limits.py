@@ -31,6 +31,7 @@ class Limits:
         self.kill_after_s = TERM_WAIT_S
         self.started = time.monotonic()
         self.deadline: float | None = None
+        self._short_since: float | None = None
         for seconds in (task.deadline_s, share_s):
             if seconds is not None:
                 self._end_at(self.started + seconds)
@@ -51,6 +52,16 @@ class Limits:
     def shorten(self, seconds: float) -> None:
         """End the task within these seconds at the latest."""
         self._end_at(time.monotonic() + seconds)
+
+    def retry_until(self, within_s: float) -> float:
+        """The monotonic time until which a failure is retried that heals soon or never.
+
+        Args:
+            within_s: seconds since the first such failure of the task.
+        """
+        if self._short_since is None:
+            self._short_since = time.monotonic()
+        return self._short_since + within_s
 
     def of_attempt(self, began: float) -> float | None:
         """The monotonic time at which an attempt that began then is stopped, or None."""

@@ -36,6 +36,15 @@ def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -
         return report
     left_s = None if limits.deadline is None else limits.deadline - time.monotonic()
     delay_s = retry_delay(task, attempts, report.retry_after_s, left_s)
+    if report.retry_within_s is not None:
+        soon_s = limits.retry_until(report.retry_within_s) - time.monotonic()
+        if soon_s <= 0:
+            within = format_duration(report.retry_within_s)
+            return attrs.evolve(
+                report, message=f"{report.message} (no further attempt: retried for {within})"
+            )
+        # The last attempt is at the end of the time.
+        delay_s = min(delay_s, soon_s)
     request = "" if report.retry_after_s is None else _request(report.retry_after_s)
     if left_s is not None and delay_s >= left_s:
         return attrs.evolve(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 
+from pairun.base.hostnames import NO_SUCH_NAME
 from pairun.host.boundedcall import in_child
-from pairun.module import Permanent, Transient
+from pairun.module import NoSuchHost, Transient
 
 
 def accepts(host: str, port: int, timeout_s: float) -> bool:
@@ -21,7 +22,7 @@ def lookup(host: str, limit_s: float) -> str:
     """The first address of a host, IPv4 before IPv6.
 
     Raises:
-        Permanent: the name does not exist.
+        NoSuchHost: the name does not exist.
         Transient: the name service failed.
         TimedOut: the name service did not answer in time.
     """
@@ -37,7 +38,6 @@ def lookup(host: str, limit_s: float) -> str:
     answer = in_child(ask, f"looking up {host}", limit_s)
     if len(answer) == 1:
         return str(answer[0])
-    if int(answer[0]) in (socket.EAI_AGAIN, socket.EAI_SYSTEM, socket.EAI_MEMORY):
-        raise Transient(f"{host} cannot be looked up now: {answer[1]}")
-    hint = "check its spelling; a name without dots is looked up in the Pod's search domains"
-    raise Permanent(f"there is no host {host}: {answer[1]}", fault="user", hint=hint)
+    if int(answer[0]) in NO_SUCH_NAME:
+        raise NoSuchHost.named(host, answer[1])
+    raise Transient(f"{host} cannot be looked up now: {answer[1]}")

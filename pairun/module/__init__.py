@@ -55,6 +55,7 @@ from pairun.module.failures import (
     Failure,
     FailureKind,
     Fault,
+    NoSuchHost,
     Permanent,
     Skip,
     TimedOut,
@@ -72,7 +73,7 @@ __all__ = (  # noqa: RUF022 - by subject
     # verdicts and results
     "Result", "Verdict", "no_change", "unknown", "will_change",
     # failures
-    "Conflict", "FAILURE_KINDS", "Failure", "FailureKind", "Fault", "Permanent", "Skip", "TimedOut", "Transient",
+    "Conflict", "FAILURE_KINDS", "Failure", "FailureKind", "Fault", "NoSuchHost", "Permanent", "Skip", "TimedOut", "Transient",
     "UnknownUntilRun",
     # what the context returns
     "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Mount", "Peer", "Talk",

@@ -20,6 +20,7 @@ class Failure(Exception):
         fault: whose fault it is.
         hint: what to do about it.
         retry_after_s: the seconds that a server asks to wait; the next attempt starts no earlier.
+        retry_within_s: the seconds after the first failure of this kind in which retries make sense.
         exit_code: of the program that failed, 1 to 255; 128 + n where signal n ended it.
     """
 
@@ -32,6 +33,7 @@ class Failure(Exception):
         fault: Fault = "unknown",
         hint: str | None = None,
         retry_after_s: float | None = None,
+        retry_within_s: float | None = None,
         exit_code: int | None = None,
     ) -> None:
         super().__init__(message)
@@ -39,6 +41,7 @@ class Failure(Exception):
         self.fault: Fault = fault
         self.hint = hint
         self.retry_after_s = retry_after_s
+        self.retry_within_s = retry_within_s
         self.exit_code = exit_code
 
 
@@ -46,6 +49,40 @@ class Transient(Failure):
     """A retry may succeed: a broken network, 429, 5xx."""
 
     kind = "transient"
+
+
+NEW_NAME_S = 45.0
+"""How long a host's name is retried that does not exist: DNS servers of clusters keep the answer "no
+such name" for up to 30 s (CoreDNS, plugin ``cache``)."""
+
+
+class NoSuchHost(Transient):
+    """A host's name does not exist: a typo, or a DNS entry that is not there yet."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: Fault = "unknown",
+        hint: str | None = "is the name a typo? A name without dots is looked up in the Pod's "
+        "search domains",
+        retry_after_s: float | None = None,
+        retry_within_s: float | None = NEW_NAME_S,
+        exit_code: int | None = None,
+    ) -> None:
+        super().__init__(
+            message,
+            fault=fault,
+            hint=hint,
+            retry_after_s=retry_after_s,
+            retry_within_s=retry_within_s,
+            exit_code=exit_code,
+        )
+
+    @classmethod
+    def named(cls, host: str, because: str) -> NoSuchHost:
+        """The failure for a name, or what else names the server, and the name service's words."""
+        return cls(f"{host}: no such host ({because})")
 
 
 class TimedOut(Failure):

@@ -157,7 +157,7 @@ class Reading(abc.ABC):
         """The first address of a host, IPv4 before IPv6.
 
         Raises:
-            Permanent: the name does not exist.
+            NoSuchHost: the name does not exist.
             Transient: the name service failed.
             TimedOut: the name service did not answer in time.
         """

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from urllib3.exceptions import HTTPError, LocationValueError
 
-from pairun.module import Failure, Permanent, TimedOut, Transient, format_duration
+from pairun.base.hostnames import NO_SUCH_NAME
+from pairun.module import Failure, NoSuchHost, Permanent, TimedOut, Transient, format_duration
 from pairun.net.package import requests
 
 
@@ -46,8 +47,10 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
             failure.reason = cause.verify_message
             return failure
         if isinstance(cause, socket.gaierror):
-            why = cause.strerror
-            return Transient(f"the name of {where} was not found: {why}", fault="platform")
+            why = cause.strerror or "the name service failed"
+            if cause.errno in NO_SUCH_NAME:
+                return NoSuchHost.named(where, why)
+            return Transient(f"the name of {where} cannot be looked up: {why}", fault="platform")
         if isinstance(cause, UnicodeError | LocationValueError | requests.exceptions.InvalidURL):
             return Permanent(f"{where} is no name of a host", hint="check the address")
     for cause in causes:

@@ -60,6 +60,7 @@ def deep(levels: int) -> Any:
         fault=st.sampled_from(["user", "platform", "unknown"]),
         hint=st.none() | st.text(),
         retry_after_s=st.none() | st.floats(-1e9, 1e9),
+        retry_within_s=st.none() | st.floats(-1e9, 1e9),
         trace=st.none() | st.text(),
     )
 )

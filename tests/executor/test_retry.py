@@ -95,6 +95,29 @@ def test_the_server_decides(
     assert statistics.mean(delays) == pytest.approx(least + spread / 2, rel=0.06)
 
 
+def test_a_failure_that_heals_soon_or_never_is_retried_for_its_time(here: Any) -> None:
+    """Its time counts from the first one; the last attempt is at its end, whatever `delay` is."""
+    code = "raise Transient('no such name', hint='typo?', retry_within_s=0.2)"
+    outcome = here.run(here.task(code=code, retries=10_000, delay_s=100.0))
+    end = here.end()
+    assert (outcome.event, end["outcome"], end["kind"]) == ("failure", "failed", "transient")
+    assert end["message"] == "no such name (no further attempt: retried for 200ms)"
+    assert end["hint"] == "typo?"
+    assert 2 <= end["attempts"] < 10_000
+    waited = sum(w["seconds"] for w in here.of("wait"))
+    assert waited <= 0.21
+
+
+def test_a_failure_that_heals_soon_heals(here: Any) -> None:
+    """A name that appears in time is used; another failure has the task's own retries."""
+    code = COUNT + (
+        "if n < 3: raise Transient('no such name', retry_within_s=60.0)\n"
+        "if n < 6: raise Transient('busy')"
+    )
+    outcome = here.run(here.task(code=code, retries=9, delay_s=0.001))
+    assert (outcome.event, here.end()["attempts"]) == ("success", 6)
+
+
 def test_many_pods_do_not_come_back_at_once() -> None:
     """Of 10,000 that were told "wait 30 s", no second sees more than a tenth."""
     task = Task(id="a", name="A", module="look", args={}, delay_s=2.0)

@@ -147,6 +147,8 @@ class Stage:
         return self.clone(self.served.url("a"))
 
 
+_NO_NAME = "ssh: Could not resolve hostname git.invalid"
+
 # The first column of the table in docs/git.md, and what plays it.
 ROWS: dict[str, Callable[[Stage], Outcome]] = {
     "429 with `Retry-After: 7`": lambda s: s.answers(429, Retry_After="7"),
@@ -160,7 +162,8 @@ ROWS: dict[str, Callable[[Stage], Outcome]] = {
     "a page in the place of a repository": lambda s: s.answers(
         200, body=b"<html>\n<p>log in</p>\n</html>\n", Content_Type="text/html"
     ),
-    "the name does not resolve": lambda s: s.clone("http://no-such-host.invalid/a.git"),
+    "the name does not exist": lambda s: s.ssh(f"{_NO_NAME}: Name or service not known"),
+    "no name server answers": lambda s: s.ssh(f"{_NO_NAME}: Temporary failure in name resolution"),
     "the connection is refused": lambda s: s.clone(f"http://127.0.0.1:{s.closed_port}/a.git"),
     "the server hangs": lambda s: s.hangs(),
     "the connection breaks in the middle": lambda s: s.cuts(),

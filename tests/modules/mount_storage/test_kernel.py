@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pairun.host import addresses, mounts
-from pairun.module import Context, Failure, Permanent, Secret, TimedOut, reveal
+from pairun.module import Context, Failure, NoSuchHost, Permanent, Secret, TimedOut, reveal
 from pairun.testing import in_turn
 from tests.modules.conftest import Harness
 from tests.modules.mount_storage.conftest import LOCAL, NFS, mounted, needs_root
@@ -160,8 +160,8 @@ def test_a_name_that_nobody_knows_is_said(
         monkeypatch.setattr(socket, "getaddrinfo", fail)
         return refused(harness, {**NFS, "server": "files"})[0]
 
-    assert isinstance(answer(socket.EAI_NONAME), Permanent)
-    assert "there is no host files" in answer(socket.EAI_NONAME).message
+    assert isinstance(answer(socket.EAI_NONAME), NoSuchHost)
+    assert answer(socket.EAI_NONAME).message == "files: no such host (said)"
     assert answer(socket.EAI_AGAIN).kind == "transient"
 
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(60))
