@@ -110,7 +110,9 @@ def test_init_killed_at_any_moment(cluster: Init) -> None:
         assert (last["type"], last["outcome"]) == ("phase_end", "success"), moment
         logs = {p.name for p in (cluster.volume / "logs" / UID).iterdir()}
         assert {"init.log", "journal.jsonl"} <= logs
-        assert all(name.startswith("prelog_") for name in logs - {"init.log", "journal.jsonl"}), logs
+        assert all(name.startswith("prelog_") for name in logs - {"init.log", "journal.jsonl"}), (
+            logs
+        )
 
 
 @pytest.mark.slow
