@@ -57,6 +57,10 @@ class File(StateModule):
         elif os.path.normpath(self.path) in ("/", "//"):
             yield "'path' must not be the root directory"
 
+    def writes(self) -> list[str]:
+        """The file, unless it is removed."""
+        return [] if self.absent else [self.path]
+
     def probe(self, ctx: Context) -> _State:
         """Read the path."""
         stat = ctx.stat(self.path)

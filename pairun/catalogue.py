@@ -347,7 +347,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "taskRetryCount has no effect",
         "It only counts when extras.gangAllocation is false.",
     ),
-    ("PR903", "a variable may be unset", "The user command runs with nounset; use ${NAME:-}."),
+    (
+        "PR903",
+        "a variable may be unset",
+        "The user command runs with nounset: use ${NAME:-}. What an image sets, no review sees.",
+    ),
     (
         "PR904",
         "a tag stays as it is",
@@ -402,6 +406,21 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "PR924",
         "a value that js-yaml 3 and 4 read differently",
         "The cluster's policy says which one its REST server uses (job_yaml); quotes make it certain.",
+    ),
+    (
+        "PR927",
+        "two tasks that write the same path",
+        "Give each a path of its own; the second replaces or refuses what the first has written.",
+    ),
+    (
+        "PR928",
+        "a character that only looks like ASCII",
+        "Editors and web pages make typographic quotes, dashes and spaces; write the plain character.",
+    ),
+    (
+        "PR929",
+        "a plugin that does nothing",
+        "Its parameters ask for nothing: give those that do, or remove the plugin.",
     ),
 )
 

@@ -26,6 +26,9 @@ DEFAULT_RETRY_ON: tuple[FailureKind, ...] = ("transient", "timeout", "conflict")
 DEFAULT_DELAY_S = 1.0
 DEFAULT_GRACE_S = 30.0
 
+EXPAND = "{{ text | expand(env) }}"
+"""The template of a `Late` text with variables that only the user's container knows: ``$HOME/x``."""
+
 
 @attrs.frozen(kw_only=True)
 class Late:

@@ -114,6 +114,10 @@ class Download(StateModule):
             )
         return items
 
+    def writes(self) -> list[str]:
+        """The files and directories."""
+        return [item.path for item in self._items()]
+
     def probe(self, ctx: Context) -> list[Target]:
         """What is at each place, with its digest if the task has one."""
         return [look(ctx, item) for item in self._items()]

@@ -95,6 +95,10 @@ class GitClone(StateModule):
             if given.count(name) + (value is not None) > 1:
                 yield f"'{name[2:]}' is given more than once"
 
+    def writes(self) -> list[str]:
+        """The clone."""
+        return [self.dest]
+
     def probe(self, ctx: Context) -> Destination:
         """What is at the destination, and the server's commit of the branch.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal, NewType, TypeVar, dataclass_transform
 
 import attrs
@@ -66,6 +66,13 @@ class StateModule(Module):
     """
 
     verify: ClassVar[bool] = True
+
+    def writes(self) -> Iterable[str]:
+        """The absolute paths that `apply` makes or replaces, as far as the arguments tell.
+
+        A review warns where two tasks of a phase write the same path.
+        """
+        return ()
 
     def probe(self, ctx: Context) -> Any:
         """Read the world; change nothing."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.module import Phase, Secret, reveal
-from pairun.plan import Late
+from pairun.plan import EXPAND, Late
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
@@ -136,9 +136,7 @@ def _expanded(value: Any) -> Any:
     if not isinstance(text, str) or not ("$" in text or text.startswith("~")):
         return value
     because = "the environment of the user's container"
-    return Late(
-        template="{{ text | expand(env) }}", expression=True, because=because, vars={"text": value}
-    )
+    return Late(template=EXPAND, expression=True, because=because, vars={"text": value})
 
 
 def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pairun.module import Phase
 from pairun.plan import EVENTS, USER_COMMAND
 from pairun.report.review_data import as_data
-from pairun.report.review_text import MARKS, ReviewText
+from pairun.report.review_text import MARKS, ReviewText, container_texts
 from pairun.review.jobreview import JobReview
 from pairun.review.taskreview import Reviewed
 from pairun.review.verdict import CHECKED
@@ -105,6 +105,8 @@ class Brief:
             self._text.wrapped(f"disabled by {task.disabled}", "        ", "yellow", "  ")
         elif task.verdict.kind == "will_change" or _is_odd(task):
             self._text.because(task, "        ")
+        for text in container_texts(task.task.args, task.task.environment) if task.task else ():
+            self._text.wrapped(f"{text}: known in the container", "        ", "cyan", "  ")
         for override in task.overrides:
             self._text.override(override, "        ")
 

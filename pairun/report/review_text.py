@@ -7,11 +7,12 @@ import textwrap
 from collections.abc import Iterator
 from typing import IO, Any
 
-from pairun.module import format_duration
+from pairun.module import format_duration, reveal
 from pairun.plan import EVENTS, Late, Task
 from pairun.report.shown import shown_data
 from pairun.report.terminal import Style, fit, visible
 from pairun.review.taskreview import Override, Reviewed
+from pairun.review.verdict import known_in_container
 from pairun.secrets.vault import Vault
 
 MARKS = {
@@ -147,6 +148,10 @@ class ReviewText:
         if value is None or (isinstance(value, str | list | dict) and not value):
             return
         if isinstance(value, Late):
+            if texts := container_texts(value):
+                words = f"{name}: {', '.join(texts)} (known in the container)"
+                self.wrapped(words, indent, "cyan", "  ")
+                return
             self.wrapped(f"{name}: (depends on {value.because})", indent, "cyan", "  ")
             return
         text = shown_data(value, self._vault)
@@ -188,6 +193,12 @@ def reason(item: Reviewed) -> str:
     if not (verdict.before or verdict.after):
         return verdict.because
     return f"{verdict.because} ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
+
+
+def container_texts(*values: Any) -> list[str]:
+    """The paths and other texts in values that only the user's container can expand, each once."""
+    texts = (reveal(text) for value in values for text in known_in_container(value))
+    return list(dict.fromkeys(texts))
 
 
 def _keywords(task: Task) -> Iterator[str]:

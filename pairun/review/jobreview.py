@@ -13,8 +13,11 @@ from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.formats.jsyaml import dialect_named
 from pairun.host.worlds import ReviewContext
+from pairun.job.checks.destinations import destination_warnings
 from pairun.job.checks.gracetime import grace_warnings
+from pairun.job.checks.idleplugins import idle_plugin_warnings
 from pairun.job.checks.surprises import job_warnings
+from pairun.job.checks.variables import variable_warnings
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job, Role
@@ -140,6 +143,10 @@ def review_loaded(
                 plan = _plan_role(layers, job, role, settings, problems, vault)
                 _warn_of_unfinished_modules(plan, layers.content, problems)
                 problems.extend(grace_warnings(plan))
+                others = settings.plain or settings.init_plugins is not None
+                problems.extend(variable_warnings(plan, other_settings=others))
+                problems.extend(destination_warnings(plan, layers.content))
+                problems.extend(idle_plugin_warnings(plan, layers.content))
                 tasks[role.name] = _verdicts(plan, layers.content, settings)
                 plans.append(plan)
             except PairunError as e:

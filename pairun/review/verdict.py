@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,13 +15,14 @@ from pairun.module import (
     Context,
     Failure,
     Module,
+    Secret,
     Skip,
     StateModule,
     UnknownUntilRun,
     Verdict,
     unknown,
 )
-from pairun.plan import Late, Task
+from pairun.plan import EXPAND, Late, Task
 
 CHECKED = "checked at run time"
 """How the verdict on every check begins that will be made."""
@@ -76,3 +78,24 @@ def late_values(value: Any) -> Iterator[Late]:
     elif isinstance(value, list | tuple):
         for v in value:
             yield from late_values(v)
+
+
+def known_in_container(value: Any) -> Iterator[str | Secret]:
+    """The texts in a value that only the user's container can expand: ``$HOME/x``.
+
+    Args:
+        value: of an argument or a variable of a planned task.
+    """
+    if isinstance(value, Late):
+        if value.template == EXPAND:
+            yield value.vars["text"]
+            return
+        parameters = value.vars.get("expanded", {})
+        for name in re.findall(r"\bexpanded\.(\w+)", value.template):
+            yield from known_in_container(parameters.get(name))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from known_in_container(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from known_in_container(each)

@@ -916,3 +916,12 @@ def test_a_refused_setting_of_pods_is_marked(shell: Shell) -> None:
     }
     diff = shell.process("diff", "built-in", root, job, env={"COLUMNS": "200"}).out
     assert 'pod.shm: "64Gi" → (none)' in diff
+
+
+def test_a_path_that_the_container_knows(shell: Shell) -> None:
+    """The short form and the full one show it as written."""
+    plugin = "{plugin: git, parameters: {repo_uri: 'https://a/b', clone_dir: $HOME/code}}"
+    job = shell.job(more=f"extras: {{com.microsoft.pai.runtimeplugin: [{plugin}]}}\n")
+    assert "$HOME/code: known in the container" in shell("--dry-run", job).out
+    full = shell("--dry-run", "--full", job).out
+    assert "environment.CLONE_DIR: $HOME/code (known in the container)" in full

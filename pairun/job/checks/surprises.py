@@ -27,7 +27,6 @@ def job_warnings(job: Job) -> Problems:
         out.extend(_role_name(role))
         out.extend(_retry_count(job, role))
         out.extend(_tags(job, role))
-        out.extend(_unset_variables(job, role))
         out.extend(_image(role))
     out.extend(_secrets(job))
     return out
@@ -102,49 +101,6 @@ def _tag_hint(tag: str, job: Job, role: Role) -> str:
 def _spelled(tag: str) -> str:
     # Rendering writes indices in dotted form and normalizes spaces.
     return re.sub(r"\[(\d+)\]", r".\1", tag[2:-2].strip())
-
-
-# Variables that images often leave unset and scripts often extend.
-_OFTEN_UNSET = (
-    "PYTHONPATH",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "LIBRARY_PATH",
-    "CPATH",
-    "PKG_CONFIG_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_HOME",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "PS1",
-)
-_NAMES = "|".join(_OFTEN_UNSET)
-_USE = re.compile(rf"(?<![\\$])\$(?:\{{({_NAMES})\}}|({_NAMES})\b)")
-_SET = re.compile(rf"\b({_NAMES})=|\bread\s+({_NAMES})\b")
-_NOUNSET_OFF = re.compile(r"\bset\s+\+(?:[a-z]*u|o\s+nounset)")
-
-
-def _unset_variables(job: Job, role: Role) -> Iterator[Problem]:
-    known: set[str] = set()
-    for command in command_nodes(job, role):
-        for line in str(command.value).splitlines():
-            if _NOUNSET_OFF.search(line):
-                return
-            if line.lstrip().startswith("#"):
-                continue
-            # Nothing expands between single quotes.
-            shell = re.sub(r"'[^']*'", "''", line)
-            for use in _USE.finditer(shell):
-                name = use[1] or use[2]
-                if name not in known:
-                    known.add(name)  # once is enough
-                    yield _warning(
-                        "PR903",
-                        f"${name} may be unset, and the command then ends with 'unbound variable'",
-                        command.place,
-                        f"write ${{{name}:-}}",
-                    )
-            known.update(name for pair in _SET.findall(shell) for name in pair if name)
 
 
 def _image(role: Role) -> Iterator[Problem]:

@@ -69,35 +69,6 @@ def test_a_task_retry_count_that_does_nothing() -> None:
     assert warnings_of({"taskRetryCount": 3}, extras={"gangAllocation": False}) == []
 
 
-UNSET = [
-    "export PYTHONPATH=$PYTHONPATH:/code",
-    'echo "${LD_LIBRARY_PATH}"',
-    "PATH=/x LD_LIBRARY_PATH=/a:$LD_LIBRARY_PATH run",
-]
-SET = [
-    "export PYTHONPATH=${PYTHONPATH:-}:/code",
-    "export PYTHONPATH=/a\nexport PYTHONPATH=$PYTHONPATH:/b",
-    "set +u\necho $PYTHONPATH",
-    "set +o nounset; echo $PYTHONPATH",
-    "echo '$PYTHONPATH'",
-    "# uses $PYTHONPATH",
-    r"echo \$PYTHONPATH",
-    "echo $PYTHONPATH_EXTRA $PATH $HOME $MY_OWN",
-]
-
-
-@pytest.mark.parametrize("command", UNSET)
-def test_a_variable_that_is_often_unset(command: str) -> None:
-    """The command would end with 'unbound variable'."""
-    assert warnings_of({"commands": ["true", command]}) == ["PR903"]
-
-
-@pytest.mark.parametrize("command", SET)
-def test_a_variable_that_is_set_or_has_a_default(command: str) -> None:
-    """No false alarms: a default, an assignment before, quotes, comments, other names."""
-    assert warnings_of({"commands": ["true", command]}) == []
-
-
 def test_tags_that_reach_the_shell_are_shown_in_their_command() -> None:
     """Each unresolved tag has the place of the command that holds it."""
     commands = [

@@ -1,0 +1,60 @@
+"""Tasks of a role that write the same path: the second finds what the first has left there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from pairun.contract.arguments import build
+from pairun.errors import Place, Problem
+from pairun.job.planning import RolePlan
+from pairun.module import StateModule
+from pairun.plan import Task
+from pairun.playbook.content import Content
+from pairun.playbook.drafts import Draft, TaskDraft
+
+
+def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
+    """A warning for each path that two tasks of a phase write, unless both do the same.
+
+    Args:
+        plan: of the role.
+        content: the content roots, which have the modules.
+    """
+    for phase, phase_plan in plan.plans.items():
+        draft = plan.effective.drafts[phase]
+        writers: dict[str, Task] = {}
+        for task in phase_plan.tasks():
+            for path in _written(task, content):
+                first = writers.setdefault(path, task)
+                if first is not task and (first.module, first.args) != (task.module, task.args):
+                    yield _warning(path, first, task, draft)
+
+
+def _written(task: Task, content: Content) -> Iterator[str]:
+    """The paths that a task certainly writes."""
+    if task.when is not True:
+        return
+    try:
+        module, _ = build(content.module(task.module), task.args)
+        written = list(module.writes()) if isinstance(module, StateModule) else []
+    except Exception:  # noqa: BLE001 - a module's code may raise anything; the verdict says so
+        return
+    yield from map(os.path.normpath, written)
+
+
+def _warning(path: str, first: Task, second: Task, draft: Draft) -> Problem:
+    earlier = _place(draft.find(first.id))
+    return Problem(
+        "PR927",
+        f"the tasks '{first.id}' and '{second.id}' both write {path}",
+        _place(draft.find(second.id)),
+        "give one of them another path, or do its work in the command",
+        "warning",
+        (("the first one", earlier),) if earlier else (),
+    )
+
+
+def _place(draft: TaskDraft | None) -> Place | None:
+    """Where the job asks for the task, else where the task is written."""
+    return None if draft is None else draft.used_at or draft.place
