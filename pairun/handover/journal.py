@@ -4,6 +4,8 @@ It is a record for reports and never a source of truth. Schema 1; every record h
 ``type`` and ``time`` (seconds since the epoch):
 
 - ``phase_begin``: phase, pairun, tasks
+- ``settings``: phase, task, layer, where (who brought the task), set (what other layers set: path,
+  value, layer, where, was); init writes one for each task of both phases
 - ``attempt_begin``: task, name, module, attempt, of, handler
 - ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
   hint, output (the last lines it printed), trace (of an error that no one foresaw), exit_code (of a

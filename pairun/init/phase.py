@@ -17,6 +17,7 @@ from pairun.handover.journal import Emit, Journal
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
 from pairun.init.podplans import PodPlans
+from pairun.init.provenance import settings_records
 from pairun.openpai.environment import cluster_facts
 from pairun.plan import Late, Plan
 from pairun.playbook.expressions.template import resolve
@@ -50,7 +51,8 @@ def run_phase(plans: PodPlans) -> int:
     Raises:
         PairunError: the plans are not valid; no task has run.
     """
-    plan = plans.make().plans["init"]
+    made = plans.make()
+    plan = made.plans["init"]
     volume = prepare(plans)
     console = Console(sys.stdout, plans.vault)
     path = journal_file(plans.pai_dir, plans.env)
@@ -62,6 +64,8 @@ def run_phase(plans: PodPlans) -> int:
 
     executor = _executor(plans, plan, emit)
     executor.begin()
+    for record in settings_records(made, plans.vault):
+        journal(record)
     if plans.meeting is not None:
         plans.meeting.begin(console.say)
     with executor.loop:

@@ -103,7 +103,7 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
                 if task.args or all(node.value is None for _, node in item.args.items())
                 else Verdict("unknown", "something is wrong with its arguments"),
                 group=groups.get(task.id),
-                overrides=tuple(_overrides(item)),
+                overrides=tuple(overrides_of(item)),
             )
         )
     return out
@@ -156,7 +156,8 @@ def _disabled(item: TaskDraft, group: str | None) -> Reviewed:
     )
 
 
-def _overrides(item: TaskDraft) -> Iterator[Override]:
+def overrides_of(item: TaskDraft) -> Iterator[Override]:
+    """What higher layers set of a task."""
     from pairun.playbook.document.reading import Node
 
     for keyword, node in item.node.items():

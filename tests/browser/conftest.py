@@ -66,6 +66,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
     folder = tmp_path_factory.mktemp("pages")
     journals_of = {
         "success": {"worker-0": stories.success()},
+        "stopped": {"worker-0": stories.stopped()},
         "retries": {"worker-0": stories.retries()},
         "gang": stories.gang(200),
         "many": stories.gang(400),

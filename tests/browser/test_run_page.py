@@ -23,7 +23,7 @@ def test_a_gang_says_who_failed_first(open_page: Open, pages: Pages) -> None:
     page = open_page(pages["gang"])
     assert page.locator(".sentence").inner_text().startswith("worker-3 failed first: the program")
     assert "train.py, line 41" in page.locator("header").inner_text()
-    assert page.locator(".row .name.first b").inner_text() == "worker-3"
+    assert page.locator(".row .name b").first.inner_text() == "worker-3"
     assert page.locator(".timeline .row:not(.axis)").count() == 200
 
 
@@ -40,6 +40,26 @@ def test_a_task_opens_and_closes(open_page: Open, pages: Pages) -> None:
     page.keyboard.press("Escape")
     assert details.is_hidden()
     assert bar.evaluate("bar => bar === document.activeElement")
+
+
+def test_a_task_says_who_set_what(open_page: Open, pages: Pages) -> None:
+    """The details of a task name the layer, file and line of what was overridden."""
+    page = open_page(pages["gang"])
+    page.get_by_role("button", name="fetch_code, changed").first.click()
+    text = page.locator("#details").inner_text()
+    assert "the task comes from built-in plugin_specs/git.yaml:26:5" in text
+    assert "retries = 3 ← job job.yaml:36:18, was 9 (built-in plugin_specs/git.yaml:34:14)" in text
+    assert "args.depth = 1 ← job job.yaml:37:23, was the default" in text
+
+
+def test_a_stop_signal_is_a_mark(open_page: Open, pages: Pages) -> None:
+    """A signal stands where it came, and says who sent it."""
+    page = open_page(pages["stopped"])
+    mark = page.get_by_role("button", name="signal SIGTERM from outside the container")
+    command = box(page, ".bar.command")
+    assert command["x"] < mark.bounding_box()["x"] < command["x"] + command["width"]
+    mark.focus()
+    assert "SIGTERM from outside the container" in page.locator("#tip").inner_text()
 
 
 def test_attempts_and_waits_are_inside_their_task(open_page: Open, pages: Pages) -> None:
@@ -81,7 +101,7 @@ def test_the_keyboard_reaches_every_task(open_page: Open, pages: Pages) -> None:
     assert focused().startswith("exit handler upload")
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
-    assert page.locator("#details h2").inner_text() == "worker-1: barrier"
+    assert page.locator("#details h2").inner_text() == "worker-0: barrier"
 
 
 def test_filters(open_page: Open, pages: Pages) -> None:
@@ -118,7 +138,7 @@ def test_many_instances_are_bands(open_page: Open, pages: Pages) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
-@pytest.mark.parametrize("story", ["success", "retries", "gang", "many"])
+@pytest.mark.parametrize("story", ["success", "stopped", "retries", "gang", "many"])
 def test_nobody_is_shut_out(
     open_page: Open, pages: Pages, story: str, width: int, scheme: str
 ) -> None:

@@ -13,7 +13,7 @@ FOLDER = pathlib.Path(__file__).parents[2] / "build" / "screenshots"
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
-@pytest.mark.parametrize("story", ["success", "retries", "gang"])
+@pytest.mark.parametrize("story", ["success", "stopped", "retries", "gang"])
 def test_pictures(
     open_page: Open, pages: dict[str, pathlib.Path], story: str, width: int, scheme: str
 ) -> None:

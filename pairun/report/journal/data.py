@@ -64,6 +64,7 @@ def _phase(phase: PhasePast, *, with_blame: bool) -> dict[str, Any]:
         "seconds": phase.seconds,
         "measured": phase.measured,
         "handlers_for": phase.event,
+        "stops": [attrs.asdict(s) for s in phase.stops],
         "tasks": [_task(t) for t in phase.tasks],
         "command": None
         if command is None
@@ -97,6 +98,7 @@ def _task(task: TaskPast) -> dict[str, Any]:
         "of": task.of,
         "attempts": [_attempt(a) for a in task.attempts],
         "waits": [attrs.asdict(w) for w in task.waits],
+        "settings": task.settings,
     }
 
 

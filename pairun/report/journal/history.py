@@ -61,6 +61,32 @@ class WaitPast:
     because: str
 
 
+@attrs.frozen(kw_only=True)
+class StopPast:
+    """A stop signal that PID 1 received.
+
+    Attributes:
+        at_s: seconds from the journal's first record to it.
+        signal: its name.
+        sender: ``outside``, ``process``, ``kernel``, or empty if unknown.
+        command: the sender's command line, if it is a process of the container and known.
+    """
+
+    at_s: float
+    signal: str
+    sender: str = ""
+    command: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Who sent it, in words; empty if unknown."""
+        return {
+            "outside": "from outside the container",
+            "kernel": "from the kernel",
+            "process": f"from {self.command or 'a process of the container'}",
+        }.get(self.sender, "")
+
+
 @attrs.define(kw_only=True)
 class TaskPast:
     """One task or exit handler.
@@ -78,6 +104,8 @@ class TaskPast:
         details: kind, fault, message and hint, as far as known.
         attempts: its attempts.
         waits: the waits between them.
+        settings: who brought it (``layer``, ``where``), and what other layers set (``set``); None if
+            the journal does not say.
         span: the positions of its first and last record in the journal.
     """
 
@@ -93,6 +121,7 @@ class TaskPast:
     details: Record = attrs.Factory(dict)
     attempts: list[AttemptPast] = attrs.Factory(list)
     waits: list[WaitPast] = attrs.Factory(list)
+    settings: Record | None = None
     span: tuple[int, int] = (0, 0)
 
     @property
@@ -144,6 +173,7 @@ class PhasePast:
         command: the user's command, if it was started.
         diagnosis: why the command failed, if diagnosed: ``class``, ``fault``, ``retry``,
             ``confidence``, ``headline``, ``advice``, ``evidence``, ``time``.
+        stops: the stop signals that PID 1 received.
         event: the event for which exit handlers ran, or None.
         event_s: seconds from the journal's first record to their beginning.
         outcome: success, failure, signal, `INTERRUPTED` or `UNFINISHED`.
@@ -161,6 +191,7 @@ class PhasePast:
     tasks: list[TaskPast] = attrs.Factory(list)
     command: CommandPast | None = None
     diagnosis: Record | None = None
+    stops: list[StopPast] = attrs.Factory(list)
     event: str | None = None
     event_s: float = 0.0
     outcome: str = UNFINISHED

@@ -11,6 +11,7 @@ from pairun.report.journal.history import (
     AttemptPast,
     CommandPast,
     PhasePast,
+    StopPast,
     TaskPast,
     WaitPast,
 )
@@ -33,6 +34,8 @@ class _Builder:
         self.phases: list[PhasePast] = []
         self._open: PhasePast | None = None
         self._tasks: dict[str, TaskPast] = {}
+        # Phase and task to who set what; init records it for both phases.
+        self._set_by: dict[tuple[str, str], Record] = {}
         self._at = 0.0
         self._position = 0
         self._take: Mapping[str, Callable[[Record], None]] = {
@@ -41,7 +44,7 @@ class _Builder:
             "wait": self._wait, "task_end": self._task_end,
             "handlers_begin": self._handlers_begin,
             "command_begin": self._command_begin, "command_end": self._command_end,
-            "diagnosis": self._diagnosis,
+            "diagnosis": self._diagnosis, "settings": self._settings, "stop": self._stop,
         }  # fmt: skip
 
     def take(self, entry: Entry) -> None:
@@ -118,7 +121,21 @@ class _Builder:
         names = ("class", "fault", "retry", "confidence", "headline", "advice", "evidence")
         self._phase().diagnosis = {"time": data.get("time"), **{n: data.get(n) for n in names}}
 
+    def _stop(self, data: Record) -> None:
+        self._phase().stops.append(
+            StopPast(
+                at_s=self._at,
+                signal=data["signal"],
+                sender=data.get("sender", ""),
+                command=data.get("command", ""),
+            )
+        )
+
     # --- a task ---
+
+    def _settings(self, data: Record) -> None:
+        settings = {name: data[name] for name in ("layer", "where", "set")}
+        self._set_by[data["phase"], data["task"]] = settings
 
     def _task(self, data: Record) -> TaskPast:
         phase = self._phase()
@@ -126,6 +143,7 @@ class _Builder:
         task = self._tasks.get(id_)
         if task is None:
             task = TaskPast(id=id_, began_s=self._at, span=(self._position, self._position))
+            task.settings = self._set_by.get((phase.name, id_))
             self._tasks[id_] = task
             phase.tasks.append(task)
         task.name = data.get("name", task.name)

@@ -87,19 +87,23 @@ _KINDS: Mapping[str, Callable[[object], bool]] = {
         (
             "type", "phase", "pairun", "task", "name", "module", "outcome", "kind", "fault",
             "message", "hint", "trace", "because", "event", "class", "retry", "headline", "advice",
+            "layer", "where", "signal", "sender", "command",
         ),
         _is_text,
     ),
-    **dict.fromkeys(("tasks", "attempt", "attempts", "of", "count", "exit_code"), _is_count),
+    **dict.fromkeys(("tasks", "attempt", "attempts", "of", "count", "exit_code", "pid", "uid"), _is_count),
     **dict.fromkeys(("time", "seconds"), _is_seconds),
     "handler": lambda v: isinstance(v, bool),
     "output": _are_lines,
     "confidence": lambda v: isinstance(v, float) and 0 <= v <= 1,
-    "evidence": lambda v: isinstance(v, list) and all(isinstance(e, dict) for e in v),
+    **dict.fromkeys(
+        ("evidence", "set"), lambda v: isinstance(v, list) and all(isinstance(e, dict) for e in v)
+    ),
 }  # fmt: skip
 
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "phase_begin": ("phase",),
+    "settings": ("phase", "task", "layer", "where", "set"),
     "attempt_begin": ("task", "attempt"),
     "attempt_end": ("task", "attempt", "outcome", "seconds"),
     "wait": ("task", "seconds"),
@@ -108,6 +112,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "command_begin": (),
     "command_end": ("exit_code", "seconds"),
     "diagnosis": ("class", "headline"),
+    "stop": ("signal",),
     "phase_end": ("phase", "outcome", "exit_code", "seconds"),
 }
 """The known types of records, and the fields that each requires."""

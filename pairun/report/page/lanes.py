@@ -7,9 +7,11 @@ from typing import Any
 
 from pairun.handover.journal import Record
 from pairun.report.journal.blame import blame
-from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
+from pairun.report.journal.history import AttemptPast, PhasePast, StopPast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import describe
+from pairun.report.page.clipping import clip
+from pairun.report.page.tasksettings import SettingsTable
 
 WAITING = ("barrier", "ssh_barrier")
 """Modules whose tasks wait for other instances."""
@@ -17,8 +19,8 @@ WAITING = ("barrier", "ssh_barrier")
 MAX_LINES = 20
 """How many of the last lines that a failed attempt printed are on the page."""
 
-MAX_TEXT = 2000
-"""How many characters of one text are on the page."""
+MOST_STOPS = 10
+"""How many stop signals of a phase are on the page."""
 
 
 def role_of(label: str) -> str:
@@ -27,12 +29,13 @@ def role_of(label: str) -> str:
     return role if role and index.isdecimal() else label
 
 
-def lane(instance: InstancePast, zero: float) -> dict[str, Any]:
+def lane(instance: InstancePast, zero: float, settings: SettingsTable) -> dict[str, Any]:
     """An instance as the page's script draws it; every text is safe to show, on one line.
 
     Args:
         instance: what happened to it.
         zero: the time on the page's axis that is 0, in seconds since the epoch.
+        settings: takes who set what of its tasks.
     """
     shift_s = instance.began - zero
     return {
@@ -42,7 +45,7 @@ def lane(instance: InstancePast, zero: float) -> dict[str, Any]:
         "state": describe(instance.state),
         "logs": [describe(log) for log in instance.logs],
         "notes": [describe(note) for note in instance.notes],
-        "phases": [_phase(p, shift_s) for p in instance.phases],
+        "phases": [_phase(p, shift_s, settings) for p in instance.phases],
     }
 
 
@@ -51,13 +54,7 @@ def texts(record: Record, names: Sequence[str]) -> dict[str, str]:
     return {n: clip(record[n]) for n in names if record.get(n) not in (None, "")}
 
 
-def clip(value: Any) -> str:
-    """A text safe to show, of bounded length."""
-    text = describe(value)
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
-
-
-def _phase(phase: PhasePast, shift_s: float) -> dict[str, Any]:
+def _phase(phase: PhasePast, shift_s: float, settings: SettingsTable) -> dict[str, Any]:
     path = set(blame(phase).path)
     data: dict[str, Any] = {
         "name": describe(phase.name) or "unnamed",
@@ -67,7 +64,7 @@ def _phase(phase: PhasePast, shift_s: float) -> dict[str, Any]:
         "message": clip(phase.message),
         "begin": _seconds(shift_s + phase.began_s),
         "seconds": _seconds(phase.seconds),
-        "tasks": [_task(t, shift_s, on_path=t.id in path) for t in phase.tasks],
+        "tasks": [_task(t, shift_s, settings, on_path=t.id in path) for t in phase.tasks],
     }
     if not phase.measured:
         data["about"] = True
@@ -79,9 +76,19 @@ def _phase(phase: PhasePast, shift_s: float) -> dict[str, Any]:
         }
     if phase.event is not None:
         data["event"] = {"name": phase.event, "at": _seconds(shift_s + phase.event_s)}
+    if phase.stops:
+        data["stops"] = [_stop(s, shift_s) for s in phase.stops[:MOST_STOPS]]
     if phase.diagnosis is not None:
         data["why"] = diagnosis(phase.diagnosis)
     return data
+
+
+def _stop(stop: StopPast, shift_s: float) -> dict[str, Any]:
+    return {
+        "signal": clip(stop.signal),
+        "from": clip(stop.origin),
+        "at": _seconds(shift_s + stop.at_s),
+    }
 
 
 def diagnosis(record: Record) -> dict[str, Any]:
@@ -94,7 +101,9 @@ def diagnosis(record: Record) -> dict[str, Any]:
     )
 
 
-def _task(task: TaskPast, shift_s: float, *, on_path: bool) -> dict[str, Any]:
+def _task(
+    task: TaskPast, shift_s: float, settings: SettingsTable, *, on_path: bool
+) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": describe(task.id),
         "outcome": task.outcome,
@@ -108,6 +117,8 @@ def _task(task: TaskPast, shift_s: float, *, on_path: bool) -> dict[str, Any]:
         data["module"] = describe(task.module)
     if task.of is not None and task.of > 1:
         data["of"] = task.of
+    if task.settings is not None:
+        data["settings"] = settings.number(task.settings)
     flags = (
         ("handler", task.handler), ("path", on_path), ("waits_for_others", task.module in WAITING),
         ("about", not task.measured),

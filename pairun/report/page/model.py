@@ -15,7 +15,9 @@ from pairun.report.journal.history import PhasePast
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import describe
 from pairun.report.page.bands import MOST_LANES, bands, outstanding
-from pairun.report.page.lanes import clip, diagnosis, lane
+from pairun.report.page.clipping import clip
+from pairun.report.page.lanes import diagnosis, lane
+from pairun.report.page.tasksettings import SettingsTable
 
 MOST_COSTS = 40
 """How many tasks of a phase the page lists by their time."""
@@ -61,7 +63,8 @@ def headline(instances: Sequence[InstancePast], title: str) -> Headline:
         sentence, advice = ("every instance succeeded" if many else "it succeeded"), ""
         if outcome != "succeeded":
             worst = next(i for i in instances if i.outcome == outcome)
-            sentence = f"{worst.label}: {worst.state}" if many else worst.state
+            state = f"{worst.state}{_stopped_by(worst)}"
+            sentence = f"{worst.label}: {state}" if many else state
     codes = Counter(i.exit_code for i in instances if i.exit_code is not None)
     versions = sorted({p.pairun for i in instances for p in i.phases if p.pairun})
     facts = [("instances", ", ".join(f"{n} {o}" for o, n in sorted(counts.items())))]
@@ -84,6 +87,11 @@ def headline(instances: Sequence[InstancePast], title: str) -> Headline:
     )
 
 
+def _stopped_by(instance: InstancePast) -> str:
+    stop = next((s for p in reversed(instance.phases) for s in p.stops), None)
+    return "" if stop is None else f"; received {stop.signal} {stop.origin}".rstrip()
+
+
 def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[str, Any]:
     """The data of the page's script.
 
@@ -94,17 +102,18 @@ def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[st
     zero = min((i.began for i in instances if i.began), default=0.0)
     folded = len(instances) > MOST_LANES
     first = first_failure(instances)
-    shown = (
-        outstanding(instances, first.label if first else None) if folded else _by_role(instances)
-    )
+    label = first.label if first else None
+    shown = outstanding(instances, label) if folded else _by_role(instances, label)
     ends = [i.began - zero + p.began_s + p.seconds for i in instances for p in i.phases]
     begun = [i for i in instances if i.phases]
     dearest = max(begun, key=lambda i: i.seconds, default=None)
+    settings = SettingsTable()
     return {
         "began": zero or None,
         "seconds": round(max(ends, default=0.0), 3),
         "count": len(instances),
-        "lanes": [lane(i, zero) for i in shown],
+        "lanes": [lane(i, zero, settings) for i in shown],
+        "settings": settings.rows,
         "bands": bands(instances, zero) if folded else [],
         "first": None if first is None else describe(first.label),
         "why": None if first is None or first.diagnosis is None else diagnosis(first.diagnosis),
@@ -125,14 +134,16 @@ def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[st
     }  # fmt: skip
 
 
-def _by_role(instances: Sequence[InstancePast]) -> list[InstancePast]:
-    """In the order of their roles' first appearance, and of their numbers."""
+def _by_role(instances: Sequence[InstancePast], first: str | None) -> list[InstancePast]:
+    """By role and number; the one that failed first leads its role."""
 
-    def number(instance: InstancePast) -> tuple[str, int]:
+    def key(instance: InstancePast) -> tuple[str, bool, int]:
         role, _, index = instance.label.rpartition("-")
-        return (role, int(index)) if index.isdecimal() and len(index) < 10 else (instance.label, 0)
+        if not (index.isdecimal() and len(index) < 10):
+            role, index = instance.label, "0"
+        return role, instance.label != first, int(index)
 
-    return sorted(instances, key=number)
+    return sorted(instances, key=key)
 
 
 def _costs(phase: PhasePast) -> dict[str, Any]:

@@ -107,6 +107,14 @@
     part.hint && make("p", {}, make("b", { text: "What to do: " }), part.hint),
     part.trace && make("pre", { text: part.trace }),
   ];
+  const settingsOf = (task) => {
+    const settings = data.settings[task.settings];
+    if (!settings) return [];
+    const items = settings.set.map((each) => make("li", {}, make("code", { text: `${each.path} = ${each.value}` }),
+      make("span", { classes: "quiet", text: ` ← ${each.by}${each.was === undefined ? "" : `, was ${each.was}`}` })));
+    return [make("h3", { text: "Who set what" }), make("p", { classes: "quiet", text: `the task comes from ${settings.by}` }),
+      items.length > 0 && make("ul", {}, ...items)];
+  };
   const taskDetails = (task) => [
     task.name && make("p", { text: task.name }),
     facts([
@@ -116,6 +124,7 @@
       ["role", task.handler && "exit handler"],
     ]),
     ...reasons(task),
+    ...settingsOf(task),
     ...(task.attempts || []).flatMap((attempt, index) => [
       make("h3", { text: `Attempt ${attempt.number}: ${attempt.outcome}, ${duration(attempt.seconds)}` }),
       ...(attempt.message === task.message ? [] : reasons(attempt)),
@@ -191,11 +200,18 @@
           for (const wait of task.waits) track.append(place(make("span", { classes: "part wait" }), wait.begin, wait.seconds, row));
         }
       }
-      if (phase.event && phase.event.name !== "success") {
-        track.append(place(make("div", { classes: "mark" }, make("span", { text: phase.event.name === "signal" ? "told to stop" : phase.event.name })), phase.event.at));
+      for (const stop of phase.stops || []) {
+        track.append(makeBar(lane, {
+          title: stop.signal, classes: "stop", begin: stop.at,
+          lines: [`${stop.signal} ${stop.from}`, `at ${duration(stop.at)}`],
+          label: `signal ${stop.signal} ${stop.from}, at ${duration(stop.at)}`,
+          content: () => [facts([["received", stop.signal], ["sent", stop.from], ["at", duration(stop.at)]])],
+        }));
       }
+      if (phase.event && phase.event.name !== "success") track.append(place(make("div", { classes: "mark" }), phase.event.at));
     }
     track.style.setProperty("--rows", depth);
+    if (past.phases.some((phase) => phase.stops)) track.classList.add("stopped-by");
     if (lane.bars.length) {
       lane.bars[0].tabIndex = 0;
       bars.push(lane.bars);
@@ -296,7 +312,7 @@
     ...(rows.length > 1 ? [search, roleChoice, outcomeChoice] : []),
     make("span", { classes: "zoom" }, makeButton("+", "Zoom in", () => zoom(0.5)), makeButton("−", "Zoom out", () => zoom(2)), makeButton("◀", "Earlier", () => pan(-0.3)), makeButton("▶", "Later", () => pan(0.3)), makeButton("All", "The whole time", () => show(0, whole * 1.02))),
     themeButton(), shown);
-  const legend = make("ul", { classes: "legend" }, ...[["ok", "ok"], ["changed", "changed"], ["skipped", "skipped"], ["ignored", "ignored, interrupted"], ["failed", "failed"], ["command", "the user's command"], ["ok waits", "waits for other instances"], ["ok path", "thick edge: on the critical path"]].map(([classes, text]) => make("li", {}, make("span", { classes, "aria-hidden": "true" }), text)));
+  const legend = make("ul", { classes: "legend" }, ...[["ok", "ok"], ["changed", "changed"], ["skipped", "skipped"], ["ignored", "ignored, interrupted"], ["failed", "failed"], ["command", "the user's command"], ["ok waits", "waits for other instances"], ["ok path", "thick edge: on the critical path"], ["stop", "stop signal"], ["handlers", "exit handlers begin"]].map(([classes, text]) => make("li", {}, make("span", { classes, "aria-hidden": "true" }), text)));
   page.append(controls, timeline, legend,
     make("p", { classes: "quiet", text: "Arrow keys move between tasks, Enter opens one, + and − zoom, Shift with an arrow key moves the view. Lanes stand where the clocks of their machines put them." }));
 

@@ -58,9 +58,22 @@ class Story:
                   **{k: v for k, v in failure.items() if k in ("kind", "fault", "hint")}, **about)  # fmt: skip
 
     def command(self, seconds: float, code: int = 0) -> None:
-        self._add("command_begin")
+        self.command_begins()
         self.at += seconds
+        self.command_ends(seconds, code)
+
+    def command_begins(self) -> None:
+        self._add("command_begin")
+
+    def command_ends(self, seconds: float, code: int) -> None:
         self._add("command_end", exit_code=code, seconds=seconds)
+
+    def settings(self, phase: str, task: str, where: str, *overrides: Mapping[str, Any]) -> None:
+        """Who brought a task, and what other layers set of it."""
+        self._add("settings", phase=phase, task=task, layer="built-in", where=where, set=overrides)
+
+    def stop(self, signal: str, **sender: Any) -> None:
+        self._add("stop", signal=signal, **sender)
 
     def handlers(self, event: str) -> None:
         self._add("handlers_begin", event=event, count=1)
@@ -75,9 +88,26 @@ class Story:
                   seconds=seconds)  # fmt: skip
 
 
+BARRIER_TIMEOUT = {
+    "path": "args.timeout", "value": "30m", "layer": "cluster", "where": "cluster/playbooks/init.yaml:4:18",
+    "was": {"value": "10m", "layer": "built-in", "where": "playbooks/init.yaml:14:16"},
+}  # fmt: skip
+GIT_DEPTH = {
+    "path": "args.depth", "value": 1, "layer": "job", "where": "job.yaml:37:23",
+    "was": {"value": None, "layer": "built-in", "where": "plugin_specs/git.yaml:28:7"},
+}  # fmt: skip
+GIT_RETRIES = {
+    "path": "retries", "value": 3, "layer": "job", "where": "job.yaml:36:18",
+    "was": {"value": 9, "layer": "built-in", "where": "plugin_specs/git.yaml:34:14"},
+}  # fmt: skip
+
+
 def init(story: Story, barrier_s: float = 2.0) -> Story:
     """An init phase that gathers, checks and fetches."""
     story.begin("init")
+    story.settings("init", "barrier", "playbooks/init.yaml:7:5", BARRIER_TIMEOUT)
+    story.settings("init", "fetch_code", "plugin_specs/git.yaml:26:5", GIT_DEPTH, GIT_RETRIES)
+    story.settings("runtime", "mount_storage", "playbooks/runtime.yaml:5:5")
     story.task("barrier", barrier_s, module="barrier", outcome="ok")
     story.task("environment", 0.05, module="job_environment")
     story.task("fetch_code", 1.4, module="git_clone")
@@ -100,6 +130,7 @@ def success() -> Records:
 def retries() -> Records:
     story = Story()
     story.begin("init")
+    story.settings("init", "fetch_code", "plugin_specs/git.yaml:26:5", GIT_DEPTH, GIT_RETRIES)
     story.task("barrier", 1.0, module="barrier", outcome="ok")
     story.task("fetch_code", 2.0, 3.1, 1.2, module="git_clone", wait_s=2.5)
     story.end()
@@ -108,6 +139,21 @@ def retries() -> Records:
                kind="permanent", fault="platform", message="the server refuses the share",
                hint="ask who runs the server", output=["mount: /data", "mount: access denied"])  # fmt: skip
     story.end("failure", 1, "mount_storage failed")
+    return story.records
+
+
+def stopped() -> Records:
+    """A command that a signal from outside ends."""
+    story = init(Story())
+    story.begin("runtime")
+    story.command_begins()
+    story.at += 9.0
+    story.stop("SIGTERM", sender="outside", uid=0)
+    story.at += 2.0
+    story.command_ends(11.0, 143)
+    story.handlers("signal")
+    story.task("upload", 1.5, handler=True)
+    story.end("signal", 143, "stopped by SIGTERM")
     return story.records
 
 

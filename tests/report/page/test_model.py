@@ -80,3 +80,35 @@ def test_quantiles_are_in_order(values: list[float]) -> None:
     found = quantiles(values)
     assert found == sorted(found)
     assert (found[0], found[-1]) == (round(min(values), 3), round(max(values), 3))
+
+
+def test_what_instances_share_is_there_once(tmp_path: pathlib.Path) -> None:
+    """Who set what is a row of one table, to which the tasks of all instances refer."""
+    shown = model(instances_of(tmp_path / "logs", stories.gang(20)), ())
+    fetched = [t for lane in shown["lanes"] for t in lane["phases"][0]["tasks"]][2::3]
+    assert {t["id"] for t in fetched} == {"fetch_code"}
+    (number,) = {t["settings"] for t in fetched}
+    assert len(shown["settings"]) == 3
+    assert shown["settings"][number] == {
+        "by": "built-in plugin_specs/git.yaml:26:5",
+        "set": [
+            {"path": "args.depth", "value": "1", "by": "job job.yaml:37:23", "was": "the default"},
+            {"path": "retries", "value": "3", "by": "job job.yaml:36:18",
+             "was": "9 (built-in plugin_specs/git.yaml:34:14)"},
+        ],
+    }  # fmt: skip
+
+
+def test_the_first_failure_leads_its_role(tmp_path: pathlib.Path) -> None:
+    """Nobody looks for it among the others, which stand by their numbers."""
+    lanes = model(instances_of(tmp_path / "logs", stories.gang(12, failing=7)), ())["lanes"]
+    assert [lane["label"] for lane in lanes[:3]] == ["worker-7", "worker-0", "worker-1"]
+
+
+def test_a_stop_names_its_sender(tmp_path: pathlib.Path) -> None:
+    """The sentence and the mark say which signal came, and from where."""
+    instances = instances_of(tmp_path / "logs", {"a-0": stories.stopped()})
+    sentence = headline(instances, "job").sentence
+    assert sentence == "stopped, exit code 143; received SIGTERM from outside the container"
+    (stop,) = model(instances, ())["lanes"][0]["phases"][1]["stops"]
+    assert (stop["signal"], stop["from"]) == ("SIGTERM", "from outside the container")

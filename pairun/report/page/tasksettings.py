@@ -1,0 +1,62 @@
+"""Who set what of a task, as the page on a run shows it; equal for most instances, so it is there once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pairun.handover.journal import Record
+from pairun.report.page.clipping import clip
+
+
+class SettingsTable:
+    """Collects what tasks have; a task refers to it by number.
+
+    Attributes:
+        rows: each once: ``by``, and ``set`` with path, value, by and was.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, settings: Record) -> int:
+        """The number of a row, from 0.
+
+        Args:
+            settings: as `TaskPast.settings`; nothing in it is trusted.
+        """
+        row = {
+            "by": _by(settings),
+            "set": [_setting(each) for each in settings["set"][:MOST_SETTINGS]],
+        }
+        key = json.dumps(row, sort_keys=True)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.rows)
+            self.rows.append(row)
+        return self._numbers[key]
+
+
+MOST_SETTINGS = 50
+"""How many settings of a task the page lists."""
+
+
+def _setting(setting: Record) -> dict[str, str]:
+    was = setting.get("was")
+    shown = {
+        "path": clip(setting.get("path", "")),
+        "value": _value(setting.get("value")),
+        "by": _by(setting),
+    }
+    if isinstance(was, dict):
+        is_default = was.get("value") is None
+        shown["was"] = "the default" if is_default else f"{_value(was['value'])} ({_by(was)})"
+    return shown
+
+
+def _value(value: Any) -> str:
+    return clip(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _by(setting: Record) -> str:
+    return clip(f"{setting.get('layer', '')} {setting.get('where', '')}".strip())
