@@ -140,6 +140,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "the phase's inputs are missing",
         "pairun init runs in a Pod; on a laptop use pairun run.",
     ),
+    (
+        "PR705",
+        "more instances than this machine can carry",
+        "Run fewer with --instances; --overcommit runs them all the same.",
+    ),
     ("PR711", "unknown key of a plain Pod's settings", "See docs/plain-pod.md for the keys."),
     ("PR712", "a value of the wrong kind in a plain Pod's settings", "Correct the value."),
     ("PR713", "missing in a plain Pod's settings", "Add what is named."),

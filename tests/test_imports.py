@@ -47,7 +47,7 @@ LIBRARIES = {
     "job": {"attrs", "jsonschema", "yaml"},
     "openpai": {"attrs", "yaml"},
     "review": {"attrs"},
-    "report": {"attrs"},
+    "report": {"attrs", "rich"},
     "init": {"attrs"},
     "tasks": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},

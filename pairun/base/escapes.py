@@ -10,3 +10,10 @@ ESCAPE = (
 )
 """A regular expression for one escape code, complete or cut by the end of the text (ECMA-48 5.3 and
 5.4, ISO 2022, and the titles of xterm)."""
+
+
+def visible(text: str) -> str:
+    """Replace what a terminal obeys or hides in a foreign text: control and format characters."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )

@@ -38,6 +38,12 @@ def add_roots(parser: argparse.ArgumentParser, meaning: str) -> None:
     parser.add_argument("--root", action="append", default=[], metavar="DIR", help=meaning)
 
 
+def add_color(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--color WHEN``."""
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto",
+                        help="colours: on a terminal unless NO_COLOR is set (auto), always, never")  # fmt: skip
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a document on standard output."""
     print(json.dumps(document, indent=2, ensure_ascii=False))

@@ -10,8 +10,9 @@ import sys
 import attrs
 
 from pairun.base.runfolders import RUNS
-from pairun.cli.options import add_roots, duration_s
+from pairun.cli.options import add_color, add_roots, duration_s
 from pairun.cli.streams import give_up_stdout, say, unwritable
+from pairun.engines.local.capacity import check_capacity
 from pairun.engines.local.jobrun import LocalRun, Options, RunOutcome
 from pairun.engines.local.precheck import check
 from pairun.engines.local.runreport import run_report
@@ -24,10 +25,8 @@ from pairun.job.planning import secrets_of
 from pairun.job.sizing import resized
 from pairun.playbook.content import open_content
 from pairun.playbook.policy import read_policy
+from pairun.report.live.view import open_view
 from pairun.report.problems import print_problems
-from pairun.report.runsummary import render_run
-from pairun.report.terminal import Style
-from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "20 %% (at least 1 s) is reserved for exit handlers")  # fmt: skip
     parser.add_argument("--no-namespace", action="store_true",
                         help="do without namespaces; paths below /usr/local/pai are rewritten")  # fmt: skip
+    parser.add_argument("--overcommit", action="store_true",
+                        help="run more instances than this machine can carry")  # fmt: skip
+    add_color(parser)
     add_roots(parser, "a content root above those of PAIRUN_PATH")
 
 
@@ -56,17 +58,21 @@ def run(args: argparse.Namespace) -> int:
         namespaces=not args.no_namespace,
         grace_s=duration_s("--grace", args.grace),
         roots=args.root,
-        color=Style(sys.stdout).on,
     )
-    print_problems(check(job, options, vault), vault=vault)
+    warnings, limits = check(job, options, vault)
+    print_problems(warnings, vault=vault)
+    if not args.overcommit:
+        check_capacity(sum(role.instances for role in job.roles))
     local = LocalRun(job, options, vault, say)
     many = "s" if len(local.instances) > 1 else ""
     say(
         f"{len(local.instances)} instance{many} in {options.workdir}; "
         "Ctrl-C stops, a second one kills"
     )
-    outcome = local.run()
-    _print_summary(job, outcome, options, vault)
+    labels = [each.label for each in local.instances]
+    view = open_view(sys.stdout, labels, vault, color=args.color)
+    outcome = local.run(view, limits)
+    _print_recap(job, outcome, args)
     return outcome.exit_code
 
 
@@ -82,17 +88,22 @@ def _job(args: argparse.Namespace) -> Job:
     return attrs.evolve(resized(job, args.role, args.instances), secrets_unknown=False)
 
 
-def _print_summary(job: Job, outcome: RunOutcome, options: Options, vault: Vault) -> None:
+def _print_recap(job: Job, outcome: RunOutcome, args: argparse.Namespace) -> None:
     lost = outcome.lost
-    try:
-        summary = render_run(run_report(job, outcome), Style(sys.stdout))
-        print(vault.text(summary), flush=True)
-    except OSError as e:
-        lost = lost or e
+    if not isinstance(lost, BrokenPipeError):
+        # imported here, because the terminal library takes 0.1 s
+        from pairun.report.paper import paper
+        from pairun.report.recap import print_run
+
+        try:
+            print_run(run_report(job, outcome), paper(sys.stdout, args.color), args.vault)
+            sys.stdout.flush()
+        except OSError as e:
+            lost = lost or e
     if lost is not None:
         # The exit code says how the job ended, whoever reads the output.
         give_up_stdout()
-        say(f"{unwritable(lost)}; the log files in {options.workdir} hold everything")
+        say(f"{unwritable(lost)}; the log files in {outcome.workdir} hold everything")
 
 
 def _user() -> str:

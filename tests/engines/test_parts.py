@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pathlib
 import subprocess
@@ -12,11 +13,12 @@ import pytest
 
 from pairun.engines.completionpolicy import NEVER, Ended, RolePolicy, decide
 from pairun.engines.local.freeports import PodUids
-from pairun.engines.local.instanceoutput import MAX_LINE, InstanceOutput, Screen
+from pairun.engines.local.instanceoutput import MAX_LINE, InstanceOutput
 from pairun.engines.local.isolation import find_isolation
 from pairun.errors import PairunError
 from pairun.job.jobfile import load_job
 from pairun.kube.ports import DEFAULT_RANGE, PortPlan, port_annotation
+from pairun.report.live.view import PlainView
 from pairun.secrets.vault import Vault
 
 
@@ -51,11 +53,14 @@ def test_decide(policies: Any, ended: Any, total: int, expected: Any) -> None:
 class _Shown:
     """What an output shows and keeps, for pieces of input."""
 
-    def __init__(self, folder: pathlib.Path, *secrets: str, color: bool = False) -> None:
+    def __init__(self, folder: pathlib.Path, *secrets: str) -> None:
         self.log = folder / "output.log"
         self._screen = (folder / "screen").open("w+b", buffering=0)
-        screen = Screen(self._screen.fileno(), 5, color=color)
-        self.output = InstanceOutput("w-0", str(self.log), screen, Vault(secrets))
+        self._text = io.TextIOWrapper(self._screen)
+        view = PlainView(self._text, ["w-0", "two-0"], Vault(secrets))
+        self.output = InstanceOutput(
+            str(self.log), lambda line: view.output("w-0", line), Vault(secrets)
+        )
 
     def feed(self, *pieces: bytes) -> None:
         for piece in pieces:
@@ -108,13 +113,6 @@ def test_secret_over_two_writes(tmp_path: pathlib.Path) -> None:
     text = shown.end()
     assert text == b"w-0   | say ****** now\n"
     assert b"sesame" not in shown.log.read_bytes()
-
-
-def test_colours_are_per_instance(tmp_path: pathlib.Path) -> None:
-    """Names have colours where asked for, lines never."""
-    shown = _Shown(tmp_path, color=True)
-    shown.feed(b"line\n")
-    assert shown.end() == b"\033[36mw-0   | \033[0mline\n"
 
 
 def test_ports(job: Any) -> None:

@@ -16,14 +16,16 @@ from pairun.base.grace import VARIABLE as GRACE_VARIABLE
 from pairun.base.paths import KEY_FILE, PLAIN_FILES
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
+from pairun.engines.local.activities import Activities, Limits
 from pairun.engines.local.freeports import PodUids
 from pairun.engines.local.instance import LocalInstance, PhaseName
-from pairun.engines.local.instanceoutput import InstanceOutput, Screen
+from pairun.engines.local.instanceoutput import InstanceOutput
 from pairun.engines.local.isolation import Isolation, find_isolation
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
 from pairun.job.model import Job, Role
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.openpai.platform import platform_environment
+from pairun.report.live.view import View
 from pairun.secrets.vault import Vault
 
 LAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_layer.yaml")
@@ -45,14 +47,12 @@ class Options:
         namespaces: false to do without them.
         grace_s: between TERM and KILL, for an instance that must end; exit handlers included.
         roots: further content roots.
-        color: whether names on the screen have colours.
     """
 
     workdir: str
     namespaces: bool = True
     grace_s: float = 30.0
     roots: Sequence[str] = ()
-    color: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -112,6 +112,7 @@ class LocalRun:
     Args:
         job: the job, with the roles and numbers of instances that are to run.
         options: how.
+        vault: masks what the instances print.
         say: takes one line for people.
 
     Raises:
@@ -130,22 +131,28 @@ class LocalRun:
         self._workdir.discard(TRIAL)
         self._gang = self._workdir.make(GANG)
         self._key = base64.b64encode(os.urandom(32)).decode()
-        labels = [f"{r.name}-{i}" for r in job.roles for i in range(r.instances)]
-        self._screen = Screen(1, max(map(len, labels)), color=options.color)
         self.instances = self._make_instances()
         self._selector = selectors.DefaultSelector()
         self._ended: list[Ended] = []
         self._decision: Decision | None = None
         self._stopped_by: signal.Signals | None = None
         self._kill_at: float | None = None
+        self._show_at = 0.0
 
     @property
     def isolation(self) -> Isolation:
         """What the instances have."""
         return self._isolation
 
-    def run(self) -> RunOutcome:
-        """Run the job to its end; every process of it has ended then."""
+    def run(self, view: View, limits: Limits) -> RunOutcome:
+        """Run the job to its end; every process of it has ended then.
+
+        Args:
+            view: shows it.
+            limits: how long its tasks may take, for the view.
+        """
+        self._view = view
+        self._activities = Activities(self.instances, limits)
         try:
             with Signals(resend=False) as signals:
                 self._selector.register(signals.fd, selectors.EVENT_READ)
@@ -155,6 +162,8 @@ class LocalRun:
                     self._turn(signals)
         finally:
             self._kill_all()
+            view.close()
+            self._activities.close()
             self._selector.close()
             self._workdir.close()
         return RunOutcome(
@@ -164,7 +173,7 @@ class LocalRun:
             isolation=self._isolation,
             instances=self.instances,
             workdir=self._options.workdir,
-            lost=self._screen.lost,
+            lost=view.lost,
         )
 
     # --- preparing ---
@@ -213,7 +222,9 @@ class LocalRun:
             environments=self._environments(role, index, uid, folder),
             isolation=self._isolation,
             open_output=lambda: InstanceOutput(
-                label, os.path.join(folder, "output.log"), self._screen, self._vault
+                os.path.join(folder, "output.log"),
+                lambda line: self._output(label, line),
+                self._vault,
             ),
         )
 
@@ -249,15 +260,28 @@ class LocalRun:
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
             self._kill_all()
             self._kill_at = None
+        if time.monotonic() >= self._show_at:
+            self._show()
 
-    def _next_timer(self) -> float | None:
+    def _show(self) -> None:
+        """Refresh the view; a reader that has gone stops the run, as in any pipeline."""
+        self._view.refresh(self._activities.standing())
+        self._show_at = time.monotonic() + self._view.interval_s
+        if isinstance(self._view.lost, BrokenPipeError) and self._stopped_by is None:
+            self._on_stop(signal.SIGPIPE)
+
+    def _output(self, label: str, line: bytes) -> None:
+        if not (self._view.moves and self._activities.repeats(label, line)):
+            self._view.output(label, line)
+
+    def _next_timer(self) -> float:
         # SIGCHLD wakes us; what outlives its process as a holder of the output does not.
         waits = [0.1] if any(i.is_draining for i in self.instances) else []
-        if self._kill_at is not None:
-            waits.append(max(0.0, self._kill_at - time.monotonic()))
-        return min(waits, default=None)
+        waits += [at - time.monotonic() for at in (self._show_at, self._kill_at) if at is not None]
+        return max(0.0, min(waits))
 
     def _start(self, instance: LocalInstance, phase: PhaseName) -> None:
+        self._activities.begin(instance.label, phase)
         output = instance.start(phase)
         self._selector.register(output.fd, selectors.EVENT_READ, output)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from pairun.engines.local.activities import Limits
 from pairun.engines.local.jobrun import LAYER, Options, base_environment, engine_environment
 from pairun.errors import Problem, Problems
 from pairun.job.model import Job
@@ -12,14 +15,24 @@ from pairun.openpai.platform import platform_environment
 from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
+from pairun.report.live.instancenow import TaskLimits
 from pairun.secrets.vault import Vault
 
 
-def check(job: Job, options: Options, vault: Vault) -> list[Problem]:
-    """Make the plans of every role as its instances will, before any of them starts.
+class Checked(NamedTuple):
+    """A job that can run.
 
-    Returns:
-        The warnings.
+    Attributes:
+        warnings: of its plans.
+        limits: how long its tasks may take.
+    """
+
+    warnings: Sequence[Problem]
+    limits: Limits
+
+
+def check(job: Job, options: Options, vault: Vault) -> Checked:
+    """Make the plans of every role as its instances will, before any of them starts.
 
     Raises:
         PairunError: all errors.
@@ -27,9 +40,10 @@ def check(job: Job, options: Options, vault: Vault) -> list[Problem]:
     problems = Problems()
     layers = Layers(open_content(options.roots, os.environ))
     engine = engine_environment(options, gang="")
+    limits: dict[str, dict[str, TaskLimits]] = {}
     for role in job.roles:
         init, _ = platform_environment(job, role, 0, pod_uid="")
-        plan_role(
+        plans = plan_role(
             layers,
             job,
             role,
@@ -40,6 +54,12 @@ def check(job: Job, options: Options, vault: Vault) -> list[Problem]:
             engine=read_file(LAYER, "engine"),
             vault=vault,
             problems=problems,
-        )
+        ).plans.values()
+        limits[role.name] = {
+            task.id: TaskLimits(attempt_s=task.timeout_s, task_s=task.deadline_s)
+            for plan in plans
+            for begun in plan.tasks()
+            for task in (begun, *begun.on_exit)
+        }
     problems.raise_errors()
-    return list(problems)
+    return Checked(list(problems), limits)

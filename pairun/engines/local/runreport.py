@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import signal
 
+from pairun.engines.local.activities import journal_of
 from pairun.engines.local.instance import PhaseRun
 from pairun.engines.local.jobrun import RunOutcome
 from pairun.job.model import Job
@@ -22,7 +23,7 @@ def run_report(job: Job, outcome: RunOutcome) -> RunReport:
                 init=_phase(i.ended.get("init")),
                 command=_phase(i.ended.get("runtime")),
                 stopped=_why_stopped(outcome) if i.stopped else "",
-                journal=os.path.join(i.volume, "logs", i.pod_uid, "journal.jsonl"),
+                journal=journal_of(i),
             )
             for i in outcome.instances
         ],
@@ -45,6 +46,8 @@ def _verdict(outcome: RunOutcome) -> str:
     if outcome.decision is not None:
         return outcome.decision.because
     stopped = f"stopped by {outcome.stopped_by.name}" if outcome.stopped_by else "stopped"
+    if outcome.stopped_by is signal.SIGPIPE:
+        stopped = "stopped because the reader of the output ended"
     total = len(outcome.instances)
     without = sum("runtime" not in i.ended for i in outcome.instances)
     if without == total:

@@ -1,17 +1,19 @@
-"""The summary of a run as text."""
+"""The recap of a run as text."""
 
 from __future__ import annotations
 
 import io
 import json
 import pathlib
+import re
 from typing import Any
 
 import pytest
 
 from pairun.report.console import Console
-from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport, render_run
-from pairun.report.terminal import Style
+from pairun.report.paper import paper
+from pairun.report.recap import MOST_ROWS, print_run
+from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
 from pairun.secrets.vault import Vault
 
 
@@ -34,7 +36,9 @@ def _render(*instances: InstanceReport, **more: Any) -> list[str]:
             **more,
         }
     )
-    return render_run(report, Style(io.StringIO())).splitlines()
+    stream = io.StringIO()
+    print_run(report, paper(stream), Vault(["open-sesame"]))
+    return stream.getvalue().splitlines()
 
 
 def test_first_line() -> None:
@@ -55,10 +59,11 @@ def test_columns() -> None:
         verdict="worker-1 ended with 7",
     )
     assert lines[1:] == [
-        "instance  init            command",
-        "worker-0  exit 0 (1.2 s)  exit 0 (1m 1s)",
-        "ps-0      exit 0 (1.2 s)  -               stopped: another instance failed; the command was not",
-        " " * 42 + "started",
+        "instance  ok  changed  skipped  failed  init            command",
+        "worker-0   0        0        0       0  exit 0 (1.2 s)  exit 0 (1m 1s)",
+        "ps-0       0        0        0       0  exit 0 (1.2 s)  -",
+        "ps-0  stopped: another instance failed",
+        "      the command was not started",
         "failed: worker-1 ended with 7",
         "exit code 7",
         "logs: pairun-run/x/INSTANCE/output.log, more in pairun-run/x/INSTANCE/pai/logs",
@@ -81,7 +86,9 @@ def test_notes_and_width(tmp_path: pathlib.Path) -> None:
     for label in ("w-0", "a_role_with_a_name_that_takes_most_of_the_room_there_is_on_a_line-12"):
         lines = _render(_instance(label, str(journal)))
         text = " ".join(" ".join(lines).split())
-        assert "clone succeeded at attempt 3; last failed: it did" in text
+        assert re.search(r" 2 +1 +0 +1 ", text)
+        assert "clone succeeded at attempt 3" in text
+        assert "last failed: it did" in text
         assert "exit handlers: tidy ok" in text
         assert "fine" not in text
         assert max(map(len, lines)) <= 100
@@ -115,7 +122,7 @@ def test_an_instance_that_failed_by_itself_is_not_called_stopped(tmp_path: pathl
         stopped = "another instance failed" if n else ""
         instances.append(_instance(f"w-{n}", str(journal), stopped=stopped))
     lines = _render(*instances, succeeded=False)
-    notes = [line.split(")  ")[-1].strip() for line in lines[2:5]]
+    notes = [line.partition("  ")[2] for line in lines[5:8]]
     assert notes == [
         "bug 0 (user_code_error)",
         "bug 1 (user_code_error)",
@@ -145,8 +152,40 @@ def test_what_a_failed_task_said_last(tmp_path: pathlib.Path) -> None:
         "load failed: the script ended with exit code 7 (no such\N{REPLACEMENT CHARACTER} table)"
         in text
     )
-    assert "clone failed: the server refuses;" in text
+    assert "clone failed: the server refuses none failed" in text
     assert "none failed: exit code 1 " in text
+
+
+def test_many_instances_that_ended_alike_share_a_row(tmp_path: pathlib.Path) -> None:
+    """Of fifty instances, the one that failed has a row of its own; the times are a range."""
+    many = [
+        _instance(f"w-{n}", command=PhaseReport(code=3 * (n == 7), seconds=n / 10 + 1))
+        for n in range(MOST_ROWS * 4)
+    ]
+    lines = _render(*many)
+    assert [re.sub(" +", " ", line) for line in lines[2:4]] == [
+        f"w-0 and {MOST_ROWS * 4 - 2} more 0 0 0 0 exit 0 (1.2 s to 1.2 s) exit 0 (1 s to 5.7 s)",
+        "w-7 0 0 0 0 exit 0 (1.2 s) exit 3 (1.7 s)",
+    ]
+    assert len(lines) < 10
+
+
+def test_a_job_cannot_harm_the_recap_by_its_journal(tmp_path: pathlib.Path) -> None:
+    """Fields of another type, escape codes, markup, directions of text and secrets are harmless."""
+    foreign = "[bold]\x1b[2Jopen-sesame\N{RIGHT-TO-LEFT OVERRIDE}"
+    records: list[Any] = [
+        {"type": "task_end"}, {"type": 7}, {"type": "diagnosis", "confidence": "x", "time": []},
+        {"type": "task_end", "task": foreign, "outcome": "failed", "message": foreign},
+        {"type": "task_end", "attempts": "many", "outcome": {}, "output": 3},
+    ]  # fmt: skip
+    for n in range(2):
+        (tmp_path / f"{n}").write_text(
+            "".join(json.dumps({"schema": 1, **r}) + "\n" for r in records)
+        )
+    lines = _render(*(_instance(f"w-{n}", str(tmp_path / f"{n}")) for n in range(2)))
+    text = "\n".join(lines)
+    assert "[bold]\N{REPLACEMENT CHARACTER}[2J******\N{REPLACEMENT CHARACTER} failed" in text
+    assert text.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""What the instances of a run do now, for its view."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from pairun.engines.local.instance import LocalInstance, PhaseName
+from pairun.handover.journaltail import JournalTail
+from pairun.report.live.instancenow import InstanceNow, TaskLimits
+from pairun.report.live.outputline import clean, is_progress
+from pairun.report.live.view import Standing
+
+Limits = Mapping[str, Mapping[str, TaskLimits]]
+"""Of each role's tasks."""
+
+
+def journal_of(instance: LocalInstance) -> str:
+    """The journal of an instance."""
+    return os.path.join(instance.volume, "logs", instance.pod_uid, "journal.jsonl")
+
+
+class Activities:
+    """Follows the journals of a run's instances.
+
+    Args:
+        instances: all of them.
+        limits: how long their tasks may take.
+    """
+
+    def __init__(self, instances: Sequence[LocalInstance], limits: Limits) -> None:
+        self._instances = instances
+        self._began = time.monotonic()
+        self._now = {i.label: InstanceNow(i.label, limits.get(i.role, {})) for i in instances}
+        self._tails = {i.label: JournalTail(journal_of(i)) for i in instances}
+
+    def begin(self, label: str, phase: PhaseName) -> None:
+        """A phase of an instance starts."""
+        self._follow(label)
+        self._now[label].begin(phase)
+
+    def standing(self) -> Standing:
+        """Where the run stands; reads what the journals gained."""
+        running = [i for i in self._instances if i.code is None]
+        for each in running:
+            self._follow(each.label)
+            self._now[each.label].stopping = each.stopped
+        failed = sum(bool(i.code) and not i.stopped for i in self._instances)
+        return Standing(
+            running=[self._now[i.label].activity() for i in running],
+            succeeded=sum(i.code == 0 for i in self._instances),
+            failed=failed,
+            seconds=time.monotonic() - self._began,
+            total=len(self._instances),
+        )
+
+    def repeats(self, label: str, line: bytes) -> bool:
+        """Whether a line only reports the progress of a task, as a view that moves shows it."""
+        if not line.startswith(b"progress ") or not is_progress(clean(line)):
+            return False
+        self._follow(label)
+        return not self._now[label].in_command
+
+    def close(self) -> None:
+        """Close the journals."""
+        for tail in self._tails.values():
+            tail.close()
+
+    def _follow(self, label: str) -> None:
+        for record in self._tails[label].read():
+            self._now[label].take(record)

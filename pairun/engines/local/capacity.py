@@ -1,0 +1,138 @@
+"""How many instances this machine can carry: memory, processes, open files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+
+import attrs
+
+from pairun.base.sizes import format_size
+from pairun.errors import PairunError, Problem
+
+INSTANCE_BYTES = 64 * 1024 * 1024
+"""Memory of an instance beside its commands: init and PID 1 hold 45 MiB, an attempt the rest."""
+
+INSTANCE_PROCESSES = 6
+"""Processes of an instance: its supervisor, the tasks, an attempt, and a shell with two programs."""
+
+INSTANCE_FILES = 4
+"""Files of an instance that ``pairun run`` holds open: output, log, journal, and one while it forks."""
+
+OWN_FILES = 32
+"""Files that ``pairun run`` holds open itself."""
+
+
+@attrs.frozen(kw_only=True)
+class Capacity:
+    """How many instances fit, and what limits them."""
+
+    instances: int
+    because: str
+
+
+def check_capacity(instances: int, capacity: Capacity | None = None) -> None:
+    """Refuse more instances than this machine can carry.
+
+    Args:
+        instances: how many are to run.
+        capacity: of this machine; measured where it is not given.
+
+    Raises:
+        PairunError: they do not fit (PR705).
+    """
+    fits = capacity or measure()
+    if instances > fits.instances:
+        raise PairunError(
+            Problem(
+                "PR705",
+                f"{instances} instances do not fit on this machine: {fits.instances} do "
+                f"({fits.because})",
+                hint=f"run fewer with --instances {max(1, fits.instances)}, or insist with "
+                "--overcommit",
+            )
+        )
+
+
+def measure() -> Capacity:
+    """What this machine can carry now; the scarcest thing limits it."""
+    limits = [
+        Capacity(
+            instances=_memory() // INSTANCE_BYTES,
+            because=f"{format_size(_memory())} of memory is free, an instance needs "
+            f"{format_size(INSTANCE_BYTES)}",
+        )
+    ]
+    if (processes := _processes()) is not None:
+        because = f"{processes} more processes may start, an instance needs {INSTANCE_PROCESSES}"
+        limits.append(Capacity(instances=processes // INSTANCE_PROCESSES, because=because))
+    files = _files()
+    because = f"{files} files may be open, an instance needs {INSTANCE_FILES}"
+    limits.append(Capacity(instances=(files - OWN_FILES) // INSTANCE_FILES, because=because))
+    scarcest = min(limits, key=lambda each: each.instances)
+    return attrs.evolve(scarcest, instances=max(0, scarcest.instances))
+
+
+def _memory() -> int:
+    """Bytes that are free, for this machine (proc(5)) and this control group (cgroup v2)."""
+    free = 1 << 62
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo") as f:
+        amounts = dict(line.split(":", 1) for line in f)
+        free = int(amounts["MemAvailable"].split()[0]) * 1024
+    left = _left_in_group("memory.max", "memory.current")
+    return free if left is None else min(free, left)
+
+
+def _processes() -> int | None:
+    """How many processes may still start; None for no limit (getrlimit(2), cgroup v2)."""
+    limits = []
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    # The limit of a user does not hold for root.
+    if soft != resource.RLIM_INFINITY and os.getuid() != 0:
+        limits.append(soft - _own_processes())
+    if (left := _left_in_group("pids.max", "pids.current")) is not None:
+        limits.append(left)
+    return min(limits, default=None)
+
+
+def _own_processes() -> int:
+    own = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                own += os.stat(f"/proc/{name}").st_uid == os.getuid()
+    return own
+
+
+def _files() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 20 if soft == resource.RLIM_INFINITY else soft
+
+
+def _left_in_group(limit: str, used: str) -> int | None:
+    """What the control group of this process still grants; None for no limit."""
+    lefts = []
+    for folder in _groups():
+        with contextlib.suppress(OSError, ValueError):
+            lefts.append(_number(folder, limit) - _number(folder, used))
+    return max(0, min(lefts)) if lefts else None
+
+
+def _groups() -> list[str]:
+    """The folders of this process's control group and of those above it."""
+    with contextlib.suppress(OSError), open("/proc/self/cgroup") as f:
+        for line in f:
+            number, _, path = line.rstrip("\n").split(":", 2)
+            if number == "0":
+                parts = [p for p in path.split("/") if p and p != ".."]
+                return [
+                    os.path.join("/sys/fs/cgroup", *parts[:n]) for n in range(len(parts), -1, -1)
+                ]
+    return []
+
+
+def _number(folder: str, name: str) -> int:
+    """A number of a control group; ``max`` is none, and raises ValueError."""
+    with open(os.path.join(folder, name)) as f:
+        return int(f.read())

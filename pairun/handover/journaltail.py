@@ -1,0 +1,63 @@
+"""The records of a journal that is still being written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from io import BufferedReader
+
+from pairun.handover.door import Door
+from pairun.handover.journal import SCHEMA, Record
+
+READ_BYTES = 256 * 1024
+"""How much of a journal one call reads."""
+
+MAX_RECORD = 1024 * 1024
+"""A longer line is no record of pairun's, and is dropped."""
+
+
+class JournalTail:
+    """Reads what a journal gained since the last call.
+
+    Every process of the instance can write to this file, so a reader checks each field.
+
+    Args:
+        path: `pairun.base.paths.journal_file` of a volume; it may not exist yet.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.abspath(path)
+        self._file: BufferedReader | None = None
+        self._rest = b""
+
+    def read(self) -> list[Record]:
+        """The new records; nothing while the journal cannot be opened."""
+        if self._file is None:
+            door = Door(os.path.dirname(os.path.dirname(os.path.dirname(self._path))))
+            with contextlib.suppress(OSError):
+                self._file = door.open(self._path)
+        if self._file is None:
+            return []
+        try:
+            data = self._file.read1(READ_BYTES)
+        except OSError:
+            return []
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_RECORD:
+            self._rest = b""
+        return [record for line in lines if (record := _record(line)) is not None]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _record(line: bytes) -> Record | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and record.get("schema") == SCHEMA else None

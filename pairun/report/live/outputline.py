@@ -1,0 +1,35 @@
+"""A line that an instance printed, for people: nothing in it is obeyed by a terminal."""
+
+from __future__ import annotations
+
+import re
+
+from pairun.base.escapes import ESCAPE, visible
+
+_ESCAPES = re.compile(ESCAPE)
+_OUTCOME = re.compile(
+    r"(?=.{9})(ok {7}|changed {2}|skipped {2}|ignored {2}|failed {3}|retry {4})\S"
+)
+_PROGRESS = re.compile(r"progress \S+: .*[0-9] (?:bytes?|[KMGTPE]iB)(?: \([0-9]+ %\))?")
+_TAB = 8
+
+
+def clean(line: bytes) -> str:
+    """The text of a line: without escape codes, and as a progress bar left it."""
+    text = line.decode("utf-8", "replace")
+    if text.isascii() and text.isprintable():
+        return text
+    # What a carriage return overwrote is not visible on a terminal either.
+    text = text.rstrip("\r").rpartition("\r")[2]
+    return visible(_ESCAPES.sub("", text).expandtabs(_TAB)).replace("\n", " ")
+
+
+def outcome_of(text: str) -> str:
+    """The outcome that a line of a phase's console begins with, such as ``changed``; else empty."""
+    match = _OUTCOME.match(text)
+    return match[1].rstrip() if match else ""
+
+
+def is_progress(text: str) -> bool:
+    """Whether a line of a phase's console reports progress."""
+    return _PROGRESS.fullmatch(text) is not None

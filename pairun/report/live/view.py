@@ -1,0 +1,146 @@
+"""What shows a job while it runs: on a terminal with a foot that moves, elsewhere as plain lines."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+from collections.abc import Sequence
+from typing import IO, Protocol
+
+import attrs
+
+from pairun.report.live.activity import Activity
+from pairun.report.live.outputline import clean
+from pairun.secrets.vault import Vault
+
+FIRST_NEWS_S = 10.0
+"""After so many seconds a plain view says what an instance does; then at doubled times."""
+
+SLOWEST_NEWS_S = 300.0
+"""At the latest after so many seconds more it says so again."""
+
+
+@attrs.frozen(kw_only=True)
+class Standing:
+    """A job at one moment.
+
+    Attributes:
+        running: what the instances do that have not ended.
+        succeeded: how many ended well.
+        failed: how many did not.
+        seconds: since the job began.
+        total: how many instances the job has.
+    """
+
+    running: Sequence[Activity]
+    succeeded: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    total: int = 0
+
+
+class View(Protocol):
+    """Shows a job.
+
+    Attributes:
+        moves: whether it shows what happens now, so that lines need not.
+        interval_s: how often it must be refreshed.
+        lost: why a line could not be shown, the first time, or None.
+    """
+
+    moves: bool
+    interval_s: float
+    lost: OSError | None
+
+    def output(self, label: str, line: bytes) -> None:
+        """Take a line that an instance printed, with secrets masked."""
+
+    def note(self, line: str) -> None:
+        """Take a line about the job."""
+
+    def refresh(self, standing: Standing) -> None:
+        """Show what was taken, and where the job stands."""
+
+    def close(self) -> None:
+        """Leave the stream as it was."""
+
+
+class PlainView:
+    """Whole lines, without any code of terminals.
+
+    Args:
+        stream: where to print.
+        labels: of all instances.
+        vault: masks what the view says itself.
+    """
+
+    moves = False
+    interval_s = 1.0
+
+    def __init__(self, stream: IO[str], labels: Sequence[str], vault: Vault) -> None:
+        stream.flush()
+        self.lost: OSError | None = None
+        self._fd = stream.fileno()
+        self._encoding = getattr(stream, "encoding", None) or "utf-8"
+        self._width = max(map(len, labels), default=0)
+        self._vault = vault
+        self._next_news: dict[tuple[str, str, str], float] = {}
+        self._hang_up = select.poll()
+        # POLLERR alone: a pipe whose reader has gone (poll(2)).
+        self._hang_up.register(self._fd, 0)
+
+    def output(self, label: str, line: bytes) -> None:
+        """Print a line at once."""
+        self._write(f"{label:<{self._width}} | {clean(line)}")
+
+    def note(self, line: str) -> None:
+        """Print a line at once."""
+        self._write(self._vault.text(line))
+
+    def refresh(self, standing: Standing) -> None:
+        """Say what takes long, and notice that the reader has gone."""
+        keys = set()
+        for each in standing.running:
+            key = (each.label, each.phase, each.doing)
+            keys.add(key)
+            due = self._next_news.setdefault(key, FIRST_NEWS_S)
+            if each.elapsed_s is not None and each.elapsed_s >= due:
+                self._next_news[key] = due + min(due, SLOWEST_NEWS_S)
+                line = self._vault.text(each.line)
+                self._write(f"{each.label:<{self._width}} | running  {line}")
+        self._next_news = {k: v for k, v in self._next_news.items() if k in keys}
+        if self.lost is None and any(e & select.POLLERR for _, e in self._hang_up.poll(0)):
+            self.lost = BrokenPipeError(32, "Broken pipe")
+
+    def close(self) -> None:
+        """Do nothing: every line is written."""
+
+    def _write(self, line: str) -> None:
+        data = (line + "\n").encode(self._encoding, "backslashreplace")
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError as e:
+            self.lost = self.lost or e
+
+
+def open_view(stream: IO[str], labels: Sequence[str], vault: Vault, *, color: str = "auto") -> View:
+    """The view for a stream.
+
+    Args:
+        stream: standard output, or standard error.
+        labels: of all instances.
+        vault: masks what the view says itself.
+        color: ``auto``, ``always`` or ``never``.
+    """
+    moves = stream.isatty() and os.environ.get("TERM") != "dumb"
+    if not moves and color != "always":
+        return PlainView(stream, labels, vault)
+    if isinstance(stream, io.TextIOWrapper):
+        # A character that the stream cannot encode must not end the run.
+        stream.reconfigure(errors="backslashreplace")
+    # the terminal library takes 0.1 s to import
+    from pairun.report.live.terminalview import TerminalView
+
+    return TerminalView(stream, labels, vault, color=color, moves=moves)
