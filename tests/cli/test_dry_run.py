@@ -726,6 +726,7 @@ exec "$@"
 """
 
 
+@pytest.mark.slow
 def test_a_review_needs_no_network_and_nothing_writable(shell: Shell) -> None:
     """Without a network and with every mount read-only, the output is the same to the byte."""
     isolated: tuple[str, ...] = ("unshare", "--net", "--mount", "--propagation", "private")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Shell
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 SECRETS = """\
 secrets:
   token: s3cret-token

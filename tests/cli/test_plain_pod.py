@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Shell
 from tests.doors import DoorWatch
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SENTINEL = "s3cr3t-value"
 INIT = """\

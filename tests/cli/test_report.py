@@ -429,6 +429,7 @@ def test_colours_on_a_terminal_only(shell: Any) -> None:
     os.close(master)
 
 
+@pytest.mark.slow
 def test_a_huge_journal_is_read_in_linear_time(shell: Any) -> None:
     """Of 100,000 records each costs no more than of 10,000, and the report stays short."""
 

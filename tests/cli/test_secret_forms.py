@@ -19,6 +19,9 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SECRET = "Zq7'Marker <b>&\"w\\ $x9Kd and-some-more-of-it"
 PIECES = ("Zq7", "Marker", "x9Kd", "some-more")

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -29,6 +31,7 @@ def _until_stopped(job: pathlib.Path, folder: pathlib.Path) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_a_stopped_job_goes_on_at_its_checkpoint(tmp_path: pathlib.Path) -> None:
     """The example of a stop in steps saves when it is stopped, and the next run begins there."""
     text = (ROOT / "examples/checkpoint.yaml").read_text()

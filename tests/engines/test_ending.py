@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 LOOP = "while :; do sleep 0.1; done"
 
 

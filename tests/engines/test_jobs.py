@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 
 def test_gang(job: Any, start: Any) -> None:
     """Every instance of every role runs both phases and finds the others."""

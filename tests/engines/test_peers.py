@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 
 def test_one_runs_a_task_for_all(job: Any, start: Any) -> None:
     """With `run_on: first_of_job` one command runs; every instance has the verdict before its own."""

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 ROOT = str(pathlib.Path(__file__).parent / "plugin_folders")
 
 

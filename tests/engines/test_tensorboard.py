@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 # It prints its arguments and what it reads, and serves until it is told to end.
 FAKE = """#!/bin/sh
 if [ "$1" = --version_tb ]; then echo a warning >&2; echo {version}; exit {code}; fi

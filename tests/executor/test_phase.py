@@ -296,6 +296,7 @@ def test_a_full_disk_costs_the_journal_only(here: Any, tmp_path: pathlib.Path) -
     assert [r["task"] for r in here.journal if r["type"] == "task_end"] == ["a"]
 
 
+@pytest.mark.slow
 def test_killed_and_run_again(there: Any, here: Any) -> None:
     """After KILL at any moment, a second run ends like one that was never disturbed."""
     chance = random.Random(7)

@@ -14,6 +14,9 @@ import yaml
 
 from tests.doors import DoorWatch
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 GOLDEN = (
     Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[3] / "shared")
     / "openpai"

@@ -10,6 +10,9 @@ import pytest
 from pairun.base.paths import PLAIN_FILES
 from tests.cli.test_init import SENTINEL, UID, Init, init
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 __all__ = ["init"]
 
 PLANTED = "token: planted-by-the-command\n"

@@ -28,6 +28,7 @@ def test_the_parts_fill_the_whole(seconds: float) -> None:
     assert sorted(x for x in left if x is not None) == left
 
 
+@pytest.mark.slow
 def test_never_longer_than_the_grace_time(volume: Any, start: Any, succeeded: Any) -> None:
     """Whatever ignores TERM and hangs (command, its escaped child, handlers), we end in time.
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from tests.modules.conftest import Harness
 from tests.modules.git_clone.conftest import Served, clone_of, commit, git
 
+# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("change", ["moved", "rewritten", "commit", "branch", "tag"])
 def test_a_clone_that_is_there_is_brought_along(
