@@ -112,6 +112,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("PR512", "plugin parameters that do not fit", "See `pairun doc PLUGIN`."),
     ("PR513", "callbacks beside preCommands or postCommands", "Use the one or the other."),
     ("PR515", "no such deployment", "Name one that the job's deployments list has."),
+    (
+        "PR516",
+        "text that the shell cannot read",
+        "Correct the script at the caret: `bash -n` says the same of it.",
+    ),
     # 6xx: content roots and modules
     (
         "PR601",
@@ -411,6 +416,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "PR924",
         "a value that js-yaml 3 and 4 read differently",
         "The cluster's policy says which one its REST server uses (job_yaml); quotes make it certain.",
+    ),
+    (
+        "PR926",
+        "scripts whose syntax was not checked",
+        "Install bash where `pairun lint` runs; a job runs as before.",
     ),
     (
         "PR927",

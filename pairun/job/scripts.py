@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import attrs
 
 from pairun.errors import Place
@@ -17,12 +19,16 @@ class Script:
     """A text that a shell reads.
 
     Attributes:
+        name: what it is, for people.
         text: the text; a tag that only the run replaces is a word of the same length.
         lines: for each line the node that holds it, and its position in the node's value.
+        secret: a secret is in it, so that no message may quote it.
     """
 
+    name: str
     text: str
     lines: tuple[tuple[Node, int], ...]
+    secret: bool = False
 
     def place(self, offset: int) -> Place:
         """The place of a character of the text."""
@@ -34,31 +40,37 @@ class Script:
         return place_in(node, start + min(column, length))
 
     def place_of_line(self, number: int) -> Place:
-        """The place where a line begins, counted from 1; of the last line where there are fewer."""
-        lines = self.text.split("\n")
-        number = min(max(number, 1), len(lines))
-        before = sum(len(line) + 1 for line in lines[: number - 1])
-        indent = len(lines[number - 1]) - len(lines[number - 1].lstrip())
-        return self.place(before + indent)
+        """The place where a line begins, counted from 1; of the last line before it that is not empty."""
+        lines = self.text.split("\n")[: max(number, 1)]
+        while len(lines) > 1 and not lines[-1].strip():
+            lines.pop()
+        before = sum(len(line) + 1 for line in lines[:-1])
+        return self.place(before + len(lines[-1]) - len(lines[-1].lstrip()))
 
 
 def command_script(job: Job, role: Role) -> Script:
     """The commands of a role, joined and rendered as OpenPAI's REST server does."""
     nodes = command_nodes(job, role)
-    lines = [line for node in nodes for line in _lines(node)]
+    lines = [line for node in nodes for line in _trimmed_lines(node)]
     text = TAG.sub(lambda tag: "x" * len(tag[0]), user_command(job, role))
     if text.count("\n") + 1 != len(lines):  # a parameter has several lines
         lines = [(nodes[0], 0)]
-    return Script(text=text, lines=tuple(lines))
+    name = f"the command of role '{role.name}'"
+    return Script(name=name, text=text, lines=tuple(lines))
 
 
-def _lines(node: Node) -> list[tuple[Node, int]]:
+def _trimmed_lines(node: Node) -> list[tuple[Node, int]]:
     """Where each line of a command begins in its node, without the spaces that rendering removes."""
     value = str(node.value)
     trimmed = mustache.trim(value)
-    at = value.find(trimmed)
-    starts = []
-    for line in trimmed.split("\n"):
-        starts.append((node, at))
-        at += len(line) + 1
-    return starts
+    begin = value.find(trimmed)
+    return [(node, begin + at) for at in _starts(trimmed)]
+
+
+def node_lines(node: Node) -> list[tuple[Node, int]]:
+    """Where each line of a text begins in its node."""
+    return [(node, at) for at in _starts(str(node.value))]
+
+
+def _starts(text: str) -> list[int]:
+    return [0, *(end.end() for end in re.finditer("\n", text))]

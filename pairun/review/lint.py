@@ -19,10 +19,12 @@ from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lin
 from pairun.playbook.pluginfolders import check_folder
 from pairun.playbook.rootfiles import DESCRIPTION, not_a_root, root_around
 from pairun.playbook.rules import check_rules
-from pairun.review.jobreview import review_loaded
+from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.lintpaths import files_in
 from pairun.review.podreview import review_pod
 from pairun.review.settings import NO_SETTINGS, read_settings
+from pairun.review.shellscripts import scripts_of_file, scripts_of_plan
+from pairun.review.shellsyntax import ShellSyntax
 from pairun.secrets.vault import Vault
 
 
@@ -58,6 +60,7 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
             for file in folders.get(path, [path]):
                 kinds[file], problems = linter.lint(file, named=path not in folders)
                 linted.append(problems)
+        linted.append(linter.unread_scripts())
     except PairunError as e:
         # The content roots themselves cannot be used.
         linted = [_refused(e)]
@@ -100,6 +103,13 @@ class _Linter:
         self.folder_problems = Problems()
         self._layers.folders.check(self._layers.content, self.folder_problems)
         self._around: dict[str, Layers] = {}
+        self._syntax = ShellSyntax()
+
+    def unread_scripts(self) -> Problems:
+        """A note of scripts whose syntax was not checked."""
+        problems = Problems()
+        problems.extend(self._syntax.unread())
+        return problems
 
     def lint(self, path: str, *, named: bool = True) -> tuple[str, Problems]:
         """Check one file.
@@ -133,8 +143,10 @@ class _Linter:
         problems.extend(layers.warnings)
         if kind == "playbook":
             lint_playbook(path, node, layers, problems)
+            problems.extend(self._syntax.check(scripts_of_file(node)))
         elif kind == "plugin spec":
             lint_spec(node, layers.content, problems)
+            problems.extend(self._syntax.check(scripts_of_file(node)))
         elif kind == "policy":
             lint_policy(node, layers, problems)
         elif kind == "diagnosis rules":
@@ -162,13 +174,22 @@ class _Linter:
             is_init = node.get("initPlugins") is not None
             settings = read_settings(path) if is_init else NO_SETTINGS
             commands = None if is_init else path
-            return review_pod(commands, layers, "user", settings, vault=self._vault).problems
+            review = review_pod(commands, layers, "user", settings, vault=self._vault)
         except PairunError as e:
             return _refused(e)
+        return self._with_syntax(review)
 
     def _lint_job(self, path: str, data: bytes, layers: Layers) -> Problems:
         read = read_input(data, path, dialect=dialect_named(layers.policy.job_yaml))
-        return review_loaded(path, *read, layers, [], vault=self._vault).problems
+        return self._with_syntax(review_loaded(path, *read, layers, [], vault=self._vault))
+
+    def _with_syntax(self, review: JobReview) -> Problems:
+        """The problems of a review, with those that bash finds in its scripts."""
+        problems = Problems()
+        problems.extend(review.problems)
+        for plan in review.plans:
+            problems.extend(self._syntax.check(scripts_of_plan(plan)))
+        return problems
 
 
 def _refused(error: PairunError) -> Problems:
