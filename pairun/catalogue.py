@@ -150,6 +150,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "more instances than this machine can carry",
         "Run fewer with --instances; --overcommit runs them all the same.",
     ),
+    (
+        "PR706",
+        "the container's limits are too low for pairun",
+        "Raise its limits of processes, file descriptors and memory.",
+    ),
     ("PR711", "unknown key of a plain Pod's settings", "See docs/plain-pod.md for the keys."),
     ("PR712", "a value of the wrong kind in a plain Pod's settings", "Correct the value."),
     ("PR713", "missing in a plain Pod's settings", "Add what is named."),

@@ -60,12 +60,17 @@ def group_stopped(group: int) -> bool:
 
     A stopped process does not act on signals until it is continued.
     """
+    # Works without /proc, too.
+    return child_stopped(group) or any(p.stopped for p in processes() if p.group == group)
+
+
+def child_stopped(pid: int) -> bool:
+    """Whether a child of this process is stopped."""
     with contextlib.suppress(ChildProcessError):
-        # Works without /proc, too; WNOWAIT leaves the status for a later wait.
+        # WNOWAIT leaves the status for a later wait.
         how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        if os.waitid(os.P_PID, group, how) is not None:
-            return True
-    return any(p.stopped for p in processes() if p.group == group)
+        return os.waitid(os.P_PID, pid, how) is not None
+    return False
 
 
 def group_lives(group: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pairun.base.system import BUNDLED
 
@@ -121,19 +121,32 @@ def script_code_of(answer: Answer) -> int | None:
 
 
 class Letter:
-    """A memory file that a child inherits.
+    """A memory file that a child inherits; the end of a ``with`` closes our descriptor.
 
     Args:
         content: what the child reads; None if the child writes.
+
+    Raises:
+        OSError: there is no descriptor, or no room, for it.
     """
 
     def __init__(self, content: Answer | None = None) -> None:
         self.fd = os.memfd_create("pairun")
-        os.set_inheritable(self.fd, True)
-        if content is not None:
-            with open(self.fd, "w", encoding="utf-8", closefd=False) as f:
-                json.dump(content, f)
-            os.lseek(self.fd, 0, os.SEEK_SET)
+        try:
+            os.set_inheritable(self.fd, True)
+            if content is not None:
+                with open(self.fd, "w", encoding="utf-8", closefd=False) as f:
+                    json.dump(content, f)
+                os.lseek(self.fd, 0, os.SEEK_SET)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def read(self) -> Answer | None:
         """Read what the child wrote, None if it is incomplete, and close the file."""

@@ -122,8 +122,6 @@ class Ending:
     def _ask(self, question: Question) -> Answer | None:
         from pairun.runtime.exitsummary import Answer
 
-        asked, answer = Letter(question._asdict()), Letter()
-        argv = own_command("summary", "--state-in", str(asked.fd), "--state-out", str(answer.fd))
         until = time.monotonic() + SUMMARY_S
 
         def left_s() -> float:
@@ -132,13 +130,13 @@ class Ending:
             return own_s if grace_s is None else min(own_s, grace_s)
 
         try:
-            child = self._supervisor.start(argv, self._env)
+            answer = Letter()
+            with Letter(question._asdict()) as asked:
+                letters = ("--state-in", str(asked.fd), "--state-out", str(answer.fd))
+                child = self._supervisor.start(own_command("summary", *letters), self._env)
         except OSError as e:
-            answer.close()
             self._say(f"the exit summary could not be started: {e.strerror}")
             return None
-        finally:
-            asked.close()
         status = self._supervisor.wait(child, left_s, forwarding=NOTHING)
         content = answer.read()
         try:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from pairun.base.descriptors import SPARE, sparing
 from pairun.handover.door import Door
 from pairun.handover.logfile import LOG_BYTES, VARIABLE, LogFile, RotatedLog, parse_size
 from pairun.runtime.containerstream import ContainerStream
@@ -37,8 +38,11 @@ BRIEFLY_S = 0.2
 _STEP_S = 0.005
 _USER_LOGS = ("user-stdout", "user-stderr", "user-all")
 _PERMANENT = frozenset(
-    {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
-)
+    {
+        errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ELOOP,
+        errno.EMFILE,
+    }
+)  # fmt: skip
 
 Streams = tuple[int, int]
 
@@ -109,7 +113,8 @@ class Logs:
             The value of `LOG_PIPE`: the path, or /dev/null if there is no pipe.
         """
         try:
-            reader = self._door.make_pipe(path, 0o622)
+            with sparing():
+                reader = self._door.make_pipe(path, 0o622)
         except OSError as e:
             self._complain(f"{LOG_PIPE} keeps nothing: {path}: {e.strerror}")
             return os.devnull
@@ -155,6 +160,11 @@ class Logs:
         if not self._tasks:
             self._tasks = self._start([2, 2], [self._stamped() for _ in (1, 2)], None)
         return self._writers(self._tasks)
+
+    @property
+    def discards_tasks(self) -> bool:
+        """Whether the output of tasks is discarded, because it cannot be masked."""
+        return not self._tasks and bool(self._vault)
 
     def _stamped(self) -> list[Sink]:
         """Lines of ``runtime.log`` that begin as our own do."""
@@ -238,7 +248,9 @@ class Logs:
         try:
             for fd, its in zip(fds, sinks, strict=True):
                 stream = ContainerStream(fd, self._complain)
-                pump = Pump(stream, its, self._vault, self._complain, pipe_bytes, reader)
+                # the write ends of the command's pipes are closed once it has started
+                with sparing(SPARE if pipe_bytes is None else SPARE - len(fds)):
+                    pump = Pump(stream, its, self._vault, self._complain, pipe_bytes, reader)
                 started.append(pump)
                 pump.start()
         except (OSError, RuntimeError, MemoryError) as e:
@@ -262,7 +274,8 @@ class Logs:
     def _can(self, file: LogFile) -> bool:
         """Whether a file can be written now or later; reports each reason why not once."""
         try:
-            file.create()
+            with sparing():
+                file.create()
         except OSError as e:
             if e.errno in _PERMANENT:
                 self._complain(f"no logs are kept in {self._folder}: {e.strerror}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 
 import pairun
+from pairun.base.descriptors import sparing
 from pairun.base.durations import parse_seconds
 from pairun.base.forwarding import TO_HANDLERS, TO_TASKS
 from pairun.base.grace import VARIABLE, Grace
@@ -30,6 +32,7 @@ from pairun.runtime.programs import (
     find_program,
     find_shell,
     not_startable,
+    too_low_limit,
     why_not_started,
 )
 from pairun.runtime.supervisor import Supervisor, block_signals
@@ -55,12 +58,17 @@ def main(pai_dir: str, vault: Vault) -> int:
     """
     block_signals()
     _open_streams()
-    # PID 1 leaves the working directory.
-    pai_dir = os.path.abspath(pai_dir)
+    threading.stack_size(STACK_BYTES)
     try:
+        # PID 1 leaves the working directory.
+        pai_dir = os.path.abspath(pai_dir)
+        with sparing():
+            pass
         phase = RuntimePhase(pai_dir, read_inputs(pai_dir, vault), vault, os.environ)
-    except PairunError as e:
-        for problem in e.problems:
+    except (PairunError, OSError, MemoryError) as e:
+        what = "the runtime phase cannot be started"
+        problems = e.problems if isinstance(e, PairunError) else [too_low_limit(what, e)]
+        for problem in problems:
             _write(vault.text(render(problem)) + "\n")
         return UNUSABLE
     try:
@@ -70,6 +78,10 @@ def main(pai_dir: str, vault: Vault) -> int:
         return phase.rescue()
     finally:
         phase.close_logs()
+
+
+STACK_BYTES = 512 * 1024
+"""The stack of a thread that copies output: the usual 8 MB count against a limit of address space."""
 
 
 class RuntimePhase:
@@ -209,11 +221,17 @@ class RuntimePhase:
         if not self._inputs.steps_before:
             self._record("phase_begin", phase="runtime", pairun=pairun.__version__, tasks=1)
             return State.nothing_ran()
-        answer = Letter()
-        argv = own_command("tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd))
-        child = self._supervisor.start(
-            argv, self.env, held=STOP_SIGNALS, streams=self._logs.task_streams()
-        )
+        try:
+            answer = Letter()
+            argv = own_command(
+                "tasks", self._pai_dir, "--part", "tasks", "--state-out", str(answer.fd)
+            )
+            streams = self._logs.task_streams()
+            child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
+        except OSError as e:
+            problem = too_low_limit("the process of the tasks cannot be started", e)
+            self._logs.say(problem.message, render(problem) + "\n")
+            return State.of(None, problem.message)
         status = self._supervisor.wait(child, self._grace.for_command_s, forwarding=TO_TASKS)
         self._logs.settle()
         content = answer.read()
@@ -223,7 +241,10 @@ class RuntimePhase:
         self._vault.add(secrets_of(content or {}))
         if content is None:
             return State.of(None, f"the process of the tasks exited with {_status(status)}")
-        return State.of(content)
+        state = State.of(content)
+        if state.outcome == "failure" and self._logs.discards_tasks:
+            self.say(state.message)
+        return state
 
     def _stopped(self) -> tuple[int, str]:
         number = self._grace.signal or signal.SIGTERM
@@ -253,8 +274,7 @@ class RuntimePhase:
             with self._directory.entered():
                 argv = self._argv(env)
         except Unstartable as e:
-            self._logs.say(e.problem.message, render(e.problem) + "\n")
-            return "failure", e.code, e.problem.message
+            return self._not_started(e)
         began = time.monotonic()
         self._logs.note("[INFO] Precommands finished")
         self._logs.note("[INFO] USER COMMAND START")
@@ -264,9 +284,7 @@ class RuntimePhase:
         try:
             self._child = self._supervisor.start(argv, env, streams=self._logs.user_streams())
         except OSError as e:
-            failure = not_startable(argv[0], why_not_started(e))
-            self.say(failure.problem.message)
-            return "failure", failure.code, failure.problem.message
+            return self._not_started(not_startable(argv[0], why_not_started(e)))
         finally:
             self._logs.command_started()
         self._record("command_begin")
@@ -290,6 +308,10 @@ class RuntimePhase:
             message = f"{message} after a stop signal: the exit code is {code}"
             self.say(message)
         return event, code, "" if event == "success" else message
+
+    def _not_started(self, why: Unstartable) -> tuple[str, int, str]:
+        self._logs.say(why.problem.message, render(why.problem) + "\n")
+        return "failure", why.code, why.problem.message
 
     def _is_interrupted(self) -> bool:
         """Whether a success counts as interrupted: the platform stopped the command.
@@ -319,26 +341,23 @@ class RuntimePhase:
         self, state: State, event: str, code: int, message: str
     ) -> FailedHandler | None:
         """Run the exit handlers; returns the first that failed and may fail the phase, or None."""
-        question = Letter(
-            {
-                "event": event, "exit_code": code, "message": message,
-                "deadline_s": self._grace.for_handlers_s(),
-                "asked_at": time.monotonic(), "state": state.raw,
-            }
-        )  # fmt: skip
-        answer = Letter()
-        argv = own_command(
-            "tasks", self._pai_dir, "--part", "handlers",
-            "--state-in", str(question.fd), "--state-out", str(answer.fd),
-        )  # fmt: skip
+        asked = {
+            "event": event, "exit_code": code, "message": message,
+            "deadline_s": self._grace.for_handlers_s(),
+            "asked_at": time.monotonic(), "state": state.raw,
+        }  # fmt: skip
         try:
-            streams = self._logs.task_streams()
-            child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
+            answer = Letter()
+            with Letter(asked) as question:
+                argv = own_command(
+                    "tasks", self._pai_dir, "--part", "handlers",
+                    "--state-in", str(question.fd), "--state-out", str(answer.fd),
+                )  # fmt: skip
+                streams = self._logs.task_streams()
+                child = self._supervisor.start(argv, self.env, held=STOP_SIGNALS, streams=streams)
         except OSError as e:
             self.say(f"the exit handlers could not be started: {e.strerror}")
             return FailedHandler(None)
-        finally:
-            question.close()
         status = self._supervisor.wait(child, self._grace.for_handlers_s, forwarding=TO_HANDLERS)
         content = answer.read()
         if content is None:

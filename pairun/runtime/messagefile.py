@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 
@@ -42,12 +43,28 @@ def write_message(door: Door, paths: Iterable[str], text: str) -> list[str]:
 
 
 def _write_in_place(path: str, data: bytes) -> None:
+    """Write a file without making another one; on a full disk the old content stays."""
     fd = open_regular(path, os.O_WRONLY | os.O_CREAT)
     try:
-        os.ftruncate(fd, 0)
-        os.write(fd, data)
+        _reserve(fd, len(data))
+        os.pwrite(fd, data, 0)
+        os.ftruncate(fd, len(data))
     finally:
         os.close(fd)
+
+
+def _reserve(fd: int, size: int) -> None:
+    """Reserve the space for the first bytes of a file.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as e:
+        # not every file system can (posix_fallocate(3))
+        if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.ENOSYS):
+            raise
 
 
 def message_paths(env: Mapping[str, str], log_folder: str) -> list[str]:
@@ -64,7 +81,8 @@ def message_paths(env: Mapping[str, str], log_folder: str) -> list[str]:
         default = OPENPAI_MESSAGE if env.get("FC_FRAMEWORK_NAME") else ""
         path = next(existing, default)
     logged = os.path.join(log_folder, os.path.basename(OPENPAI_MESSAGE))
-    return [path, logged] if path else [logged]
+    # PID 1 is not in the working directory.
+    return [os.path.join(env.get("PAI_WORK_DIR", "/"), path), logged] if path else [logged]
 
 
 def budget_of(env: Mapping[str, str]) -> int:

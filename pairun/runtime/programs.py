@@ -73,6 +73,21 @@ def not_startable(path: str, why: str) -> Unstartable:
     )
 
 
+def too_low_limit(what: str, error: OSError | MemoryError) -> Problem:
+    """The problem of a process of pairun that a limit of the container prevents.
+
+    Args:
+        what: cannot be done, in words.
+        error: why.
+    """
+    why = error.strerror if isinstance(error, OSError) else "there is not enough memory"
+    return Problem(
+        "PR706",
+        f"{what}: {why or error}",
+        hint="raise the container's limits of processes, file descriptors and memory",
+    )
+
+
 def why_not_started(error: OSError) -> str:
     """Why an existing program was not started, in words (execve(2), ERRORS)."""
     if error.errno == errno.ENOENT:

@@ -21,7 +21,13 @@ from pairun.base.forwarding import (
     Forwarding,
 )
 from pairun.base.grace import Grace
-from pairun.base.processes import descendants, group_lives, group_stopped, session_groups
+from pairun.base.processes import (
+    child_stopped,
+    descendants,
+    group_lives,
+    group_stopped,
+    session_groups,
+)
 from pairun.base.signals import GRACE_SIGNALS
 from pairun.runtime.senders import sender_of
 from pairun.runtime.workingdirectory import WorkingDirectory
@@ -86,6 +92,7 @@ class Supervisor:
         self._ended: dict[int, int] = {}
         self._alone = True
         self._later: list[tuple[float, int, int]] = []
+        self._is_paused = False
 
     # --- one child ---
 
@@ -112,6 +119,7 @@ class Supervisor:
         """
         actions = [(os.POSIX_SPAWN_DUP2, fd, n) for n, fd in enumerate(streams or (), 1)]
         self._later.clear()
+        self._is_paused = False
         until = time.monotonic() + SPAWN_S
         while True:
             try:
@@ -220,7 +228,9 @@ class Supervisor:
             due_s = max(0.0, self._later[0][0] - time.monotonic())
             limit_s = due_s if limit_s is None else min(limit_s, due_s)
         info = _next_signal(limit_s)
-        if info is not None and info.si_signo != signal.SIGCHLD and not _of_own_write(info):
+        if info is not None and info.si_signo == signal.SIGCHLD:
+            self._continue_own(child, forwarding)
+        elif info is not None and not _of_own_write(info):
             self._pass_on(info, child, forwarding)
         while self._later and self._later[0][0] <= time.monotonic():
             _, origin, number = self._later.pop(0)
@@ -245,7 +255,15 @@ class Supervisor:
         self._later.sort()
         report()
 
+    def _continue_own(self, child: int, forwarding: Forwarding) -> None:
+        """Continue a process of pairun that another process has stopped: nobody else would."""
+        if forwarding.only is not None and not self._is_paused and child_stopped(child):
+            self._say("continued a process of pairun that was stopped (SIGSTOP)")
+            _signal_groups((child,), signal.SIGCONT)
+
     def _send(self, number: int, child: int, forwarding: Forwarding, *, wake: bool) -> None:
+        if number in (signal.SIGSTOP, signal.SIGCONT):
+            self._is_paused = number == signal.SIGSTOP
         if forwarding.to_group or child != self.child:
             _signal_groups((child,), number)
         else:

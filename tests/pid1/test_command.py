@@ -96,7 +96,7 @@ def test_shell_that_cannot_start(volume: Any, start: Any, tmp_path: Any) -> None
     volume.command("exit 0")
     running = start()
     assert running.end() == 126
-    assert running.got("[pairun] the command cannot be started")
+    assert running.got("error[PR704]: the command cannot be started")
 
 
 def test_shell_of_the_plan(volume: Any, start: Any) -> None:

@@ -1,0 +1,41 @@
+"""The runtime phase as a process, as the tests of PID 1 start it, with little of everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.pid1.conftest import driver, eventually, in_namespace, start, succeeded, volume
+
+__all__ = ["driver", "eventually", "in_namespace", "start", "succeeded", "volume"]
+
+SECRET = "hunter2-is-secret"
+
+
+@pytest.fixture
+def secret(volume: Any) -> str:
+    """A secret that no output may hold."""
+    content = {"schema": 1, "redact": [SECRET], "values": {}}
+    (volume.files / "secrets.json").write_text(json.dumps(content))
+    return SECRET
+
+
+@pytest.fixture
+def disk(volume: Any, tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """The volume on a disk of a megabyte of its own."""
+    if os.getuid() != 0:
+        pytest.skip("only root may mount a disk")
+    kept = tmp_path / "kept"
+    shutil.move(volume.root, kept)
+    volume.root.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "disk", str(volume.root)], check=True)
+    shutil.copytree(kept, volume.root, dirs_exist_ok=True)
+    yield volume.root
+    subprocess.run(["umount", "-l", str(volume.root)], check=True)
