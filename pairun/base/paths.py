@@ -27,6 +27,9 @@ PLACE_FILE = "rendezvous.json"
 KEY_FILE = "rendezvous/key"
 """On the volume, mounted by the platform: the key with which instances authenticate."""
 
+STOP_NOTE = "stopped.json"
+"""On the volume of `pairun run`, which has no other reader: why it stopped this instance."""
+
 DIAGNOSIS_FILE = "diagnosis.json"
 """In ``runtime.d``: the rules of the failure diagnosis."""
 

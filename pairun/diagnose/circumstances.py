@@ -12,6 +12,7 @@ class Circumstances(NamedTuple):
         exit_code: as a shell reports it: 128 plus the number for a signal.
         oom_kills: how many processes of the container the kernel killed for lack of memory.
         stopped: the container was asked to stop before the process ended.
+        interrupted: it was asked with SIGINT, as Ctrl-C does.
         error_file: the text of torchelastic's error file.
         disk_free: free bytes where the job writes.
         shm_free: free bytes in /dev/shm.
@@ -23,6 +24,7 @@ class Circumstances(NamedTuple):
     exit_code: int | None = None
     oom_kills: int | None = None
     stopped: bool = False
+    interrupted: bool = False
     error_file: str | None = None
     disk_free: int | None = None
     shm_free: int | None = None
@@ -40,7 +42,11 @@ def clues(facts: Circumstances) -> list[tuple[str, int, str]]:
             ("host_oom", 88, f"the kernel killed {count} process{'es' * (count > 1)} for memory")
         )
     if facts.stopped and facts.exit_code != 0:
-        out.append(("terminated_sigterm", 82, "the container was asked to stop before it ended"))
+        words = "the container was asked to stop before it ended"
+        if facts.interrupted:
+            out.append(("cancelled_by_user", 82, f"{words}, with SIGINT (Ctrl-C)"))
+        else:
+            out.append(("terminated_sigterm", 82, words))
     if facts.double_ecc:
         out.append(("gpu_ecc_error", 92, "the driver counts a memory error that none can correct"))
     if facts.disk_free is not None and facts.disk_free < 1 << 20:

@@ -17,6 +17,9 @@ SAME_FAILURE_S = 3600.0
 ASK_S = 0.7
 """How long all requests to the leader may take; part of the exit summary's time."""
 
+UNKNOWN = "unknown"
+"""The class of a failure whose headline says already that its cause is unknown."""
+
 STOPPED = "terminated_sigterm"
 """The class of an instance that was stopped and did not fail."""
 
@@ -88,5 +91,5 @@ def _sentence(report: object, own_name: str, now: float) -> str | None:
         return None
     if not _is_recent(report, now):
         return None
-    words = (str(report.get(name))[:200] for name in ("by", "headline", "class"))
-    return "{} failed first: {} ({})".format(*words)
+    by, headline, klass = (str(report.get(name))[:200] for name in ("by", "headline", "class"))
+    return f"{by} failed first: {headline}" + ("" if klass == UNKNOWN else f" ({klass})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,11 @@ class Ending:
             budget=budget_of(self._env),
             # A failed task has reported its own cause.
             diagnosis_file=self._diagnosis_file if self._of_command else "",
-            facts={"oom_kills": self._oom_kills(), "stopped": self._grace.signal is not None},
+            facts={
+                "oom_kills": self._oom_kills(),
+                "stopped": self._grace.signal is not None,
+                "interrupted": self._grace.signal == signal.SIGINT,
+            },
             secrets=self._vault.texts,
         )
         answer = self._ask(question)

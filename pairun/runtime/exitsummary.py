@@ -23,6 +23,7 @@ from pairun.diagnose.weighing import Diagnosis
 from pairun.handover.door import Door
 from pairun.handover.opening import open_regular
 from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
+from pairun.runtime.stopreason import with_reason
 from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, excerpt, message
 from pairun.secrets.vault import Vault
 
@@ -205,9 +206,9 @@ def answer_to(
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         log = evidence.user_log or evidence.platform_log
         diagnosis = _masked(diagnose_log(table, log, facts, DIAGNOSIS_S), vault)
-        code, lines = exit_code_of(diagnosis, table), in_words(diagnosis)
-        if (other := first_failure(diagnosis)) is not None:
-            lines.append(f"  {other}")
+        code = exit_code_of(diagnosis, table)
+        diagnosis = with_reason(diagnosis, door, first_failure)
+        lines = in_words(diagnosis)
     matched = match(spec, evidence, unmatched if code is None else code)
     text = message(summarise(matched, evidence, diagnosis), question.budget, vault.text)
     data = diagnosis.data() if diagnosis else None

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import subprocess
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import yaml
 
 # Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
 pytestmark = pytest.mark.slow
@@ -25,7 +29,71 @@ def test_interrupt(job: Any, start: Any) -> None:
     assert run.end() == 130
     for index in range(2):
         assert "tidied" in run.said(f"w-{index}")
-    assert "stopped by SIGINT" in run.text
+    assert "failed: stopped by Ctrl-C (SIGINT)" in run.text
+
+
+def test_a_run_that_is_interrupted_names_ctrl_c(job: Any, start: Any) -> None:
+    """Console, termination message and report say that a person stopped it, not the platform."""
+    job.role("w", f"echo up; {LOOP}", instances=2)
+    run = start()
+    for index in range(2):
+        run.wait_for(f"w-{index} | up")
+    run.signal(signal.SIGINT)
+    assert run.end() == 130
+    assert "platform" not in run.text
+    for index in range(2):
+        said = "\n".join(run.said(f"w-{index}"))
+        assert "[pairun] `pairun run` was stopped by Ctrl-C (SIGINT) (cancelled_by_user, " in said
+    why = diagnosis_of(job, "w-0")
+    assert (why["class"], why["fault"]) == ("cancelled_by_user", "user")
+    report = subprocess.run(
+        [sys.executable, "-m", "pairun", "report", str(job.folder / "pairun-run/test")],
+        capture_output=True, text=True, timeout=60,
+    ).stdout  # fmt: skip
+    assert report.startswith(
+        "2 instances: 2 stopped\n`pairun run` was stopped by Ctrl-C (SIGINT)\n"
+    )
+    assert "platform" not in report
+
+
+def diagnosis_of(job: Any, instance: str) -> Mapping[str, Any]:
+    """The diagnosis in the termination message of an instance."""
+    (file,) = (job.folder / "pairun-run/test" / instance).glob("pai/logs/*/pai-termination-log")
+    why: Mapping[str, Any] = yaml.safe_load(file.read_text().split("\n", 1)[1].rsplit("\n", 2)[0])
+    return dict(why["diagnosis"])
+
+
+@pytest.mark.parametrize(
+    ("roles", "named"),
+    [
+        (
+            ("w", "bad"),
+            "bad-0 failed first: the Python package frobnicate is missing (module_not_found)",
+        ),
+        # The first instance leads the job's rendezvous, which ends with it.
+        (("bad", "w"), "bad-0 ended with 1"),
+    ],
+    ids=["another", "the leader"],
+)
+def test_a_stopped_sibling_names_the_one_that_failed_first(
+    job: Any, start: Any, roles: tuple[str, str], named: str
+) -> None:
+    """Its console and its termination message name it; the platform is not blamed."""
+    up = job.folder / "up"
+    commands = {
+        "bad": f"until [ -e {up} ]; do sleep 0.05; done; python3 -c 'import frobnicate'",
+        "w": f"touch {up}; {LOOP}",
+    }
+    for role in roles:
+        job.role(role, commands[role])
+    run = start()
+    assert run.end() == 1
+    said = "\n".join(run.said("w-0"))
+    assert f"[pairun] stopped because {named} (terminated_sigterm, " in said
+    assert "platform" not in said
+    why = diagnosis_of(job, "w-0")
+    assert (why["headline"], why["fault"]) == (f"stopped because {named}", "unknown")
+    assert "stopped: bad-0 ended with 1" in " ".join(run.text.split())
 
 
 def test_terminate(job: Any, start: Any) -> None:
@@ -59,7 +127,7 @@ def test_interrupt_in_init(job: Any, start: Any) -> None:
         run.wait_for(f"w-{index} | " + "  slow | in init")
     run.signal(signal.SIGINT)
     assert run.end() == 130
-    assert "failed: stopped by SIGINT during init: no command was started" in run.lines
+    assert "failed: stopped by Ctrl-C (SIGINT) during init: no command was started" in run.lines
     assert " ".join(run.text.split()).count("the command was not started") == 2
 
 

@@ -6,12 +6,14 @@ import json
 import os
 import pathlib
 import re
+import signal
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
 
+from pairun.base.paths import STOP_NOTE
 from pairun.errors import Problems
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import compiled
@@ -102,11 +104,46 @@ def test_our_own_stop_is_known(volume: Any, start: Any, rules: Rules) -> None:
     volume.command("trap 'exit 3' TERM; echo ready; sleep 60 & wait")
     run = start(**rules.env)
     run.line("ready")
-    import signal
-
     run.signal(signal.SIGTERM)
     assert run.end() == 3
     assert rules.message["diagnosis"]["class"] == "terminated_sigterm"
+
+
+def test_ctrl_c_is_the_persons(volume: Any, start: Any, rules: Rules) -> None:
+    """A SIGINT to PID 1, as `docker run` sends it for Ctrl-C, is no stop by the platform."""
+    volume.command("trap 'exit 3' INT; echo ready; sleep 60 & wait")
+    run = start(**rules.env)
+    run.line("ready")
+    run.signal(signal.SIGINT)
+    assert run.end() == 3
+    why = rules.message["diagnosis"]
+    assert (why["class"], why["fault"]) == ("cancelled_by_user", "user")
+    assert "SIGINT (Ctrl-C)" in why["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("note", "headline", "fault"),
+    [
+        ('{"by_person": true, "words": "Ctrl-C stopped it"}', "Ctrl-C stopped it", "user"),
+        ('{"by_person": false, "words": "the job is complete"}', "the job is complete", "unknown"),
+        ('{"by_person": true}', "the job was stopped from outside", "platform"),
+        ("[1]", "the job was stopped from outside", "platform"),
+        ("{" * 9000, "the job was stopped from outside", "platform"),
+    ],
+    ids=["a person", "the engine", "no words", "no note", "too long"],
+)
+def test_the_note_of_the_engine_says_who_stopped_it(
+    volume: Any, start: Any, rules: Rules, note: str, headline: str, fault: str
+) -> None:
+    """`pairun run` leaves one before it sends SIGTERM; one that cannot be read is none."""
+    volume.command("echo ready; sleep 60 & wait")
+    (volume.root / STOP_NOTE).write_text(note)
+    run = start(**rules.env)
+    run.line("ready")
+    run.signal(signal.SIGTERM)
+    assert run.end() == 143
+    why = rules.message["diagnosis"]
+    assert (why["headline"], why["fault"]) == (headline, fault)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import selectors
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from pairun.base.grace import VARIABLE as GRACE_VARIABLE
-from pairun.base.paths import KEY_FILE, PLAIN_FILES
+from pairun.base.paths import KEY_FILE, PLAIN_FILES, STOP_NOTE
 from pairun.base.signals import Signals
 from pairun.engines.completionpolicy import Decision, Ended, RolePolicy, decide
 from pairun.engines.local.activities import Activities, Limits
@@ -76,6 +77,16 @@ class RunOutcome:
     instances: Sequence[LocalInstance]
     workdir: str
     lost: OSError | None
+
+
+def stopper(number: signal.Signals | None) -> str:
+    """What stopped a run, for people.
+
+    Args:
+        number: the signal; SIGPIPE stands for output that nobody reads. None if there was none.
+    """
+    words = {signal.SIGINT: "Ctrl-C (SIGINT)", signal.SIGPIPE: "the end of its output's reader"}
+    return "an error of pairun's own" if number is None else words.get(number, number.name)
 
 
 def base_environment() -> dict[str, str]:
@@ -310,7 +321,8 @@ class LocalRun:
         ]
         self._decision = decide(policies, self._ended, len(self.instances))
         if self._decision is not None:
-            self._stop_all()
+            complete = "the job is complete: " if self._decision.succeeded else ""
+            self._stop_all(f"stopped because {complete}{self._decision.because}")
 
     def _on_stop(self, number: signal.Signals) -> None:
         if self._stopped_by is not None:
@@ -318,11 +330,16 @@ class LocalRun:
             return
         self._stopped_by = number
         if self._decision is None:
-            self._stop_all()
+            by_person = number == signal.SIGINT
+            self._stop_all(f"`pairun run` was stopped by {stopper(number)}", by_person=by_person)
 
-    def _stop_all(self) -> None:
+    def _stop_all(self, why: str, *, by_person: bool = False) -> None:
         running = [i for i in self.instances if i.code is None]
         for instance in running:
+            # PID 1 reads it when it says why the command ended.
+            note = json.dumps({"by_person": by_person, "words": why})
+            with contextlib.suppress(OSError):
+                _write(os.path.join(instance.volume, STOP_NOTE), note)
             instance.signal(signal.SIGTERM)
         if running and self._kill_at is None:
             self._kill_at = time.monotonic() + self._options.grace_s + KILL_SLACK_S

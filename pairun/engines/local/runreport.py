@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-
 from pairun.engines.local.activities import journal_of
 from pairun.engines.local.instance import PhaseRun
-from pairun.engines.local.jobrun import RunOutcome
+from pairun.engines.local.jobrun import RunOutcome, stopper
 from pairun.job.model import Job
 from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
 
@@ -37,17 +35,15 @@ def run_report(job: Job, outcome: RunOutcome) -> RunReport:
 def _why_stopped(outcome: RunOutcome) -> str:
     """Why the engine stopped the instances that still ran."""
     if outcome.decision is None:
-        return "the run was stopped"
-    return "the job was complete" if outcome.exit_code == 0 else "another instance failed"
+        return stopper(outcome.stopped_by)
+    return "the job was complete" if outcome.exit_code == 0 else outcome.decision.because
 
 
 def _verdict(outcome: RunOutcome) -> str:
     """Why the run ended so; for a stop, how many commands had started."""
     if outcome.decision is not None:
         return outcome.decision.because
-    stopped = f"stopped by {outcome.stopped_by.name}" if outcome.stopped_by else "stopped"
-    if outcome.stopped_by is signal.SIGPIPE:
-        stopped = "stopped because the reader of the output ended"
+    stopped = f"stopped by {stopper(outcome.stopped_by)}"
     total = len(outcome.instances)
     without = sum("runtime" not in i.ended for i in outcome.instances)
     if without == total:

@@ -64,6 +64,19 @@ def first_failure(instances: Sequence[InstancePast]) -> FirstFailure | None:
     return FirstFailure(label=label, why=phase.message or f"exit code {phase.exit_code}")
 
 
+def stop_by_person(instances: Sequence[InstancePast]) -> str | None:
+    """How a person stopped the job, in one sentence; None if an instance failed or none says so."""
+    phases = [phase for instance in instances for phase in instance.phases]
+    if any(phase.outcome == "failure" for phase in phases):
+        return None
+    headlines = (
+        str(phase.diagnosis.get("headline") or "")
+        for phase in phases
+        if phase.diagnosis is not None and phase.diagnosis.get("class") == "cancelled_by_user"
+    )
+    return next(headlines, None)
+
+
 def _follows(phase: PhasePast) -> bool:
     return phase.diagnosis is not None and phase.diagnosis.get("class") in CONSEQUENCES
 

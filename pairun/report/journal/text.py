@@ -9,7 +9,7 @@ from typing import IO
 
 from pairun.handover.journal import Record
 from pairun.module import format_duration
-from pairun.report.journal.firstfailure import FirstFailure, first_failure
+from pairun.report.journal.firstfailure import FirstFailure, first_failure, stop_by_person
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
 from pairun.report.journal.records import describe
@@ -60,6 +60,8 @@ class JournalText:
             self.line(f"{len(instances)} instances: {outcomes}", "bold")
             if first is not None and len(instances) - counts["succeeded"] > 1:
                 self.wrapped(f"first to fail: {first.label}: {first.why}", "")
+            if (stop := stop_by_person(instances)) is not None:
+                self.wrapped(stop, "")
             self.line()
         for n, group in enumerate(_led_by(first, alike(instances))):
             if n:

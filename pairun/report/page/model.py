@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from pairun.report.journal.blame import Cost, blame, slowest
-from pairun.report.journal.firstfailure import first_failure
+from pairun.report.journal.firstfailure import first_failure, stop_by_person
 from pairun.report.journal.history import PhasePast
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import describe
@@ -64,7 +64,8 @@ def headline(instances: Sequence[InstancePast], title: str) -> Headline:
         if outcome != "succeeded":
             worst = next(i for i in instances if i.outcome == outcome)
             state = f"{worst.state}{_stopped_by(worst)}"
-            sentence = f"{worst.label}: {state}" if many else state
+            state = f"{worst.label}: {state}" if many else state
+            sentence = stop_by_person(instances) or state
     codes = Counter(i.exit_code for i in instances if i.exit_code is not None)
     versions = sorted({p.pairun for i in instances for p in i.phases if p.pairun})
     facts = [("instances", ", ".join(f"{n} {o}" for o, n in sorted(counts.items())))]
