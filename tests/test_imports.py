@@ -211,6 +211,8 @@ def loaded_by(*argv: str) -> set[str]:
         (["init", "--help"], {"yaml", "jinja2"}),
         (["--dry-run", str(EXAMPLE)], {"yaml", "jinja2"}),
         (["runtime", "--help"], set()),
+        (["tasks", "--help"], set()),
+        (["run", "--help"], {"yaml", "jinja2"}),
         (["schema", "policy"], {"yaml"}),
         (["status", "--help"], {"yaml"}),
         (["logs", "--help"], {"yaml"}),

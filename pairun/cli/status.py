@@ -1,17 +1,21 @@
-"""``pairun status``: the state of a job in a cluster."""
+"""``pairun status``: the state of a job in a cluster, once or until it has ended."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 import attrs
 
 from pairun.cli.access import access_of, add_access
+from pairun.cli.following import add_follow_arguments, follow_job, follow_limits
+from pairun.cli.options import add_color
 from pairun.engines.kubernetes.jobstate import JobState
 from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.podstates import PodState
 from pairun.engines.kubernetes.watching import read_job
+from pairun.errors import PairunError, Problem
 
 SCHEMA = 1
 COLUMNS = ("INSTANCE", "POD", "NODE", "PHASE", "RESTARTS", "REASON")
@@ -22,16 +26,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the job's name in the cluster")
     add_access(parser)
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    parser.add_argument("--watch", action="store_true",
+                        help="follow the job until it has ended; the exit code is its own")  # fmt: skip
+    add_follow_arguments(parser)
+    add_color(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the job's state; returns 0 for any state, 1 if it is unknown."""
-    state = read_job(connect(access_of(args)), args.name)
+    """Print the job's state; returns 0 for any state, 1 if it is unknown; with ``--watch`` the job's."""
+    limits = follow_limits(args, "--watch", given=args.watch)
+    if args.watch and args.json:
+        raise PairunError(Problem("PR801", "--json and --watch exclude each other"))
+    cluster = connect(access_of(args))
+    if args.watch:
+        return follow_job(cluster, args, args.name, limits)
+    state = read_job(cluster, args.name)
     if args.json:
         # ASCII alone: nothing in it is obeyed by a terminal
         print(json.dumps(_data(state), indent=2))
     else:
-        print("\n".join(_text(state)))
+        _print(state, args)
     return 0
 
 
@@ -45,22 +59,21 @@ def _data(state: JobState) -> dict[str, object]:
     return {"schema": SCHEMA, **attrs.asdict(state, recurse=False), "instances": instances}
 
 
-def _text(state: JobState) -> list[str]:
+def _print(state: JobState, args: argparse.Namespace) -> None:
+    # imported here, because the terminal library takes 0.1 s
+    from pairun.report.paper import paper, print_table
+
     reasons = "; ".join(filter(None, (state.because, _held_up(state))))
     because = f": {reasons}" if reasons else ""
+    console = paper(sys.stdout, args.color)
     lines = [
         f"{state.name} in {state.namespace} ({state.engine}) is {state.state}{because}",
         _pods(state),
     ]
-    if not state.instances:
-        return lines
-    rows = [COLUMNS, *map(_row, state.instances)]
-    # The reason is last and as long as it is.
-    widths = [max(len(row[n]) for row in rows) for n in range(len(COLUMNS) - 1)]
-    for row in rows:
-        cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
-        lines.append("  ".join((*cells, row[-1])).rstrip())
-    return lines
+    for line in lines:
+        console.print(args.vault.text(line), soft_wrap=not console.is_terminal)
+    if state.instances:
+        print_table(console, COLUMNS, map(_row, state.instances))
 
 
 def _pods(state: JobState) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from typing import IO, Literal
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 from rich.theme import Theme
 
 WIDTH = 100
@@ -16,6 +19,9 @@ OUTCOMES = {
     "ok": "green", "changed": "yellow", "skipped": "dim", "ignored": "cyan", "retry": "yellow",
     "failed": "red",
 }  # fmt: skip
+
+UNBOUNDED = 1 << 16
+"""Columns where lines must not be wrapped, for programs that read them."""
 
 
 class Paper(Console):
@@ -50,6 +56,23 @@ def paper(stream: IO[str], color: str = "auto") -> Paper:
         highlight=False,
         theme=Theme(OUTCOMES),
     )
+
+
+def print_table(console: Paper, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print texts in columns; on a terminal the last column wraps at words.
+
+    Args:
+        console: where to print.
+        headers: of the columns.
+        rows: as many texts each; they are shown as they are.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for n, header in enumerate(headers, 1):
+        table.add_column(header, no_wrap=n < len(headers), overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    width = None if console.is_terminal else UNBOUNDED
+    console.print(Trimmed(table), end="", width=width)
 
 
 class Trimmed:

@@ -179,13 +179,16 @@ def _last_state(job: JobObjects, pod: Mapping[str, Any]) -> PodState | None:
     return attrs.evolve(last, phase="failed", reason=DELETED) if job.kind is POD else None
 
 
-def follow_for(cluster: Cluster, name: str, timeout_s: float | None) -> Iterator[JobState]:
+def follow_for(
+    cluster: Cluster, name: str, timeout_s: float | None, tick_s: float
+) -> Iterator[JobState | None]:
     """The same, until the time is over, even while the API server does not answer.
 
     Args:
         cluster: where.
         name: the job's name in the cluster.
         timeout_s: how long, or None for no limit.
+        tick_s: yields None after so many seconds without a state.
     """
     states: queue.Queue[JobState | Exception | None] = queue.Queue(1)
 
@@ -200,11 +203,14 @@ def follow_for(cluster: Cluster, name: str, timeout_s: float | None) -> Iterator
     threading.Thread(target=read, daemon=True).start()
     end = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
+        left_s = tick_s if end is None else min(tick_s, end - time.monotonic())
         try:
-            left_s = None if end is None else max(end - time.monotonic(), 0)
-            item = states.get(timeout=left_s)
+            item = states.get(timeout=max(left_s, 0))
         except queue.Empty:
-            return
+            if end is not None and time.monotonic() >= end:
+                return
+            yield None
+            continue
         if isinstance(item, Exception):
             raise item
         if item is None:

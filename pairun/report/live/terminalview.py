@@ -81,6 +81,8 @@ class TerminalView:
     def refresh(self, standing: Standing) -> None:
         """Show the lines and the foot; on a terminal that is lost, nothing."""
         self._standing = standing
+        for each in standing.running:
+            self._styles.setdefault(each.label, COLORS[len(self._styles) % len(COLORS)])
         if self._suspend:
             self._stop_here()
         lines, self._pending = self._pending, []
@@ -165,13 +167,9 @@ class _Lines:
                 if outcome and not number:
                     yield Segment(text[: len(outcome)], console.get_style(outcome))
                     part = part[len(outcome) :]  # noqa: PLW2901
-                yield Segment(part, _tone(text) if not outcome else None)
+                dim = label and text.startswith("[pairun] ")
+                yield Segment(part, Style(dim=True) if dim else None)
                 yield Segment.line()
-
-
-def _tone(text: str) -> Style | None:
-    """What pairun itself says is dim."""
-    return Style(dim=True) if text.startswith("[pairun] ") else None
 
 
 def _wrapped(text: str, room: int, console: Console) -> Iterator[str]:
