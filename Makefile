@@ -10,7 +10,7 @@ BROWSER := $(VENV)/.browser
 # One more than there are cores, since many tests wait for the programs that they start.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
-.PHONY: run test test-beyond test-all nightly bench bundle lint lock clean
+.PHONY: run test test-beyond test-all nightly fuzz bench bundle lint lock clean
 
 run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -26,6 +26,10 @@ test-all: bundle test test-beyond ## every test
 
 nightly: export PAIRUN_TEST_EFFORT ?= 20
 nightly: bundle test test-beyond ## every test, with more random examples and seeds
+
+fuzz: export PYTHONPATH := $(CURDIR)
+fuzz: $(STAMP) ## hostile inputs for hours (FUZZ="--hours 8 --seed 1"); what breaks a promise is written to build/fuzz
+	$(VENV)/bin/python -m tests.attack.fuzz $(FUZZ)
 
 bench: $(STAMP) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
 	$(VENV)/bin/python -m benchmarks

@@ -48,13 +48,15 @@ class Source:
         """Keep parts of the text, and the lines with them, out of everything that is shown."""
         new = {t for t in texts if t} - self._concealed
         self._concealed |= new
-        parts = {p.strip() for t in new for p in t.split("\n")}
+        parts = {p.strip() for t in new for p in t.splitlines()}
         self._parts |= {p for p in parts if len(p) >= _LEAST_CONCEALED}
 
     def line(self, number: int) -> str:
         """The text of line ``number`` (from 1), or empty where there is none or it is secret."""
         if self._lines is None:
-            self._lines = self.text.split("\n")
+            from pairun.secrets.shapes import yaml_lines
+
+            self._lines = yaml_lines(self.text)
         if not 1 <= number <= len(self._lines) or self._is_secret(number):
             return ""
         return self._lines[number - 1].rstrip("\r")
@@ -76,7 +78,7 @@ class Source:
         if len(self._searched) > _MOST_SEARCHED:
             return True
         if parts:
-            self._hidden |= _lines_with(self.text, parts)
+            self._hidden |= _lines_with(self._lines or [], parts)
         return number in self._hidden or number in self._shaped
 
 
@@ -85,9 +87,10 @@ _MOST_SEARCHED = 200
 """A text with more secrets than this shows no line at all."""
 
 
-def _lines_with(text: str, parts: set[str]) -> set[int]:
+def _lines_with(lines: list[str], parts: set[str]) -> set[int]:
     """The lines (from 1) that hold one of some parts."""
-    starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+    text = "\n".join(lines)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
     numbers: set[int] = set()
     for part in parts:
         at = text.find(part)

@@ -21,6 +21,7 @@ from pairun.errors import (
     nearest,
     render,
 )
+from pairun.playbook.document.reading import read_text
 
 PACKAGE = Path(pairun.__file__).parent
 TESTS = Path(__file__).parent
@@ -160,6 +161,17 @@ def test_concealed_parts_of_a_text_hide_their_lines() -> None:
     many = Source("f", "job", "a: 1\n")
     many.conceal(f"part-{n}" for n in range(300))
     assert many.line(1) == ""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\x85", "\u2028"])
+def test_lines_are_counted_as_the_parser_counts_them(end: str) -> None:
+    """Whatever ends the lines of a text, a problem shows the line that the parser means."""
+    with pytest.raises(PairunError) as e:
+        read_text(Source("f", "job", f"a: 1{end}b: 2{end}a: 3{end}"))
+    (problem,) = e.value.problems
+    assert problem.place is not None
+    assert problem.place.line == 3
+    assert problem.place.source.line(3) == "a: 3"
 
 
 def test_problems_come_once_and_in_the_order_of_their_places() -> None:

@@ -14,17 +14,23 @@ DURATION_PATTERN = r"(\d+(\.\d+)?(ms|[dhms]))+"
 _UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
+_LONGEST_S = 100 * 365 * 86400.0
+"""A hundred years: what is longer counts as this, so that every clock and timer can hold it."""
+
+
 def parse_duration(text: str) -> Duration | None:
     """Seconds of a duration with units (``500ms``, ``10s``, ``1h30m``, ``2d``), or None."""
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
-    return Duration(sum(float(number) * _UNITS_S[unit] for number, unit in parts))
+    return Duration(min(_LONGEST_S, sum(float(number) * _UNITS_S[unit] for number, unit in parts)))
 
 
 def parse_seconds(text: str) -> float | None:
     """Seconds of a duration with units, or of a plain number of seconds; None if neither."""
-    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_duration(text)
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return min(_LONGEST_S, float(text))
+    return parse_duration(text)
 
 
 def format_duration(seconds: float) -> str:

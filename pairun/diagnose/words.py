@@ -11,6 +11,8 @@ from pairun.diagnose.table import FLAGS
 
 MIN_WORD = 3
 MAX_WORDS = 64
+_SURROGATES = range(0xD800, 0xE000)
+"""No text holds them, though an escape of a pattern may."""
 
 
 def words_needed(
@@ -44,7 +46,7 @@ def _needed(items: Iterable[Any], worth: Callable[[str], int]) -> set[str] | Non
         word = ""
 
     for operation, argument in items:
-        if operation is sre.LITERAL:
+        if operation is sre.LITERAL and argument not in _SURROGATES:
             word += chr(argument)
             continue
         end_word()

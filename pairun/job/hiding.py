@@ -11,6 +11,7 @@ from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 from pairun.secrets.forms import MASK
+from pairun.secrets.shapes import yaml_lines
 from pairun.secrets.vault import Vault
 
 _LOGIN = ("username", "password", "registryuri")
@@ -48,7 +49,7 @@ def _hide_block(node: Node, secrets: Node) -> None:
     first = (secrets.key or secrets.place).line
     keys = [c.key for _, c in node.items() if c.key and c.key.source is source]
     later = [key.line for key in keys if key.line > first]
-    end = min(later) - 1 if later else source.text.count("\n") + 1
+    end = min(later) - 1 if later else len(yaml_lines(source.text))
     values = list(leaves(secrets))
     source.hide(first, max([end, first, *(leaf.place.line for leaf in values)]))
     texts = [js_text(leaf.value) for leaf in values if not isinstance(leaf.value, bool | None)]
@@ -71,13 +72,16 @@ def hide_lines(node: Node, vault: Vault) -> None:
     An excerpt may cut a secret in two, and a value may be written otherwise than it is read.
     """
     source = node.place.source
-    for number, line in enumerate(source.text.split("\n"), 1):
-        if vault.text(line) != line:
+    for number, line in enumerate(yaml_lines(source.text), 1):
+        # A line that is hidden already reads as empty.
+        if source.line(number) and vault.text(line) != line:
             source.hide(number, number)
     for leaf in leaves(node):
-        if isinstance(leaf.value, str) and vault.text(leaf.value) != leaf.value:
-            first = leaf.place.line
-            leaf.place.source.hide(first, first + leaf.value.count("\n"))
+        if not isinstance(leaf.value, str):
+            continue
+        first, more = leaf.place.line, leaf.value.count("\n")
+        if (more or leaf.place.source.line(first)) and vault.text(leaf.value) != leaf.value:
+            leaf.place.source.hide(first, first + more)
 
 
 def check_logins(node: Node, problems: Problems) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pairun.job.model import Job, Role
+from pairun.job.model import Job, Prerequisite, Role
 from pairun.job.templates import render_secrets, user_command
 from pairun.module import Secret, reveal
 from pairun.playbook.document.reading import Node
@@ -48,7 +48,7 @@ def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str
         ],
         "storages": [s.name for s in job.storages],
         "volumes": [s.path for s in job.storages],
-        "image": {"uri": _uri(role), "auth": _auth(job, role)},
+        "image": {"uri": _uri(role), "auth": image_login(job, role.image)},
         "user_command": render_secrets(text, job.secrets),
     }
 
@@ -58,8 +58,9 @@ def _uri(role: Role) -> str:
     return uri.value if uri else ""
 
 
-def _auth(job: Job, role: Role) -> dict[str, str | Secret | None] | None:
-    auth = role.image.node.get("auth")
+def image_login(job: Job, image: Prerequisite) -> dict[str, str | Secret | None] | None:
+    """The login of an image's registry; None where the job has none."""
+    auth = image.node.get("auth")
     if auth is None:
         return None
     password = _field(job, auth, "password")

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from pairun.errors import Problems
-from pairun.job.jobview import job_context
+from pairun.job.jobview import image_login, job_context
 from pairun.job.layerscope import expression_parameters, expression_secrets
 from pairun.job.model import Job, Role
 from pairun.job.plugins import collect
@@ -131,8 +131,8 @@ def secrets_of(job: Job) -> list[str]:
 
     if job.secrets is not None:
         collect_from(job.secrets.plain())
-    for role in job.roles:
-        auth = job_context(job, role)["image"]["auth"] or {}
+    for image in {id(role.image): role.image for role in job.roles}.values():
+        auth = image_login(job, image) or {}
         if isinstance(password := auth.get("password"), Secret):
             secrets.append(password.reveal())
     return secrets

@@ -93,7 +93,8 @@ def _sources_in(folder: str) -> list[str]:
 def _names_in(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
-    except OSError:
+    except (OSError, ValueError):
+        # A policy may name any text as a folder; Python refuses one with a NUL.
         return []
 
 

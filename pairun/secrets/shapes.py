@@ -20,7 +20,10 @@ _NOT_MISSPELT = frozenset({"tokens", "secrets"})
 _CLOSE = 0.85
 
 # Tags, expressions and variables of a shell are no secrets themselves.
-_LOGIN = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*)://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
+_LOGIN = re.compile(r"""://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
+_LONGEST_SCHEME = 64
+"""Looked for backwards: in a text of one endless word a search forwards would not end."""
 _LONG_USER = 16
 """A name of that length in front of a server that needs no password is a token."""
 
@@ -48,6 +51,14 @@ def is_secret_key(name: str) -> bool:
     return swapped or bool(get_close_matches(whole, _MISSPELT, n=1, cutoff=_CLOSE))
 
 
+def yaml_lines(text: str) -> list[str]:
+    """The lines of a text as libyaml counts them: by every line break of YAML 1.1, section 4.1.4."""
+    return _BREAK.split(text)
+
+
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
+
 def secret_lines(text: str) -> set[int]:
     """The lines (from 1) of a text that may hold secrets, found by shape: it may not parse.
 
@@ -55,7 +66,7 @@ def secret_lines(text: str) -> set[int]:
     JSON and flow mappings, to the end; values of keys that mean a secret; and logins in addresses.
     """
     hidden: set[int] = set()
-    lines = text.split("\n")
+    lines = yaml_lines(text)
     in_secrets = False
     deeper: int | None = None
     for number, line in enumerate(lines, 1):
@@ -116,8 +127,12 @@ def logins(text: str) -> Iterator[str]:
         return
     from urllib.parse import unquote
 
-    for scheme, user, password in _LOGIN.findall(text):
-        token = scheme.lower() in ("http", "https") and len(user) >= _LONG_USER
+    for login in _LOGIN.finditer(text):
+        scheme = _SCHEME.search(text[max(0, login.start() - _LONGEST_SCHEME) : login.start()])
+        if scheme is None:
+            continue
+        user, password = login[1], login[2] or ""
+        token = scheme[0].lower() in ("http", "https") and len(user) >= _LONG_USER
         for part in (password, user if token and not password else ""):
             if part and not part.startswith("$"):
                 yield from {part, unquote(part)}

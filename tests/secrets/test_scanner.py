@@ -59,6 +59,14 @@ def test_a_long_secret_among_short_ones(scanner: Any) -> None:
     assert scanner(forms, b"*").scan(b"a" + forms[0][:-1], False) == (None, 1)
 
 
+def test_thousands_of_forms(scanner: Any) -> None:
+    """More forms than a text has bytes are found in it all the same, also very short ones."""
+    forms = [*(b"secret-%d-of-many" % n for n in range(2000)), b"abcd", b"xy"]
+    found = scanner(sorted(forms, key=len, reverse=True), b"***")
+    data = b"1 secret-1999-of-many, abcd xy secret-7-of-man"
+    assert found.scan(data, True)[0] == b"1 ***, *** *** secret-7-of-man"
+
+
 def test_many_finds_in_one_piece(scanner: Any) -> None:
     """A piece full of secrets is masked to its end."""
     out, size = scanner([b"secret"], b"***").scan(b"a secret\n" * 5000, False)

@@ -30,7 +30,7 @@ from pairun.errors import PairunError, Place, Problem, Problems, Source
 from pairun.playbook.document.scalars import CORE, Dialect, Scalar, Timestamp, js_text
 from pairun.playbook.document.texts import MAX_BYTES, decode, load_bytes
 from pairun.playbook.document.yamlmistakes import likely_mistake
-from pairun.secrets.shapes import plain_secrets
+from pairun.secrets.shapes import plain_secrets, yaml_lines
 
 __all__ = ["MAX_BYTES", "Node", "decode", "load_bytes", "node_of", "read_file", "read_text"]
 
@@ -169,7 +169,7 @@ def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
         mark = e.problem_mark or e.context_mark
         what = e.problem or e.context or "not YAML"
         place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
-        hint = likely_mistake(what, source.text.split("\n"), place.line, place.column)
+        hint = likely_mistake(what, yaml_lines(source.text), place.line, place.column)
     else:
         what = getattr(e, "reason", None) or "a character that YAML does not allow"
         before = source.text[: getattr(e, "position", 0) or 0]

@@ -102,7 +102,13 @@ def check_condition(text: str, place: Place | None) -> None:
         )
     with _syntax(text, place):
         # By itself, so that a parenthesis too many cannot become part of what follows.
-        ENVIRONMENT.compile_expression(text)
+        _compile_condition(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compile_condition(text: str) -> None:
+    """Compile once: the tasks of a plugin that a job uses often have the same conditions."""
+    ENVIRONMENT.compile_expression(text)
 
 
 def resolve(late: Late, names: Mapping[str, Any]) -> Any:

@@ -62,6 +62,20 @@ def deep_aliases(count: int) -> bytes:
     return "\n".join(lines).encode()
 
 
+def job(more: str = "", *, command: str = "train") -> bytes:
+    """A small job file.
+
+    Args:
+        more: further keys.
+        command: of its one role.
+    """
+    head = "protocolVersion: 2\nname: j\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: u}]\n"
+    role = f'{{dockerImage: i, resourcePerInstance: {{cpu: 1, memoryMB: 1, gpu: 0}}, commands: ["{command}"]}}'
+    return f"{head}taskRoles: {{w: {role}}}\n{more}".encode()
+
+
+CMD = "{plugin: cmd, parameters: {preCommands: [a]}}"
+RULE = b"rules:\n- {id: a, class: nccl_timeout, patterns: ['%s'], positive: [abcdef, abcdef], negative: [x, y]}\n"
 MINIMAL: list[tuple[str, str, bytes]] = [
     ("429 KB of merges", "jobs", merges(47_000)),
     ("300 KB of passwords", "jobs", passwords(9_000)),
@@ -69,6 +83,26 @@ MINIMAL: list[tuple[str, str, bytes]] = [
     ("1,000 levels by aliases", "jobs", deep_aliases(16)),
     ("15 KB of patterns", "rules", many_patterns(600)),
     ("150 KB of patterns", "rules", many_patterns(6_000)),
+    ("300 KB of letters before ://", "jobs", job(command="a" * 300_000 + "://")),
+    (
+        "5,000 secrets",
+        "jobs",
+        job(f"secrets: {{{', '.join(f's{n}: hunterhunter{n}' for n in range(5_000))}}}\n"),
+    ),
+    (
+        "300 plugins",
+        "jobs",
+        job(f"extras: {{com.microsoft.pai.runtimeplugin: [{', '.join([CMD] * 300)}]}}\n"),
+    ),
+    (
+        "a duration of 5,000 digits",
+        "playbooks",
+        f"phase: init\ntasks: [{{id: a, name: N, timeout: {'9' * 5000}s, hold: {{}}}}]\n".encode(),
+    ),
+    ("old Macintosh line ends", "jobs", job().replace(b"\n", b"\r")),
+    ("a NUL in a folder's name", "policies", b'job_may: {}\nplugin_folders: {paths: ["a\\0"]}\n'),
+    ("half a character in a pattern", "rules", RULE % b"\\ud800abcdef"),
+    ("5,000 levels in a pattern", "rules", RULE % (b"(" * 5_000 + b"abcdef" + b")" * 5_000)),
 ]
 """What it is, its format, and the input: each broke a promise once."""
 
