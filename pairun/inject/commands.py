@@ -1,0 +1,121 @@
+"""The command of a container that has none: the image's own, or what its controller would run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pairun.errors import PairunError, Problems
+from pairun.inject.templates import Template
+from pairun.inject.tree import Mapping
+from pairun.inject.tree import Sequence as List
+
+
+class ImageCommand(NamedTuple):
+    """What an image runs.
+
+    Attributes:
+        entrypoint: its ENTRYPOINT.
+        cmd: its CMD.
+        pinned: the image's name with the digest that was asked, or None.
+    """
+
+    entrypoint: Sequence[str]
+    cmd: Sequence[str]
+    pinned: str | None
+
+
+AskImage = Callable[[str], ImageCommand]
+
+_MPI = {"v2beta1": ["/usr/sbin/sshd", "-De"], "v1": ["sleep", "365d"]}
+"""What the controllers of MPIJob run in a worker without a command, by version of the kind."""
+
+
+class Command(NamedTuple):
+    """The command of a main container.
+
+    Attributes:
+        written: the whole command, to be written into the manifest; None where one is there.
+        argv: all words, as far as the manifest says them, for plans and reviews.
+        pinned: the image's name with its digest, or None.
+    """
+
+    written: Sequence[str] | None
+    argv: Sequence[str]
+    pinned: str | None = None
+
+
+def command_of(
+    template: Template,
+    container: Mapping,
+    entrypoint: Sequence[str] | None,
+    ask: AskImage | None,
+    problems: Problems,
+) -> Command | None:
+    """Find the command of a container.
+
+    Args:
+        template: the Pod template.
+        container: its main container.
+        entrypoint: what a person says that images run.
+        ask: asks the registry; None where nobody may.
+        problems: takes an error where the command stays unknown.
+
+    Returns:
+        The command; None if there is an error.
+    """
+    command, args = _words(container, "command"), _words(container, "args")
+    if command:
+        return Command(None, [*command, *args])
+    if not args and (written := _of_controller(template)):
+        problems.warning(
+            "PR826",
+            f"{template.label}: ranks start under '{' '.join(written)}', which the controller runs "
+            "here: PID 1 keeps its log and diagnoses it, and not the ranks",
+            container.place,
+        )
+        return Command(written, written)
+    if entrypoint is not None:
+        return Command(_escaped(entrypoint), [*entrypoint, *args])
+    image = container.get("image")
+    if ask is None or image is None:
+        problems.error(
+            "PR821",
+            f"{template.label} has no command, and what its image runs is unknown",
+            container.place,
+            "give it with --entrypoint, or let pairun ask the registry: --ask-registry",
+        )
+        return None
+    try:
+        asked = ask(str(image.plain()))
+    except PairunError as e:
+        for problem in e.problems:
+            problems.error(problem.id, problem.message, image.place, problem.hint)
+        return None
+    own = [*asked.entrypoint, *([] if args else asked.cmd)]
+    if not own:
+        problems.error(
+            "PR821",
+            f"{template.label} has no command, and its image has no ENTRYPOINT"
+            + ("" if args else " and no CMD"),
+            container.place,
+            "give it with --entrypoint",
+        )
+        return None
+    return Command(_escaped(own), [*own, *args], asked.pinned)
+
+
+def _of_controller(template: Template) -> Sequence[str] | None:
+    if template.owner.kind != "MPIJob" or template.role != "worker":
+        return None
+    return _MPI.get(str(template.owner.data.get("apiVersion")).rpartition("/")[2])
+
+
+def _words(container: Mapping, key: str) -> list[str]:
+    words = container.get(key)
+    return [str(w) for w in words.plain()] if isinstance(words, List) else []
+
+
+def _escaped(words: Sequence[str]) -> list[str]:
+    """Words in which Kubernetes replaces no ``$(NAME)``: an image's are run as they are."""
+    return [w.replace("$(", "$$(") for w in words]

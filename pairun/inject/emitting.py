@@ -1,0 +1,60 @@
+"""Plain data as YAML in block style, and as JSON in one line: what pairun adds to a manifest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_PLAIN = re.compile(r"[A-Za-z/](?:[-\w./@]|:(?=[-\w./@]))*+", re.ASCII)
+_OTHER_TYPES = frozenset(
+    ("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "none")
+)
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+
+
+def as_json(value: Any) -> str:
+    """Plain data as JSON in one line; YAML reads it as the same."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _ESCAPED.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+def as_block(value: Any, indent: str) -> list[str]:
+    """Plain data as lines of YAML in block style.
+
+    No line is blank, and no text spans two lines, so that the lines can be removed again.
+
+    Args:
+        value: a mapping or a list, not empty.
+        indent: of the first line; where other lines begin, too.
+    """
+    return [indent + line for line in _lines(value)]
+
+
+def _lines(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            yield from _under(f"{_scalar(key)}:", child, "" if isinstance(child, list) else "  ")
+    else:
+        for child in value:
+            if isinstance(child, Mapping | list) and child:
+                first, *others = _lines(child)
+                yield f"- {first}"
+                yield from (f"  {line}" for line in others)
+            else:
+                yield f"- {_scalar(child)}"
+
+
+def _under(key: str, value: Any, indent: str) -> Iterator[str]:
+    if isinstance(value, Mapping | list) and value:
+        yield key
+        yield from (indent + line for line in _lines(value))
+    else:
+        yield f"{key} {_scalar(value)}"
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _OTHER_TYPES:
+        return value
+    return as_json(value)

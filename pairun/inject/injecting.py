@@ -1,0 +1,133 @@
+"""`pairun inject`: a manifest with pairun in its Pod templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.errors import Problems, Source
+from pairun.inject.commands import command_of
+from pairun.inject.comparing import check_edits
+from pairun.inject.hazards import check_pod, holds_none, left_out
+from pairun.inject.maincontainer import main_container
+from pairun.inject.options import Options
+from pairun.inject.podspec import (
+    PROGRAM,
+    SEPARATOR,
+    VOLUME,
+    Addition,
+    PodEdit,
+    field,
+    grace_s,
+    init_container,
+)
+from pairun.inject.removal import remove
+from pairun.inject.splices import Splices
+from pairun.inject.templates import Template, owners_in, templates_of
+from pairun.inject.tree import Mapping, Tree, read_tree
+
+GRACE = "PAIRUN_GRACE"
+TERMINATION = "PAIRUN_TERMINATION_LOG"
+
+
+def inject(source: Source, options: Options, problems: Problems) -> str:
+    """Put pairun into every Pod template of a manifest.
+
+    What an earlier injection put there is replaced, so injecting twice is injecting once.
+
+    Args:
+        source: the manifest.
+        options: what is asked for.
+        problems: takes errors and warnings.
+
+    Returns:
+        The manifest; as it was where there is an error.
+
+    Raises:
+        PairunError: the manifest cannot be read.
+    """
+    tree = read_tree(source)
+    cleaned = remove(tree)
+    if cleaned != source.text:
+        tree = read_tree(Source(source.file, source.layer, cleaned))
+    splices = Splices(tree)
+    edited: list[Mapping] = []
+    for template in _templates(tree, problems):
+        _inject_template(splices, template, options, edited, problems)
+    if not edited and not problems.errors:
+        problems.error("PR820", f"pairun can be put into no Pod template of {source.file}")
+    if problems.errors:
+        return source.text
+    made = splices.apply()
+    check_edits(tree, made, edited, problems)
+    return source.text if problems.errors else made
+
+
+def uninject(source: Source) -> str:
+    """Take pairun out of a manifest again.
+
+    Raises:
+        PairunError: the manifest cannot be read.
+    """
+    return remove(read_tree(source))
+
+
+def _templates(tree: Tree, problems: Problems) -> Iterator[Template]:
+    for document in tree.documents:
+        for owner in owners_in(document):
+            templates = list(templates_of(owner))
+            if not templates and (why := holds_none(owner)):
+                problems.warning("PR820", f"{owner.kind} {owner.name}: {why}", owner.root.place)
+            yield from templates
+
+
+def _inject_template(
+    splices: Splices,
+    template: Template,
+    options: Options,
+    edited: list[Mapping],
+    problems: Problems,
+) -> None:
+    """Edit one template; adds its spec and its main container to those that were edited."""
+    container = main_container(template, options.container, problems)
+    if container is None:
+        return
+    if why := left_out(template, container):
+        problems.warning("PR827", f"{template.label} is left out: {why}", container.place)
+        return
+    if template.spec in edited or container in edited:
+        problems.error(
+            "PR822",
+            f"{template.label} is the text of another template, by an anchor",
+            template.spec.place,
+            "write both templates out",
+        )
+        return
+    errors = len(problems.errors)
+    check_pod(template, container, problems)
+    command = command_of(template, container, options.entrypoint, options.ask, problems)
+    if command is None or len(problems.errors) > errors:
+        return
+    addition = Addition()
+    edit = PodEdit(splices, template.spec, container)
+    edit.wrap([PROGRAM, SEPARATOR], command.written)
+    if command.pinned:
+        edit.pin(command.pinned)
+    edit.add_env([*_environment(template.spec, container), *addition.env])
+    edit.add_mounts([{"name": VOLUME, "mountPath": DEFAULT_PAI_DIR}, *addition.mounts])
+    edit.add_volumes([{"name": VOLUME, "emptyDir": {}}, *addition.volumes])
+    if addition.service_account:
+        edit.set_account(addition.service_account)
+    edit.finish(init_container(options, addition, container, command.argv))
+    edited += [template.spec, container]
+
+
+def _environment(spec: Mapping, container: Mapping) -> list[dict[str, Any]]:
+    """The variables that PID 1 needs."""
+    made = [field("FC_POD_UID", "metadata.uid"), field("FC_POD_NAME", "metadata.name")]
+    if (seconds := grace_s(spec)) is not None:
+        made.append({"name": GRACE, "value": f"{seconds:g}s"})
+    if path := container.get("terminationMessagePath"):
+        made.append({"name": TERMINATION, "value": str(path.plain())})
+    return made

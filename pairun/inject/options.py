@@ -1,0 +1,39 @@
+"""What a person asks of `pairun inject`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pairun.inject.commands import AskImage
+
+DEFAULT_RESOURCES = {
+    "requests": {"cpu": "100m", "memory": "128Mi"},
+    "limits": {"cpu": "1", "memory": "1Gi"},
+}
+"""Of the init container; those of the built-in policy."""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """What is put into every template.
+
+    Attributes:
+        image: pairun's, for the init container.
+        container: the main container's name; None finds it.
+        entrypoint: the command of an image whose container has none, as argv; None if unknown.
+        hold: how long a failed container is kept, as a duration; empty for not at all.
+        playbook: changes of the playbooks, as in a job's ``extras.pairun``.
+        ask: asks the registry what an image runs; None where nobody may.
+        resources: of the init container; empty for none.
+    """
+
+    image: str
+    container: str | None = None
+    entrypoint: Sequence[str] | None = None
+    hold: str = ""
+    playbook: Mapping[str, Any] = attrs.field(factory=dict)
+    ask: AskImage | None = None
+    resources: Mapping[str, Any] = attrs.field(factory=lambda: DEFAULT_RESOURCES)

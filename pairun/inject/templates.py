@@ -1,0 +1,145 @@
+"""The Pod templates in a document: found by structure, explained by the table of kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import attrs
+
+from pairun.inject.kinds import Kind, RoleRule, kind_of
+from pairun.inject.tree import Mapping, Part, Sequence, target
+
+Path = tuple[str | int, ...]
+
+
+class Owner(NamedTuple):
+    """The object that holds a template.
+
+    Attributes:
+        kind: as the object says.
+        known: what is known of the kind, or None.
+        name: of the object, empty where the API server makes one.
+        root: the object.
+        data: the same as plain data.
+    """
+
+    kind: str
+    known: Kind | None
+    name: str
+    root: Mapping
+    data: dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Template:
+    """One Pod template.
+
+    Attributes:
+        owner: the object that holds it.
+        path: of the mapping that has the Pod's ``spec``, within the object.
+        spec: the Pod's spec.
+        rule: what the kind's table says of it, or None.
+        matched: what the rule's ``*`` matched, or the name of the item there.
+        item: the data of what the ``*`` matched; without one, of what holds the template. The
+            paths of the rule's ``count`` begin there.
+    """
+
+    owner: Owner
+    path: Path
+    spec: Mapping
+    rule: RoleRule | None
+    matched: str
+    item: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The template for people: where it stands in which object."""
+        steps = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in self.path)
+        name = f" {self.owner.name}" if self.owner.name else ""
+        return f"{self.owner.kind}{name}{': ' + steps[1:] if steps else ''}"
+
+    @property
+    def role(self) -> str:
+        """The name of its role in a gang."""
+        return self.rule.name.replace("*", self.matched.lower()) if self.rule else "worker"
+
+
+def owners_in(document: Part) -> Iterator[Owner]:
+    """Every object of a document, those within others too, the outer ones first."""
+    for part in _parts(document):
+        kind, version = part.get("kind"), part.get("apiVersion")
+        if kind is None or version is None:
+            continue
+        name, versioned = kind.plain(), version.plain()
+        if not (isinstance(name, str) and isinstance(versioned, str)):
+            continue
+        metadata = part.get("metadata")
+        given = metadata.get("name") if isinstance(metadata, Mapping) else None
+        known = kind_of(versioned, name)
+        yield Owner(name, known, str(given.plain()) if given else "", part, part.plain())
+
+
+def templates_of(owner: Owner) -> Iterator[Template]:
+    """The Pod templates of an object, without those of objects within it."""
+    yield from _search(owner, owner.root, ())
+
+
+def _parts(part: Part) -> Iterator[Mapping]:
+    part = target(part)
+    if isinstance(part, Mapping):
+        yield part
+        for entry in part.entries:
+            yield from _parts(entry.value)
+    elif isinstance(part, Sequence):
+        for item in part.items:
+            yield from _parts(item)
+
+
+def _search(owner: Owner, part: Part, path: Path) -> Iterator[Template]:
+    part = target(part)
+    if isinstance(part, Sequence):
+        for number, item in enumerate(part.items):
+            yield from _search(owner, item, (*path, number))
+        return
+    if not isinstance(part, Mapping):
+        return
+    if path and part.own("kind") and part.own("apiVersion"):
+        return  # an object of its own
+    spec = part.get("spec")
+    if isinstance(spec, Mapping) and isinstance(spec.get("containers"), Sequence):
+        yield _template(owner, path, spec)
+        return
+    for entry in part.entries:
+        yield from _search(owner, entry.value, (*path, str(entry.key.value)))
+
+
+def _template(owner: Owner, path: Path, spec: Mapping) -> Template:
+    for rule in owner.known.roles if owner.known else ():
+        steps = rule.template.split(".") if rule.template else []
+        if len(steps) != len(path) or any(
+            s not in ("*", p) for s, p in zip(steps, path, strict=True)
+        ):
+            continue
+        if "*" not in steps:
+            item = _at(owner.data, path[:-1])
+            return Template(
+                owner=owner, path=path, spec=spec, rule=rule, matched=rule.name, item=item
+            )
+        star = steps.index("*") + 1
+        item, step = _at(owner.data, path[:star]), path[star - 1]
+        names = (item.get("name"), item.get("groupName")) if isinstance(step, int) else (step,)
+        matched = next((str(n) for n in names if n is not None), str(step))
+        return Template(owner=owner, path=path, spec=spec, rule=rule, matched=matched, item=item)
+    return Template(
+        owner=owner, path=path, spec=spec, rule=None, matched="worker", item=owner.data
+    )
+
+
+def _at(data: Any, path: Path) -> dict[str, Any]:
+    for step in path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return {}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,376 @@
+"""Documents as trees in which every part knows where its text begins and ends.
+
+`pairun.playbook.document` reads a document to use its values; this reads one to edit its text. So
+anchors, aliases and merges stay what they are, and a file may have several documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from yaml._yaml import CParser
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+)
+
+from pairun.errors import PairunError, Place, Problem, Source
+from pairun.playbook.document.scalars import CORE
+
+MAX_DEPTH = 100
+MAX_VALUES = 200_000
+"""Of one file, with every alias counted as what it stands for."""
+
+_SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+
+
+class Part:
+    """A part of a document.
+
+    Attributes:
+        start: where its text begins; of a block collection, where its first key or dash is.
+        end: where its text ends. A collection in block style ends with its last part.
+        place: of its first character, for messages.
+        aliased: whether an alias names it.
+    """
+
+    __slots__ = ("aliased", "end", "place", "start")
+
+    def __init__(self, start: int, end: int, place: Place) -> None:
+        self.start, self.end, self.place = start, end, place
+        self.aliased = False
+
+    def plain(self) -> Any:
+        """The value, without places."""
+        raise NotImplementedError
+
+
+class Scalar(Part):
+    """A scalar.
+
+    Attributes:
+        value: its value.
+        is_block: whether it is written as a block, below ``|`` or ``>``.
+        keeps: whether such a block keeps the blank lines after it (``|+``).
+    """
+
+    __slots__ = ("is_block", "keeps", "value")
+
+    def __init__(self, start: int, end: int, place: Place, value: Any) -> None:
+        super().__init__(start, end, place)
+        self.value = value
+        self.is_block = False
+        self.keeps = False
+
+    def plain(self) -> Any:
+        """The value."""
+        return self.value
+
+
+class Entry:
+    """A key with its value."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, key: Scalar, value: Part) -> None:
+        self.key, self.value = key, value
+
+
+class Mapping(Part):
+    """A mapping.
+
+    Attributes:
+        entries: in the order of the text; merges (``<<``) among them.
+        flow: whether it stands in braces.
+    """
+
+    __slots__ = ("entries", "flow")
+
+    def __init__(self, start: int, end: int, place: Place, *, flow: bool) -> None:
+        super().__init__(start, end, place)
+        self.entries: list[Entry] = []
+        self.flow = flow
+
+    def own(self, key: str) -> Entry | None:
+        """The entry that is written here, or None."""
+        return next((e for e in self.entries if e.key.value == key), None)
+
+    def get(self, key: str) -> Part | None:
+        """The value of a key, also a merged one, with an alias resolved; or None."""
+        if (entry := self.own(key)) is not None:
+            return target(entry.value)
+        for merged in self._merged():
+            if (value := merged.get(key)) is not None:
+                return value
+        return None
+
+    def _merged(self) -> Iterator[Mapping]:
+        for entry in self.entries:
+            if entry.key.value == "<<":
+                value = target(entry.value)
+                for part in value.items if isinstance(value, Sequence) else [value]:
+                    if isinstance(merged := target(part), Mapping):
+                        yield merged
+
+    def plain(self) -> dict[str, Any]:
+        """The value, with merges resolved."""
+        out = {str(e.key.value): e.value.plain() for e in self.entries if e.key.value != "<<"}
+        for merged in self._merged():
+            for key, value in merged.plain().items():
+                out.setdefault(key, value)
+        return out
+
+
+class Sequence(Part):
+    """A list.
+
+    Attributes:
+        items: its items.
+        flow: whether it stands in brackets.
+    """
+
+    __slots__ = ("flow", "items")
+
+    def __init__(self, start: int, end: int, place: Place, *, flow: bool) -> None:
+        super().__init__(start, end, place)
+        self.items: list[Part] = []
+        self.flow = flow
+
+    def plain(self) -> list[Any]:
+        """The value."""
+        return [item.plain() for item in self.items]
+
+
+class Alias(Part):
+    """An alias, and what it names."""
+
+    __slots__ = ("part",)
+
+    def __init__(self, start: int, end: int, place: Place, part: Part) -> None:
+        super().__init__(start, end, place)
+        self.part = part
+
+    def plain(self) -> Any:
+        """The value of what it names."""
+        return self.part.plain()
+
+
+_BLANKS = re.compile(r"(?:\s|#[^\n]*)*+")
+_NAMED = re.compile(r"(?:\s|#[^\n]*|[&!]\S*)*+")
+
+
+def after_blanks(text: str, at: int, *, named: bool = False) -> int:
+    """The position of the first character that is neither blank nor part of a comment.
+
+    Args:
+        text: the text.
+        at: where to begin, outside of a comment.
+        named: pass over anchors and tags, too.
+    """
+    match = (_NAMED if named else _BLANKS).match(text, at)
+    assert match is not None  # it matches nothing, too
+    return match.end()
+
+
+def target(part: Part) -> Part:
+    """What an alias names; any other part itself."""
+    return part.part if isinstance(part, Alias) else part
+
+
+class Tree:
+    """The documents of one text.
+
+    Attributes:
+        source: the text, with its name.
+        documents: the root of each document that is not empty.
+    """
+
+    def __init__(self, source: Source, documents: list[Part]) -> None:
+        self.source = source
+        self.documents = documents
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self.source.text
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the text is one JSON document, and must stay one."""
+        root = self.documents[0] if len(self.documents) == 1 else None
+        if not isinstance(root, Mapping) or not root.flow:
+            return False
+        import json
+
+        try:
+            json.loads(self.text)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+
+def read_tree(source: Source) -> Tree:
+    """Read every document of a text.
+
+    Raises:
+        PairunError: it is not YAML, or too deep or too large.
+    """
+    # libyaml knows no surrogate pairs; what stands for one must have its length.
+    text = _SURROGATES.sub(r"\\u2603\\u2603", source.text)
+    try:
+        return Tree(source, _Reader(source, CParser(text)).documents())
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        place = Place(source, mark.line + 1, mark.column + 1) if mark else None
+        raise _refused(source, e.problem or e.context or "not YAML", place) from e
+    except yaml.YAMLError as e:
+        reason = getattr(e, "reason", None) or "a character that YAML does not allow"
+        raise _refused(source, reason, None) from e
+
+
+def _refused(source: Source, what: str, place: Place | None) -> PairunError:
+    hint = "a template of Helm is no manifest: inject what `helm template` prints"
+    return PairunError(
+        Problem(
+            "PR101",
+            f"{source.file} is not YAML: {what}",
+            place,
+            hint if "{{" in source.text else None,
+        )
+    )
+
+
+class _Reader:
+    """Builds trees from events: one loop with an explicit stack."""
+
+    def __init__(self, source: Source, parser: Any) -> None:
+        self._source = source
+        self._parser = parser
+        self._anchors: dict[str, Part] = {}
+        self._sizes: dict[int, int] = {}
+        self._open: list[tuple[Part, list[Part]]] = []
+        self._roots: list[Part] = []
+
+    def documents(self) -> list[Part]:
+        while self._parser.check_event():
+            event = self._parser.get_event()
+            if isinstance(event, DocumentStartEvent):
+                self._anchors.clear()
+            elif isinstance(event, ScalarEvent):
+                self._close(event, self._scalar(event))
+            elif isinstance(event, AliasEvent):
+                self._close(event, self._alias(event))
+            elif isinstance(event, CollectionStartEvent):
+                self._begin(event)
+            elif isinstance(event, CollectionEndEvent):
+                part, children = self._open.pop()
+                self._fill(part, children, event)
+                self._close(event, part)
+            elif isinstance(event, DocumentEndEvent):
+                continue
+        return [r for r in self._roots if not (isinstance(r, Scalar) and r.value is None)]
+
+    def _span(self, event: Event) -> tuple[int, int, Place]:
+        start, end = event.start_mark, event.end_mark
+        assert start is not None and end is not None  # libyaml marks every event
+        place = Place(self._source, start.line + 1, start.column + 1)
+        return start.index, end.index, place
+
+    def _begin(self, event: CollectionStartEvent) -> None:
+        start, end, place = self._span(event)
+        if len(self._open) >= MAX_DEPTH:
+            raise PairunError(
+                Problem("PR104", f"nested more than {MAX_DEPTH} levels deep", place)
+            )
+        kind = Mapping if isinstance(event, MappingStartEvent) else Sequence
+        part = kind(start, end, place, flow=bool(event.flow_style))
+        # An anchor is known once its collection has ended, so that nothing contains itself.
+        self._open.append((part, []))
+        if event.anchor:
+            self._anchors.pop(event.anchor, None)
+            self._named(event, part)
+
+    def _named(self, event: NodeEvent, part: Part) -> None:
+        if event.anchor:
+            self._anchors[event.anchor] = part
+
+    def _fill(self, part: Part, children: list[Part], event: Event) -> None:
+        if isinstance(part, Mapping):
+            for key, value in zip(children[::2], children[1::2], strict=True):
+                if not isinstance(key, Scalar):
+                    raise PairunError(Problem("PR107", "a key must be text", key.place))
+                part.entries.append(Entry(key, value))
+            self._check_keys(part)
+        elif isinstance(part, Sequence):
+            part.items = children
+        if isinstance(part, Mapping | Sequence):
+            if part.flow:
+                part.end = self._span(event)[1]
+            elif children:
+                first = children[0]
+                part.end = children[-1].end
+                if isinstance(part, Mapping):
+                    part.start = first.start
+                else:
+                    # The event begins at the anchor where the list has one.
+                    part.start = after_blanks(self._source.text, part.start, named=True)
+
+    def _check_keys(self, part: Mapping) -> None:
+        seen: set[Any] = set()
+        for entry in part.entries:
+            name = entry.key.value
+            if name in seen and name != "<<":
+                raise PairunError(
+                    Problem("PR106", f"the key '{name}' is given twice", entry.key.place)
+                )
+            seen.add(name)
+
+    def _scalar(self, event: ScalarEvent) -> Scalar:
+        start, end, place = self._span(event)
+        plain = (event.tag in (None, "!")) and event.implicit[0] and not event.style
+        value = CORE.resolve(event.value) if plain else event.value
+        scalar = Scalar(start, end, place, value)
+        if event.style in ("|", ">"):
+            scalar.is_block = True
+            header = self._source.text[start:end].split("\n", 1)[0].split("#", 1)[0]
+            scalar.keeps = "+" in header
+            scalar.end = start + len(self._source.text[start:end].rstrip())
+        self._named(event, scalar)
+        return scalar
+
+    def _alias(self, event: AliasEvent) -> Alias:
+        start, end, place = self._span(event)
+        part = self._anchors.get(event.anchor or "")
+        if part is None or any(part is open_ for open_, _ in self._open):
+            what = "contains itself" if part else "is not anchored"
+            raise PairunError(Problem("PR101", f"the alias {what}", place))
+        part.aliased = True
+        return Alias(start, end, place, part)
+
+    def _close(self, event: Event, part: Part) -> None:
+        children = (
+            [e.value for e in part.entries]
+            if isinstance(part, Mapping)
+            else part.items
+            if isinstance(part, Sequence)
+            else [part.part]
+            if isinstance(part, Alias)
+            else []
+        )
+        size = 1 + sum(self._sizes[id(child)] for child in children)
+        self._sizes[id(part)] = size
+        if size > MAX_VALUES:
+            raise PairunError(
+                Problem("PR105", f"the aliases expand to more than {MAX_VALUES} values", part.place)
+            )
+        (self._open[-1][1] if self._open else self._roots).append(part)
