@@ -11,13 +11,13 @@ COMMANDS = ("runtime", "tasks", "summary", "barrier", "rendezvous")
 def main() -> int:
     """Run what the arguments ask for: the runtime phase, unless they begin with a command."""
     argv = sys.argv[1:]
-    if not argv:
+    if not argv or argv[0] == "--":
         # PID 1 lives as long as the job: without what only arguments need.
         from pairun.base.paths import pai_dir
         from pairun.runtime.main import main as phase
         from pairun.secrets.vault import Vault
 
-        return phase(pai_dir(), Vault())
+        return phase(pai_dir(), Vault(), argv[1:])
     if argv == ["--version"]:
         print(version())
         return 0

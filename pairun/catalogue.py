@@ -344,6 +344,43 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),
+    (
+        "PR820",
+        "a manifest without a Pod template for pairun",
+        "See docs/inject.md for the kinds, and for what stands in a controller's own template.",
+    ),
+    (
+        "PR821",
+        "a command that pairun cannot know",
+        "Write it into the manifest, give --entrypoint, or let pairun ask the registry.",
+    ),
+    (
+        "PR822",
+        "text that pairun cannot edit",
+        "An anchor shares it with other parts: write it out where it is used.",
+    ),
+    ("PR823", "several containers, and any could be the main one", "Name it with --container."),
+    (
+        "PR824",
+        "a barrier that could never pass, or whose gang is unknown",
+        "Leave out --barrier, or say what the message asks for; see docs/inject.md.",
+    ),
+    (
+        "PR825",
+        "a name or a path that pairun needs itself",
+        "Rename it in the manifest, or mount it elsewhere.",
+    ),
+    ("PR826", "a workload that behaves differently with pairun", "See docs/inject.md."),
+    (
+        "PR827",
+        "a command that the workload's controller replaces",
+        "PID 1 cannot be put before it; see docs/inject.md.",
+    ),
+    (
+        "PR828",
+        "rights that an injected Pod lacks",
+        "Name a service account with --service-account, or let pairun make one.",
+    ),
     ("PR810", "a journal that cannot be read", "See docs/report.md for what can be given."),
     ("PR811", "a page that cannot be written", "Name a file in a folder that exists and has room."),
     (

@@ -22,7 +22,7 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "handover",
     "rendezvous", "diagnose", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
-    "openpai", "review", "report", "init", "tasks", "engines", "scaffold", "cli",
+    "openpai", "inject", "review", "report", "init", "tasks", "engines", "scaffold", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
 PID_1 = {"runtime", "base", "secrets", "errors", "diagnose", "handover"}
@@ -46,6 +46,7 @@ LIBRARIES = {
     "formats": {"attrs", "yaml"},
     "job": {"attrs", "jsonschema", "yaml"},
     "openpai": {"attrs", "yaml"},
+    "inject": {"attrs", "yaml"},
     "review": {"attrs"},
     "report": {"attrs", "rich"},
     "init": {"attrs"},

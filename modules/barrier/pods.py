@@ -8,10 +8,12 @@ from urllib.parse import quote
 from pairun.module import (
     PORT_ANNOTATION,
     Context,
+    GangPods,
     Gathering,
     Permanent,
     PortPlan,
     init_succeeded,
+    read_gang,
     why_missing,
 )
 
@@ -49,6 +51,10 @@ class PodsBackend:
         self._framework = read_framework(ctx, ctx.env["PAIRUN_FRAMEWORK_FILE"])
         self._members = all_members(self._framework)
         self._own = own_member(ctx, self._members)
+        self._gang_pods = gang_of(ctx)
+        self._selector = (
+            self._gang_pods.selector if self._gang_pods else f"{_JOB_LABEL}={self._name}"
+        )
         self._pods: dict[Member, Object] = {}
         self._answered: set[str] = set()
         self._silent = 0
@@ -58,12 +64,12 @@ class PodsBackend:
         data = self._ctx.ask_api(
             PODS_PATH.format(quote(self._namespace)),
             # Any version will do, so the server answers from memory.
-            query={"labelSelector": f"{_JOB_LABEL}={self._name}", "resourceVersion": "0"},
+            query={"labelSelector": self._selector, "resourceVersion": "0"},
             timeout_s=ANSWER_S,
             max_bytes=MAX_BYTES,
         )
         items = parse_object(data or b"{}", "the list of Pods").get("items") or []
-        self._pods = _newest(items, set(self._members))
+        self._pods = _newest(items, set(self._members), self._gang_pods)
         addresses = {m: _address(pod) for m, pod in self._pods.items() if _address(pod)["podIP"]}
         members = self._members if self._gang else [self._own]
         self._silent = 0
@@ -113,22 +119,46 @@ class PodsBackend:
             yield member, why
 
 
-def _newest(items: Iterable[Object], members: set[Member]) -> dict[Member, Object]:
+def gang_of(ctx: Context) -> GangPods | None:
+    """The gang of another controller's Pods, or None for those that pairun made itself.
+
+    Raises:
+        Permanent: its description is not usable.
+    """
+    try:
+        gang = read_gang(ctx.env)
+    except ValueError as e:
+        raise Permanent(str(e), fault="platform") from e
+    return gang[0] if gang else None
+
+
+def _newest(
+    items: Iterable[Object], members: set[Member], gang: GangPods | None
+) -> dict[Member, Object]:
     """The Pod of every task: of several one that has not failed, else the newest.
 
     A Pod that is being deleted does not count.
     """
     newest: dict[Member, Object] = {}
     for pod in items:
-        labels = {**(meta(pod, "annotations") or {}), **(meta(pod, "labels") or {})}
-        index = next((labels[name] for name in _INDEX_LABELS if name in labels), "")
-        if meta(pod, "deletionTimestamp") or not (index.isascii() and index.isdigit()):
+        member = _member_of(pod, gang)
+        if meta(pod, "deletionTimestamp") or member is None:
             continue
-        member = Member(labels.get(_ROLE_LABEL, ""), int(index))
         before = newest.get(member)
         if member in members and (before is None or _rank(before) < _rank(pod)):
             newest[member] = pod
     return newest
+
+
+def _member_of(pod: Object, gang: GangPods | None) -> Member | None:
+    if gang is not None:
+        place = gang.place_of(pod)
+        return None if place is None else Member(*place)
+    labels = {**(meta(pod, "annotations") or {}), **(meta(pod, "labels") or {})}
+    index = next((labels[name] for name in _INDEX_LABELS if name in labels), "")
+    if not (index.isascii() and index.isdigit()):
+        return None
+    return Member(labels.get(_ROLE_LABEL, ""), int(index))
 
 
 def _rank(pod: Object) -> tuple[bool, str, str]:

@@ -43,6 +43,12 @@ EXAMPLES: Mapping[str, tuple[Example, Example]] = {
         Example(f"pairun manifest {_MADE_BY} job.yaml", "print the objects"),
         Example(f"pairun manifest {_MADE_BY} job.yaml > objects.yaml", "for kubectl apply"),
     ),
+    "inject": (
+        Example(
+            "pairun inject --image registry.example.com/pairun:1 pod.yaml", "print it injected"
+        ),
+        Example("pairun inject --remove injected.yaml", "take pairun out again"),
+    ),
     "submit": (
         Example(f"pairun submit {_MADE_BY} job.yaml", "make the job's objects"),
         Example(f"pairun submit {_MADE_BY} --name job-2 job.yaml", "under another name"),

@@ -19,6 +19,7 @@ COMMANDS = {
     "init": "the init phase of a Pod (its init container's command)",
     "runtime": "the runtime phase of a Pod (PID 1 of the user's container)",
     "manifest": "what a job needs in a Kubernetes cluster, as YAML for kubectl apply",
+    "inject": "pairun in the Pod templates of any manifest: PID 1, its diagnosis, a gang barrier",
     "submit": "make a job in a Kubernetes cluster, and follow it",
     "status": "how far a job in a cluster is",
     "logs": "what the instances of a job in a cluster print",

@@ -11,13 +11,17 @@ from pairun.secrets.vault import Vault
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments: the shared volume says everything else."""
+    parser.add_argument("command", nargs="*", metavar="-- COMMAND",
+                        help="the user's command, in place of the plan's")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
                         help="probe where this stands, and change nothing")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the runtime phase and return the container's exit code."""
-    return _review(pai_dir(), args.vault) if args.dry_run else main(pai_dir(), args.vault)
+    if args.dry_run:
+        return _review(pai_dir(), args.vault)
+    return main(pai_dir(), args.vault, args.command)
 
 
 def _review(root: str, vault: Vault) -> int:

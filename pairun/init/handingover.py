@@ -6,11 +6,12 @@ import json
 import os
 from collections.abc import Iterable
 
-from pairun.base.paths import DIAGNOSIS_FILE
+from pairun.base.paths import DIAGNOSIS_FILE, runtime_file
 from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.phase import PhaseOutcome
 from pairun.handover.volume import Volume
 from pairun.init.envfile import read_variables
+from pairun.init.injected import GANG_FILE
 from pairun.init.podplans import PodPlans
 from pairun.module import Failure
 from pairun.openpai.podconfig import EXIT_SPEC
@@ -35,6 +36,9 @@ def prepare(plans: PodPlans) -> Volume:
         # Every process of the Pod may read the file.
         text = plans.vault.text(plans.pod.job_text)
         volume.add(JOB_FILE, text.encode("utf-8", "surrogateescape"))
+    if plans.pod.framework is not None:
+        volume.add(GANG_FILE, json.dumps(plans.pod.framework).encode())
+        plans.env["PAIRUN_FRAMEWORK_FILE"] = runtime_file(plans.pai_dir, GANG_FILE)
     volume.add_program()
     return volume
 

@@ -13,6 +13,7 @@ from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.handover.door import Door
+from pairun.init.injected import command_layer, gang_framework, gang_in
 from pairun.job.model import Job, Role, fc_name
 from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.openpai.framework import job_from_framework
@@ -24,7 +25,7 @@ from pairun.openpai.plainpod import (
     without_server_warnings,
 )
 from pairun.openpai.podconfig import PodConfig, read_secrets
-from pairun.openpai.startlayers import start_layer
+from pairun.openpai.startlayers import merged, start_layer
 from pairun.playbook.document.reading import Node, decode, read_text
 from pairun.playbook.document.scalars import Dialect
 from pairun.playbook.initplugins import InitPlugins
@@ -48,6 +49,8 @@ class PodInput:
         init_plugins: the cluster's list that replaces the init playbook's tasks, or None.
         exit_spec: the cluster's exit spec, or None.
         job_text: the Framework's job file, with its secrets, or None.
+        framework: a gang as a Framework without status, for the barrier, or None.
+        variables: what identifies an instance of a gang, for tasks.
         problems: warnings.
     """
 
@@ -62,6 +65,8 @@ class PodInput:
     exit_spec: ExitSpec | None
     job_text: str | None
     problems: Problems
+    framework: dict[str, Any] | None = None
+    variables: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def job_keys(self) -> list[str]:
@@ -128,17 +133,26 @@ def _exit_spec(described: Source, problems: Problems) -> ExitSpec:
 def _plain(env: Mapping[str, str], config: PodConfig, runtime: Source) -> PodInput:
     problems = config.problems
     secrets = read_secrets(config) or _mounted(config, "secrets", "secrets.yaml")
-    job, job_problems = read_plain_job(runtime, name=pod_name(env), secrets=secrets)
+    gang = gang_in(env)
+    sizes = {role.name: role.instances for role in gang[0].roles} if gang else None
+    job, job_problems = read_plain_job(runtime, name=pod_name(env), secrets=secrets, gang=sizes)
     problems.extend(without_server_warnings(list(job_problems)))
     if job is None:
         raise PairunError(*problems.errors)
-    return _input(
-        config,
-        job=job,
-        role=job.roles[0],
-        cluster=plain_cluster(job, env),
-        engine=start_layer("plain_pod.yaml", "a plain Pod"),
-    )
+    engine = merged(start_layer("plain_pod.yaml", "a plain Pod"), command_layer(env))
+    if gang is None:
+        return _input(
+            config, job=job, role=job.roles[0], cluster=plain_cluster(job, env), engine=engine
+        )
+    _, name, index = gang
+    pod = _input(
+        config, job=job, role=_own_role(job, name, placed=False), index=index, cluster=None,
+        engine=engine,
+    )  # fmt: skip
+    variables = {
+        "FC_TASKROLE_NAME": name, "FC_TASK_INDEX": str(index), "PAIRUN_BARRIER": "pods",
+    }  # fmt: skip
+    return attrs.evolve(pod, framework=gang_framework(job, env), variables=variables)
 
 
 def _of_framework(env: Mapping[str, str], config: PodConfig, *, placed: bool) -> PodInput:

@@ -65,6 +65,7 @@ class PodPlans:
         self.layers = Layers(open_content(roots, with_config_dir(env)))
         dialect = dialect_named(self.layers.policy.job_yaml)
         self.pod: PodInput = read_pod_input(self.pai_dir, env, placed=placed, dialect=dialect)
+        self.env |= self.pod.variables
         self.secrets = [*secrets_of(self.pod.job), *self.pod.job_keys]
         self.vault.add(self.secrets)
         hide_job_key(Door(self.pai_dir), self.vault)

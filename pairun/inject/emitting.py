@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/](?:[-\w./@]|:(?=[-\w./@]))*+", re.ASCII)
+_SINGLE = re.compile('[ -&(-~]*["\\\\][ -&(-~]*', re.ASCII)
+"""Texts that single quotes show as they are, and double quotes do not."""
 _OTHER_TYPES = frozenset(
     ("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "none")
 )
@@ -57,4 +59,6 @@ def _under(key: str, value: Any, indent: str) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _OTHER_TYPES:
         return value
+    if isinstance(value, str) and _SINGLE.fullmatch(value):
+        return f"'{value}'"
     return as_json(value)

@@ -34,7 +34,9 @@ def holds_none(owner: Owner) -> str | None:
     """Why a kind of workload has no Pod template in this object, or None for other kinds."""
     if owner.kind == "TrainJob" and owner.root.get("spec") is not None:
         return "a TrainJob holds no Pod template: inject the runtime that runtimeRef names"
-    if owner.kind in ("RayJob", "RayService") and str(owner.data.get("apiVersion")).startswith("ray."):
+    if owner.kind in ("RayJob", "RayService") and str(owner.data.get("apiVersion")).startswith(
+        "ray."
+    ):
         return "it runs on a cluster that exists: inject that RayCluster"
     return None
 
@@ -85,14 +87,13 @@ def _check_mount(label: str, mount: Any, problems: Problems) -> None:
             mount.place,
             "mount it elsewhere",
         )
-    elif where and f"{DEFAULT_PAI_DIR}/".startswith(f"{where}/"):
-        if _true(mount, "readOnly"):
-            problems.error(
-                "PR825",
-                f"{label} mounts '{where}' read-only, so {DEFAULT_PAI_DIR} cannot be made in it",
-                mount.place,
-                "mount what is below it",
-            )
+    elif where and f"{DEFAULT_PAI_DIR}/".startswith(f"{where}/") and _true(mount, "readOnly"):
+        problems.error(
+            "PR825",
+            f"{label} mounts '{where}' read-only, so {DEFAULT_PAI_DIR} cannot be made in it",
+            mount.place,
+            "mount what is below it",
+        )
 
 
 def _check_exit_codes(template: Template, problems: Problems) -> None:
@@ -130,8 +131,8 @@ def _names(spec: Mapping, key: str) -> list[tuple[str, Place]]:
     items = spec.get(key)
     named = []
     for item in items.items if isinstance(items, Sequence) else ():
-        item = target(item)
-        name = item.get("name") if isinstance(item, Mapping) else None
+        mapping = target(item)
+        name = mapping.get("name") if isinstance(mapping, Mapping) else None
         if name is not None:
             named.append((str(name.plain()), item.place))
     return named

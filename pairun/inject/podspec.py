@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from pairun.base.durations import parse_duration
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.inject.emitting import as_json
 from pairun.inject.options import Options
@@ -27,6 +28,9 @@ COMMAND = "PAIRUN_COMMAND"
 KUBELET_S = 2.0
 """Of the Pod's grace time: what is kept from PID 1, for kubelet."""
 DEFAULT_GRACE_S = 30
+
+_AFTER_HOLD_S = 10.0
+"""For the end of a hold, beyond its time."""
 
 _OF_SECURITY = (
     "runAsUser", "runAsGroup", "runAsNonRoot", "allowPrivilegeEscalation", "seccompProfile",
@@ -143,9 +147,7 @@ class PodEdit:
         elif not isinstance(entry.value, Sequence):
             self._was[key] = self._splices.value_text(entry)
 
-    def _extend(
-        self, mapping: Mapping, key: str, items: list[Any], *, first: bool = False
-    ) -> None:
+    def _extend(self, mapping: Mapping, key: str, items: list[Any], *, first: bool = False) -> None:
         if not items:
             return
         entry = mapping.own(key)
@@ -174,12 +176,14 @@ def init_container(
         container: the main container.
         command: its command, as it is written.
     """
+    given = container.get("name")
+    name = str(given.plain()) if given else ""
     env: list[dict[str, Any]] = [
         field("FC_POD_UID", "metadata.uid"),
         field("FC_POD_NAME", "metadata.name"),
         field("POD_NAME", "metadata.name"),
         field("PAIRUN_HOST_IP", "status.podIP"),
-        {"name": "RUNTIME_CONFIG", "value": _config(options, addition)},
+        {"name": "RUNTIME_CONFIG", "value": _config(options, addition, name)},
         {"name": COMMAND, "value": variable_json(list(command))},
     ]
     security = _security(container)
@@ -229,17 +233,17 @@ def _security(container: Mapping) -> dict[str, Any]:
     return made
 
 
-def _config(options: Options, addition: Addition) -> str:
+def _config(options: Options, addition: Addition, name: str) -> str:
     config: dict[str, Any] = {"commands": ["true"], **addition.config}
     playbook = {key: value for key, value in options.playbook.items() if value}
     if options.hold:
-        playbook["runtime"] = [*playbook.get("runtime", []), _hold(options.hold)]
+        playbook["runtime"] = [*playbook.get("runtime", []), _hold(options.hold, name)]
     if playbook:
         config["extras"] = {"pairun": playbook}
     return variable_json(config)
 
 
-def _hold(time: str) -> dict[str, Any]:
+def _hold(time: str, container: str) -> dict[str, Any]:
     """A task whose exit handler keeps a failed container; it works without any program."""
     return {
         "before": "user_command",
@@ -251,8 +255,8 @@ def _hold(time: str) -> dict[str, Any]:
                 "id": "held",
                 "name": "The container is kept",
                 "event": "failure",
-                "deadline": time,
-                "hold": {"time": time},
+                "deadline": f"{(parse_duration(time) or 0) + _AFTER_HOLD_S:g}s",
+                "hold": {"time": time, "container": container},
             }
         ],
     }

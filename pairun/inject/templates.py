@@ -131,9 +131,7 @@ def _template(owner: Owner, path: Path, spec: Mapping) -> Template:
         names = (item.get("name"), item.get("groupName")) if isinstance(step, int) else (step,)
         matched = next((str(n) for n in names if n is not None), str(step))
         return Template(owner=owner, path=path, spec=spec, rule=rule, matched=matched, item=item)
-    return Template(
-        owner=owner, path=path, spec=spec, rule=None, matched="worker", item=owner.data
-    )
+    return Template(owner=owner, path=path, spec=spec, rule=None, matched="worker", item=owner.data)
 
 
 def _at(data: Any, path: Path) -> dict[str, Any]:

@@ -238,14 +238,16 @@ def read_tree(source: Source) -> Tree:
         raise _refused(source, reason, None) from e
 
 
+_HELM = "a template of Helm is no manifest: inject what `helm template` prints"
+
+
 def _refused(source: Source, what: str, place: Place | None) -> PairunError:
-    hint = "a template of Helm is no manifest: inject what `helm template` prints"
     return PairunError(
         Problem(
             "PR101",
             f"{source.file} is not YAML: {what}",
             place,
-            hint if "{{" in source.text else None,
+            _HELM if "{{" in source.text else None,
         )
     )
 
@@ -282,16 +284,15 @@ class _Reader:
 
     def _span(self, event: Event) -> tuple[int, int, Place]:
         start, end = event.start_mark, event.end_mark
-        assert start is not None and end is not None  # libyaml marks every event
+        assert start is not None  # libyaml marks every event
+        assert end is not None
         place = Place(self._source, start.line + 1, start.column + 1)
         return start.index, end.index, place
 
     def _begin(self, event: CollectionStartEvent) -> None:
         start, end, place = self._span(event)
         if len(self._open) >= MAX_DEPTH:
-            raise PairunError(
-                Problem("PR104", f"nested more than {MAX_DEPTH} levels deep", place)
-            )
+            raise PairunError(Problem("PR104", f"nested more than {MAX_DEPTH} levels deep", place))
         kind = Mapping if isinstance(event, MappingStartEvent) else Sequence
         part = kind(start, end, place, flow=bool(event.flow_style))
         # An anchor is known once its collection has ended, so that nothing contains itself.
@@ -308,7 +309,8 @@ class _Reader:
         if isinstance(part, Mapping):
             for key, value in zip(children[::2], children[1::2], strict=True):
                 if not isinstance(key, Scalar):
-                    raise PairunError(Problem("PR107", "a key must be text", key.place))
+                    hint = _HELM if "{{" in self._source.text else None
+                    raise PairunError(Problem("PR107", "a key must be text", key.place, hint))
                 part.entries.append(Entry(key, value))
             self._check_keys(part)
         elif isinstance(part, Sequence):

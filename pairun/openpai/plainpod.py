@@ -53,7 +53,12 @@ _REST_SERVER_ONLY = frozenset({"PR906", "PR909"})
 
 
 def read_plain_job(
-    source: Source, *, name: str = "pod", user: str = "user", secrets: Node | None = None
+    source: Source,
+    *,
+    name: str = "pod",
+    user: str = "user",
+    secrets: Node | None = None,
+    gang: Mapping[str, int] | None = None,
 ) -> tuple[Job | None, Problems]:
     """Make a job of a plain Pod's commands and plugins.
 
@@ -62,6 +67,7 @@ def read_plain_job(
         name: of the Pod.
         user: whose it is.
         secrets: the Pod's secrets.
+        gang: the roles of the gang that the Pod belongs to, with the number of their instances.
 
     Returns:
         The job, or None when a problem is an error; and every problem found.
@@ -74,7 +80,7 @@ def read_plain_job(
     problems.extend(violations(node, SCHEMA, IDS, whole=source.file))
     if problems.errors:
         return None, problems
-    job, job_problems = read_job(_document(node, name), user=user, secrets=secrets)
+    job, job_problems = read_job(_document(node, name, gang), user=user, secrets=secrets)
     problems.extend(job_problems)
     return job, problems
 
@@ -89,15 +95,18 @@ def without_server_warnings(problems: list[Problem]) -> list[Problem]:
     return [p for p in problems if p.id not in _REST_SERVER_ONLY]
 
 
-def _document(node: Node, name: str) -> Node:
+def _document(node: Node, name: str, gang: Mapping[str, int] | None) -> Node:
     """The same as a job of the protocol; what the Pod says keeps its places."""
     place = node.place
     given = {key: child for key, child in node.items() if child.value is not None}
     resources = {"cpu": 0, "memoryMB": 0, "gpu": 0}
-    role = node_of({"dockerImage": "image", "resourcePerInstance": resources}, place)
-    role.value["commands"] = given["commands"]
+    roles = Node({}, place, place)
+    for role_name, instances in (gang or {ROLE: 1}).items():
+        role = node_of({"dockerImage": "image", "resourcePerInstance": resources}, place)
+        role.value |= {"commands": given["commands"], "instances": node_of(instances, place)}
+        roles.value[role_name] = role
     image = node_of({"type": "dockerimage", "name": "image", "uri": ""}, place)
-    extras = node_of({"gangAllocation": False}, place)
+    extras = node_of({"gangAllocation": gang is not None}, place)
     extras.value |= given["extras"].value if "extras" in given else {}
     if "image" in given:
         image.value["uri"] = given["image"]
@@ -108,7 +117,7 @@ def _document(node: Node, name: str) -> Node:
     document = node_of({"protocolVersion": 2, "name": name, "type": "job"}, place)
     document.value |= {
         "prerequisites": Node([image], place, place),
-        "taskRoles": Node({ROLE: role}, place, place),
+        "taskRoles": roles,
         "extras": extras,
         **{key: given[key] for key in ("parameters",) if key in given},
     }

@@ -57,9 +57,9 @@ def begin(
             pod_name=env.get("FC_POD_NAME", ""),
         )
         gang.rank(own.role, own.index)
+        leader = _leader(api, env, gang)
     except (Failure, OSError, ValueError, KeyError):
         return None
-    leader = _leader(api, env, gang)
     return _Background(own, roles, job_key(env), read_key(pai_dir), leader, log)
 
 

@@ -11,6 +11,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pairun.kube.gang import GangPods, read_gang
 from pairun.kube.pods import init_succeeded
 from pairun.kube.statuses import MAX_BYTES, task_statuses
 from pairun.module import Failure
@@ -45,14 +46,29 @@ def pod_query(env: Mapping[str, str], role: str, index: int) -> PodQuery:
         env: the environment of the init container.
         role: the instance's role.
         index: its number in the role.
+
+    Raises:
+        ValueError: neither labels nor a name tell this Pod from others.
     """
     namespace, job = env["FC_FRAMEWORK_NAMESPACE"], env["FC_FRAMEWORK_NAME"]
     if env.get("PAIRUN_BARRIER") != "pods":
         return PodQuery(namespace, f"{job}-{role}-{index}")
+    if (found := read_gang(env)) is not None:
+        return _query_in_gang(found[0], namespace, role, index, env)
     # Kubernetes gives the index to the containers and, since 1.28, as a label to the Pods of a Job.
     indexed = "JOB_COMPLETION_INDEX" in env
     label = "batch.kubernetes.io/job-completion-index" if indexed else "pairun/index"
     return PodQuery(namespace, None, f"pairun/job={job},pairun/role={role},{label}={index}")
+
+
+def _query_in_gang(
+    gang: GangPods, namespace: str, role: str, index: int, env: Mapping[str, str]
+) -> PodQuery:
+    name = gang.pod_name_of(role, index, env["FC_TASKROLE_NAME"], env.get("FC_POD_NAME", ""))
+    labels = None if name else gang.selector_of(role, index)
+    if name is None and labels is None:
+        raise ValueError(f"no label tells the Pod of {role}-{index} from others")
+    return PodQuery(namespace, name, labels or "")
 
 
 class OtherPods:
@@ -84,7 +100,10 @@ class OtherPods:
 
     def _pods(self, role: str, index: int) -> list[Any] | None:
         """The Pods of an instance; None where that is unknown."""
-        query = pod_query(self._env, role, index)
+        try:
+            query = pod_query(self._env, role, index)
+        except ValueError:
+            return None
         path = f"/api/v1/namespaces/{urllib.parse.quote(query.namespace, safe='')}/pods"
         if query.name is not None:
             path += f"/{urllib.parse.quote(query.name, safe='')}"

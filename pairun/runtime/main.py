@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 
 import pairun
 from pairun.base.descriptors import sparing
@@ -46,12 +47,14 @@ INTERNAL = 255
 """Exit code when pairun fails, or an exit handler after a command that succeeded."""
 
 
-def main(pai_dir: str, vault: Vault) -> int:
+def main(pai_dir: str, vault: Vault, command: Sequence[str] = ()) -> int:
     """Run the runtime phase.
 
     Args:
         pai_dir: path of the shared volume.
         vault: takes every secret that is read, and masks all output.
+        command: the user's command as program and arguments, where the container names it; the
+            plan's by default.
 
     Returns:
         The container's exit code: the user's command's own if it ran.
@@ -64,7 +67,10 @@ def main(pai_dir: str, vault: Vault) -> int:
         pai_dir = os.path.abspath(pai_dir)
         with sparing():
             pass
-        phase = RuntimePhase(pai_dir, read_inputs(pai_dir, vault), vault, os.environ)
+        inputs = read_inputs(pai_dir, vault)
+        if command:
+            inputs = inputs._replace(argv=tuple(command))
+        phase = RuntimePhase(pai_dir, inputs, vault, os.environ)
     except (PairunError, OSError, MemoryError) as e:
         what = "the runtime phase cannot be started"
         problems = e.problems if isinstance(e, PairunError) else [too_low_limit(what, e)]

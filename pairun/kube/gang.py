@@ -1,0 +1,174 @@
+"""Which Pods are the instances of a gang that some other controller made: by labels alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+POD_NAME = "metadata.name"
+"""As a source of an index: the number at the end of the Pod's name."""
+VARIABLE = "PAIRUN_GANG"
+"""The variable of the init container with the gang, as `GangPods.text` writes it."""
+
+
+@attrs.frozen(kw_only=True)
+class IndexPart:
+    """One source of an instance's number.
+
+    Attributes:
+        key: a label or an annotation of the Pod, or `POD_NAME`.
+        weight: what its value counts.
+    """
+
+    key: str
+    weight: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class GangRole:
+    """The Pods of one role.
+
+    Attributes:
+        name: of the role.
+        instances: how many there are.
+        labels: what all of them have.
+        index: the sources of an instance's number, whose sum it is.
+        offset: what the number is less by.
+    """
+
+    name: str
+    instances: int
+    labels: Mapping[str, str]
+    index: tuple[IndexPart, ...]
+    offset: int = 0
+
+    def number_of(self, values: Mapping[str, str]) -> int | None:
+        """An instance's number; None where the Pod has none, or is no instance.
+
+        Args:
+            values: labels and annotations of the Pod, and its name as `POD_NAME`.
+        """
+        total = -self.offset
+        for part in self.index:
+            text = values.get(part.key, "")
+            match = re.search("[0-9]{1,9}$" if part.key == POD_NAME else "^[0-9]{1,9}$", text)
+            if match is None:
+                return None
+            total += int(match[0]) * part.weight
+        return total if 0 <= total < self.instances else None
+
+
+@attrs.frozen(kw_only=True)
+class GangPods:
+    """All Pods of a gang.
+
+    Attributes:
+        same: labels that all of them have, with their values.
+        roles: the roles, the leader's first.
+    """
+
+    same: Mapping[str, str]
+    roles: tuple[GangRole, ...]
+
+    @property
+    def selector(self) -> str:
+        """The selector of all Pods."""
+        return ",".join(f"{key}={value}" for key, value in self.same.items())
+
+    def place_of(self, pod: Mapping[str, Any]) -> tuple[str, int] | None:
+        """The role and the number of a Pod; None where it is not of the gang."""
+        meta = pod.get("metadata") or {}
+        labels = meta.get("labels") or {}
+        values = {**(meta.get("annotations") or {}), **labels, POD_NAME: meta.get("name") or ""}
+        if any(labels.get(key) != value for key, value in self.same.items()):
+            return None
+        for role in self.roles:
+            if all(labels.get(key) == value for key, value in role.labels.items()):
+                number = role.number_of(values)
+                if number is not None:
+                    return role.name, number
+        return None
+
+    def pod_name_of(self, name: str, number: int, own_role: str, own_pod: str) -> str | None:
+        """The name of an instance's Pod where it follows from this Pod's; None where it does not.
+
+        Args:
+            name: the role of the instance.
+            number: its number in the role.
+            own_role: this Pod's role.
+            own_pod: this Pod's name.
+        """
+        role = next(r for r in self.roles if r.name == name)
+        stem, dash, _ = own_pod.rpartition("-")
+        if name != own_role or not dash or [p.key for p in role.index] != [POD_NAME]:
+            return None
+        return f"{stem}-{number + role.offset}"
+
+    def selector_of(self, name: str, number: int) -> str | None:
+        """The selector of one instance; None where labels alone do not tell it from others."""
+        role = next(r for r in self.roles if r.name == name)
+        labels = {**self.same, **role.labels}
+        left = number + role.offset
+        for part in role.index:
+            if part.key == POD_NAME:
+                return None
+            labels[part.key], left = str(left // part.weight), left % part.weight
+        return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def gang_text(
+    same: Mapping[str, str], roles: tuple[GangRole, ...], role: str, index: Mapping[str, str]
+) -> str:
+    """The value of `VARIABLE`.
+
+    Args:
+        same: labels that all Pods share, to the variable that holds this Pod's value.
+        roles: the roles.
+        role: this Pod's.
+        index: the sources of its number, to the variables that hold their values.
+    """
+    made = {
+        "same": dict(same),
+        "roles": [attrs.asdict(r) for r in roles],
+        "role": role,
+        "index": dict(index),
+    }
+    return json.dumps(made)
+
+
+def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
+    """The gang that this Pod belongs to, its role and its number; None where it has none.
+
+    Args:
+        env: of the init container.
+
+    Raises:
+        ValueError: the variable, or one that it names, is not usable; the message says which.
+    """
+    text = env.get(VARIABLE)
+    if not text:
+        return None
+    try:
+        data = json.loads(text)
+        roles = tuple(
+            GangRole(**{**r, "index": tuple(IndexPart(**part) for part in r["index"])})
+            for r in data["roles"]
+        )
+        same = {key: env.get(variable, "") for key, variable in data["same"].items()}
+        values = {key: env.get(variable, "") for key, variable in data["index"].items()}
+        own = next(r for r in roles if r.name == data["role"])
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as e:
+        raise ValueError(f"{VARIABLE} does not describe a gang: {type(e).__name__}") from e
+    # A label that this Pod does not have, its others do not have, too.
+    gang = GangPods(same={k: v for k, v in same.items() if v}, roles=roles)
+    if not gang.same:
+        raise ValueError(f"this Pod has none of the labels {', '.join(same)}")
+    number = own.number_of(values)
+    if number is None:
+        what = ", ".join(f"{key}='{value}'" for key, value in values.items())
+        raise ValueError(f"this Pod has no number below {own.instances} in {what}")
+    return gang, own.name, number

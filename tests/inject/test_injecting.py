@@ -1,0 +1,228 @@
+"""Injecting and removing as a whole: nothing else of the text changes, and everything comes back."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairun.errors import PairunError, Problems, Source
+from pairun.inject.injecting import inject, uninject
+from pairun.inject.podspec import INIT
+from tests.inject.workloads import MANIFESTS, POD, documents, injected, options, refusals
+
+Data = dict[str, Any]
+
+
+def removed(text: str) -> str:
+    """A manifest without pairun."""
+    return uninject(Source("manifest.yaml", "job", text))
+
+
+# --- generated manifests -------------------------------------------------------------------------
+
+NAMES = st.text("abcdefgh-", min_size=1, max_size=8).map(lambda t: f"n{t}n")
+VALUES = st.one_of(
+    st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs")), max_size=12),
+    st.sampled_from(["\u00e9\u2603", "a: b # c", "- x", "'\"", " \t"]), st.integers(), st.booleans(), st.sampled_from(["yes", "0x1", "1e3", "~", "a\nb\n\n", "$(X)"])
+)  # fmt: skip
+
+
+@st.composite
+def containers(draw: st.DrawFn) -> Data:
+    """A container as people write it."""
+    made: Data = {"name": draw(NAMES), "image": draw(NAMES)}
+    if draw(st.booleans()):
+        made["env"] = [
+            {"name": n, "value": str(draw(VALUES))} for n in draw(st.lists(NAMES, max_size=2))
+        ]
+    if draw(st.booleans()):
+        made["volumeMounts"] = draw(st.sampled_from([None, [], [{"name": "v", "mountPath": "/v"}]]))
+    made["command"] = [str(draw(VALUES)) for _ in range(draw(st.integers(1, 3)))]
+    if draw(st.booleans()):
+        made["args"] = [str(draw(VALUES))]
+    return made
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Data:
+    """A Pod or a Job."""
+    spec: Data = {"containers": [draw(containers())]}
+    if draw(st.booleans()):
+        spec = {"volumes": draw(st.sampled_from([None, [], [{"name": "v"}]])), **spec}
+    if draw(st.booleans()):
+        spec["initContainers"] = [draw(containers()) for _ in range(draw(st.integers(0, 2)))]
+    if draw(st.booleans()):
+        spec["tolerations"] = draw(st.sampled_from([None, [], [{"key": "k"}]]))
+    kind, version = draw(st.sampled_from([("Pod", "v1"), ("Job", "batch/v1")]))
+    inner: Data = spec if kind == "Pod" else {"template": {"spec": spec}}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": draw(NAMES)}, "spec": inner}
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """A manifest in one of the ways in which manifests are written."""
+    parts = []
+    for pod in draw(st.lists(pods(), min_size=1, max_size=3)):
+        style = draw(st.sampled_from(["block", "indented", "flow", "json", "scalars"]))
+        if style == "json":
+            text = (
+                json.dumps(pod, ensure_ascii=False, indent=draw(st.sampled_from([None, 1]))) + "\n"
+            )
+        elif style == "indented":
+            text = yaml.dump(pod, Dumper=_Indented, sort_keys=False)
+        else:
+            text = yaml.safe_dump(
+                pod,
+                default_flow_style={"flow": True, "scalars": None}.get(style, False),
+                default_style="|" if style == "scalars" and draw(st.booleans()) else None,
+                sort_keys=draw(st.booleans()),
+                allow_unicode=True,
+            )
+        if draw(st.booleans()) and style in ("block", "indented"):
+            text = re.sub(r"(?m)^( *)(command|containers):$", r"\1# why\n\1\2: # here", text)
+        parts.append(text)
+    text = "---\n".join(parts)
+    if draw(st.booleans()):
+        text = text.removesuffix("\n")
+    if draw(st.booleans()):
+        text = text.replace("\n", "\r\n")
+    return text
+
+
+class _Indented(yaml.SafeDumper):
+    """Writes lists deeper than their keys, as many people do."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+@pytest.mark.slow
+@given(texts())
+def test_what_is_removed_again_is_as_it_was(text: str) -> None:
+    """Removing from what an injection printed gives the same bytes."""
+    assert removed(injected(text)) == text
+
+
+@pytest.mark.slow
+@given(texts())
+def test_injecting_twice_is_injecting_once(text: str) -> None:
+    """The second injection changes nothing."""
+    once = injected(text)
+    assert injected(once) == once
+
+
+@pytest.mark.slow
+@given(texts())
+def test_only_the_pod_changes(text: str) -> None:
+    """Without what was put there, the documents have the values that they had."""
+    before, after = documents(text), documents(injected(text))
+    assert [_stripped(d) for d in after] == [_bare(d) for d in before]
+
+
+def _bare(document: Data) -> Data:
+    """A document in which an empty list and none are the same."""
+    return _stripped(document)
+
+
+def _stripped(document: Data) -> Data:
+    made = copy.deepcopy(document)
+    spec = made["spec"] if made["kind"] == "Pod" else made["spec"]["template"]["spec"]
+    (app,) = spec["containers"]
+    if app["command"][:2] == ["/usr/local/pai/runtime", "--"]:
+        app["command"] = app["command"][2:]
+    ours = ("pairun", INIT, "FC_POD_UID", "FC_POD_NAME", "PAIRUN_GRACE")
+    for owner, key in (
+        (spec, "initContainers"),
+        (spec, "volumes"),
+        (app, "volumeMounts"),
+        (app, "env"),
+    ):
+        owner[key] = [item for item in owner.get(key) or [] if item["name"] not in ours]
+    return made
+
+
+@pytest.mark.slow
+@given(texts())
+def test_a_manifest_that_was_written_anew(text: str) -> None:
+    """Of what another program wrote anew, a removal gives the same objects."""
+    again = yaml.safe_dump_all(documents(injected(text)), sort_keys=True)
+    assert [_bare(d) for d in documents(removed(again))] == [_bare(d) for d in documents(text)]
+
+
+# --- single cases --------------------------------------------------------------------------------
+
+
+def test_anchors_that_only_pods_share() -> None:
+    """A list that comes by an alias or a merge is written out where pairun adds to it, and comes back."""
+    text = POD.replace("    image", "    env: *env\n    image").replace(
+        "spec:\n", "x-env: &env [{name: A, value: b}]\nspec:\n"
+    )
+    made = injected(text)
+    assert "env: *env" not in made
+    assert documents(made)[0]["spec"]["containers"][0]["env"][0] == {"name": "A", "value": "b"}
+    assert removed(made) == text
+
+
+def test_text_that_others_share_is_not_edited() -> None:
+    """Where an edit would reach another container, pairun refuses."""
+    two = POD.replace("    image", "    env: &env [{name: A, value: b}]\n    image")
+    two += "  - {name: other, image: b, env: *env}\n"
+    assert any("PR822" in r for r in refusals(two, container="main"))
+
+
+def test_two_templates_of_one_text() -> None:
+    """Two templates that are one text by an anchor are refused."""
+    text = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: j}
+spec:
+  pytorchReplicaSpecs:
+    Master: &r
+      template: {spec: {containers: [{name: pytorch, image: a, command: [b]}]}}
+    Worker: *r
+"""
+    assert any("PR822" in r for r in refusals(text))
+
+
+def test_an_empty_file_and_a_template_of_helm() -> None:
+    """What is no manifest is refused with words."""
+    assert "PR820" in refusals("# nothing\n")[0]
+    with pytest.raises(PairunError, match="key must be text") as e:
+        inject(Source("x", "job", "a: {{ .Values.x }}\n"), options(), Problems())
+    assert "helm template" in (e.value.problems[0].hint or "")
+
+
+# --- real manifests ------------------------------------------------------------------------------
+
+FILES = sorted(str(p.relative_to(MANIFESTS)) for p in (MANIFESTS / "manifests").rglob("*.yaml"))
+
+
+@pytest.mark.skipif(not FILES, reason="this machine has no collection of workloads")
+def test_every_real_manifest() -> None:
+    """Each of the collection is injected and comes back byte by byte, or is refused with a reason."""
+    with open(MANIFESTS / "index.csv", newline="") as f:
+        facts = list(csv.DictReader(f))
+    for file in FILES:
+        text = (MANIFESTS / file).read_bytes().decode()
+        problems = Problems()
+        made = inject(Source(file, "job", text), options(entrypoint=["/entrypoint"]), problems)
+        if problems.errors:
+            assert all(p.id in ("PR820", "PR823") for p in problems.errors), file
+            assert "PR823" not in str(problems.errors) or _is_ambiguous(facts, file), file
+            continue
+        assert removed(made) == text, file
+        assert made.count("name: PAIRUN_INJECTED") + made.count('"PAIRUN_INJECTED"') > 0, file
+
+
+def _is_ambiguous(facts: list[dict[str, str]], file: str) -> bool:
+    rows = [r for r in facts if r["file"] == file]
+    return any(r["containers"] not in ("", "1") for r in rows)
