@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.durations import parse_duration
-from pairun.cli.options import add_roots
 from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, Options
@@ -19,6 +18,7 @@ from pairun.playbook.document.texts import decode, load_bytes
 from pairun.report.problems import print_problems
 
 IMAGE = "PAIRUN_IMAGE"
+_NOTHING = "none"
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
@@ -35,6 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what images run whose containers have no command")  # fmt: skip
     parser.add_argument("--diagnose", action="store_true",
                         help="PID 1 and its diagnosis alone: the default")  # fmt: skip
+    parser.add_argument("--barrier", action="store_true",
+                        help="wait until the whole gang has addresses")  # fmt: skip
+    parser.add_argument("--ssh", action="store_true",
+                        help="the Pods of the gang reach each other by ssh; with --barrier")  # fmt: skip
+    parser.add_argument("--gang", type=int, metavar="N",
+                        help="the number of Pods of the gang, where the kind does not say it")  # fmt: skip
+    parser.add_argument("--selector", metavar="KEY=VALUE,...",
+                        help="labels of the gang's Pods, with --gang")  # fmt: skip
+    parser.add_argument("--service-account", metavar="NAME",
+                        help="whose token init gets; it may list and get pods "
+                        "(default: one that is made beside the workload)")  # fmt: skip
+    parser.add_argument("--key-secret", metavar="NAME",
+                        help="a Secret whose 'key' the Pods of the gang share; none for no key "
+                        "(default: one that is made beside the workload)")  # fmt: skip
     parser.add_argument("--hold", metavar="TIME", default="",
                         help="keep a failed container for this long, as 30m")  # fmt: skip
     parser.add_argument("--playbook", metavar="FILE",
@@ -101,6 +115,8 @@ def _options(args: argparse.Namespace) -> Options:
             problems.error("PR801", f"--entrypoint: {e}")
         if entrypoint == []:
             problems.error("PR801", "--entrypoint has no word")
+    selector = _pairs("--selector", args.selector, problems)
+    _check_gang(args, selector, problems)
     resources = _resources(args.init_resources, problems)
     problems.raise_errors()
     return Options(
@@ -110,22 +126,46 @@ def _options(args: argparse.Namespace) -> Options:
         hold=args.hold,
         playbook=_playbook(args.playbook),
         resources=resources,
+        barrier=args.barrier,
+        ssh=args.ssh,
+        gang=args.gang,
+        selector=selector,
+        service_account=args.service_account,
+        key_secret=None if args.key_secret == _NOTHING else args.key_secret or "",
     )
+
+
+def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems: Problems) -> None:
+    if not args.barrier:
+        for name in ("ssh", "gang", "selector", "service_account", "key_secret"):
+            if getattr(args, name):
+                option = f"--{name.replace('_', '-')}"
+                problems.error("PR801", f"{option} has no effect without --barrier")
+    if args.gang is not None and args.gang < 2:
+        problems.error("PR801", f"--gang {args.gang} is no gang", hint="it has 2 Pods or more")
+    if selector and args.gang is None:
+        problems.error("PR801", "--selector needs --gang N")
+    if args.ssh and args.key_secret == _NOTHING:
+        problems.error("PR801", "--ssh makes its keys of the gang's key, and --key-secret is none")
 
 
 def _resources(text: str | None, problems: Problems) -> Mapping[str, Any]:
     if text is None:
         return DEFAULT_RESOURCES
-    if text == "none":
+    if text == _NOTHING:
         return {}
-    values = {}
-    for pair in text.split(","):
-        name, equals, quantity = pair.partition("=")
-        if not (name and equals and quantity):
-            hint = "as in cpu=100m,memory=256Mi"
-            problems.error("PR801", f"--init-resources: '{pair}' is not NAME=QUANTITY", hint=hint)
-        values[name] = quantity
+    values = _pairs("--init-resources", text, problems)
     return {"requests": values, "limits": values}
+
+
+def _pairs(option: str, text: str | None, problems: Problems) -> dict[str, str]:
+    pairs = {}
+    for pair in text.split(",") if text else ():
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value):
+            problems.error("PR801", f"{option}: '{pair}' is not NAME=VALUE")
+        pairs[name] = value
+    return pairs
 
 
 def _playbook(path: str | None) -> Mapping[str, Any]:

@@ -7,8 +7,10 @@ from typing import Any
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problems, Source
+from pairun.inject.beside import add_beside, keys_in
 from pairun.inject.commands import command_of
 from pairun.inject.comparing import check_edits
+from pairun.inject.features import Features
 from pairun.inject.hazards import check_pod, holds_none, left_out
 from pairun.inject.maincontainer import main_container
 from pairun.inject.options import Options
@@ -16,7 +18,6 @@ from pairun.inject.podspec import (
     PROGRAM,
     SEPARATOR,
     VOLUME,
-    Addition,
     PodEdit,
     field,
     grace_s,
@@ -52,13 +53,18 @@ def inject(source: Source, options: Options, problems: Problems) -> str:
     if cleaned != source.text:
         tree = read_tree(Source(source.file, source.layer, cleaned))
     splices = Splices(tree)
+    features = Features(options, keys_in(read_tree(source)), problems)
     edited: list[Mapping] = []
-    for template in _templates(tree, problems):
-        _inject_template(splices, template, options, edited, problems)
+    for templates in _templates(tree, problems):
+        for template in templates:
+            _inject_template(splices, template, templates, options, features, edited, problems)
+    if options.barrier and edited and not features.gangs and not problems.errors:
+        problems.error("PR824", f"{source.file} has no gang whose Pods could wait for each other")
     if not edited and not problems.errors:
         problems.error("PR820", f"pairun can be put into no Pod template of {source.file}")
     if problems.errors:
         return source.text
+    add_beside(splices, tree, features.objects)
     made = splices.apply()
     check_edits(tree, made, edited, problems)
     return source.text if problems.errors else made
@@ -73,19 +79,22 @@ def uninject(source: Source) -> str:
     return remove(read_tree(source))
 
 
-def _templates(tree: Tree, problems: Problems) -> Iterator[Template]:
+def _templates(tree: Tree, problems: Problems) -> Iterator[list[Template]]:
+    """The templates of each object."""
     for document in tree.documents:
         for owner in owners_in(document):
             templates = list(templates_of(owner))
             if not templates and (why := holds_none(owner)):
                 problems.warning("PR820", f"{owner.kind} {owner.name}: {why}", owner.root.place)
-            yield from templates
+            yield templates
 
 
 def _inject_template(
     splices: Splices,
     template: Template,
+    siblings: list[Template],
     options: Options,
+    features: Features,
     edited: list[Mapping],
     problems: Problems,
 ) -> None:
@@ -107,9 +116,9 @@ def _inject_template(
     errors = len(problems.errors)
     check_pod(template, container, problems)
     command = command_of(template, container, options.entrypoint, options.ask, problems)
+    addition = features.addition(template, siblings)
     if command is None or len(problems.errors) > errors:
         return
-    addition = Addition()
     edit = PodEdit(splices, template.spec, container)
     edit.wrap([PROGRAM, SEPARATOR], command.written)
     if command.pinned:

@@ -27,6 +27,12 @@ class Options:
         hold: how long a failed container is kept, as a duration; empty for not at all.
         playbook: changes of the playbooks, as in a job's ``extras.pairun``.
         ask: asks the registry what an image runs; None where nobody may.
+        barrier: wait in the init container until the whole gang has addresses.
+        ssh: the Pods of the gang reach each other by ssh.
+        gang: the number of its Pods, where the kind's own fields do not say it.
+        selector: labels of its Pods, likewise.
+        service_account: with the right to see the Pods; None to make one.
+        key_secret: a Secret with the gang's key; empty to make one, None for a gang without.
         resources: of the init container; empty for none.
     """
 
@@ -35,5 +41,11 @@ class Options:
     entrypoint: Sequence[str] | None = None
     hold: str = ""
     playbook: Mapping[str, Any] = attrs.field(factory=dict)
+    barrier: bool = False
+    ssh: bool = False
+    gang: int | None = None
+    selector: Mapping[str, str] = attrs.field(factory=dict)
+    service_account: str | None = None
+    key_secret: str | None = ""
     ask: AskImage | None = None
     resources: Mapping[str, Any] = attrs.field(factory=lambda: DEFAULT_RESOURCES)

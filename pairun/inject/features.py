@@ -1,0 +1,188 @@
+"""What `--barrier` and its kin add to a Pod: the gang, a right to see it, the gang's key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.errors import Problems
+from pairun.inject.beside import Object, account_objects, key_object
+from pairun.inject.gangs import Gang, gang_of
+from pairun.inject.options import Options
+from pairun.inject.podspec import VOLUME, Addition, field
+from pairun.inject.templates import Owner, Template
+
+CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_S = 3607
+"""Of the API token's life; kubelet renews it sooner. The value of Kubernetes' own tokens."""
+NAME_MAX = 50
+
+_TOKEN: Object = {
+    "name": f"{VOLUME}-token",
+    "projected": {
+        "sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_S}},
+            {
+                "configMap": {
+                    "name": "kube-root-ca.crt",
+                    "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                }
+            },
+            {
+                "downwardAPI": {
+                    "items": [
+                        {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+                    ]
+                }
+            },
+        ]
+    },
+}
+
+
+class Features:
+    """Adds the features to the templates of one manifest, and collects the objects beside it.
+
+    Args:
+        options: what is asked for.
+        keys: the keys of an earlier injection, by the names of their Secrets.
+        problems: takes errors and warnings.
+
+    Attributes:
+        objects: what is added to the manifest.
+    """
+
+    def __init__(self, options: Options, keys: Mapping[str, str], problems: Problems) -> None:
+        self._options = options
+        self._keys = keys
+        self._problems = problems
+        self.objects: list[Object] = []
+        self.gangs = 0
+
+    def addition(self, template: Template, siblings: Sequence[Template]) -> Addition:
+        """What a template gets."""
+        made = Addition()
+        if not self._options.barrier:
+            return made
+        gang = gang_of(
+            template, siblings, self._options.gang, self._options.selector, self._problems
+        )
+        if gang is None:
+            return made
+        self.gangs += 1
+        self._warn(template)
+        name = _name(template.owner)
+        made.init_env = gang.variables(template.owner.name or name)
+        made.init_mounts = [{"name": f"{VOLUME}-token", "mountPath": CREDENTIALS, "readOnly": True}]
+        made.volumes = [_TOKEN]
+        made.env = [field("PAIRUN_HOST_IP", "status.podIP")]
+        self._give_account(template, name, made)
+        self._give_key(template, name, made)
+        self._configure(gang, made)
+        return made
+
+    def _configure(self, gang: Gang, made: Addition) -> None:
+        plugins: list[dict[str, Any]] = []
+        if self._options.ssh:
+            plugins.append({"plugin": "ssh", "parameters": {"jobssh": True}})
+        if plugins:
+            made.config["runtimePlugin"] = plugins
+
+    def _give_key(self, template: Template, name: str, made: Addition) -> None:
+        secret = self._options.key_secret
+        if secret is None:
+            return
+        if not secret:
+            secret = f"{name}-key"
+            self._add(
+                key_object(secret, _namespace(template.owner), self._keys.get(secret)),
+            )
+        mount = {
+            "name": f"{VOLUME}-key",
+            "mountPath": f"{DEFAULT_PAI_DIR}/rendezvous",
+            "readOnly": True,
+        }
+        made.volumes.append({"name": f"{VOLUME}-key", "secret": {"secretName": secret}})
+        made.init_mounts.append(mount)
+        made.mounts.append(mount)
+
+    def _give_account(self, template: Template, name: str, made: Addition) -> None:
+        own, asked = _account(template), self._options.service_account
+        if own and asked and own != asked:
+            self._problems.error(
+                "PR828",
+                f"{template.label} has the service account '{own}', and --service-account says "
+                f"'{asked}'",
+                template.spec.place,
+                "give the Pod's own account the right to list and get pods, and name it",
+            )
+        elif asked and not own:
+            made.service_account = asked
+        elif not asked:
+            namespace = _namespace(template.owner)
+            for made_object in account_objects(name, namespace, own or None):
+                self._add(made_object)
+            if not own:
+                made.service_account = name
+                self._problems.warning(
+                    "PR828",
+                    f"{template.label} gets the service account '{name}' in place of 'default': "
+                    "what rights and pull secrets 'default' has, it does not have",
+                    template.spec.place,
+                    "--service-account NAME names another one",
+                )
+
+    def _add(self, made: Object) -> None:
+        same = (made["kind"], made["metadata"]["name"])
+        if same not in ((o["kind"], o["metadata"]["name"]) for o in self.objects):
+            self.objects.append(made)
+
+    def _warn(self, template: Template) -> None:
+        if restarts_in_place(template):
+            self._problems.warning(
+                "PR826",
+                f"{template.label} restarts a failed container in its Pod, where init containers "
+                "do not run again: the barrier holds for the first start alone",
+                template.spec.place,
+                "restartPolicy: Never lets the controller make a new Pod",
+            )
+        total = (template.owner.data.get("spec") or {}).get("minAvailable")
+        if isinstance(total, int) and template.owner.known and template.owner.kind == "Job":
+            self._problems.warning(
+                "PR824",
+                f"{template.label}: minAvailable lets Volcano start {total} Pods, and the barrier "
+                "waits for all",
+                template.spec.place,
+            )
+
+
+def restarts_in_place(template: Template) -> bool:
+    """Whether a failed container starts again in the same Pod."""
+    policy = template.item.get("restartPolicy") if template.rule and template.rule.count else None
+    written = template.spec.get("restartPolicy")
+    policy = policy or (written.plain() if written else None)
+    if policy is None:
+        known = template.owner.known
+        return bool(known and known.restarts) or template.owner.kind in ("Pod", "StatefulSet")
+    return policy in ("Always", "OnFailure")
+
+
+def _account(template: Template) -> str:
+    """The Pod's own service account; empty for none and for ``default``."""
+    for key in ("serviceAccountName", "serviceAccount"):
+        name = template.spec.get(key)
+        if name is not None and name.plain() not in (None, "", "default"):
+            return str(name.plain())
+    return ""
+
+
+def _namespace(owner: Owner) -> str | None:
+    namespace = (owner.data.get("metadata") or {}).get("namespace")
+    return str(namespace) if namespace else None
+
+
+def _name(owner: Owner) -> str:
+    metadata = owner.data.get("metadata") or {}
+    base = owner.name or str(metadata.get("generateName") or owner.kind.lower())
+    return f"{base[:NAME_MAX].rstrip('-.')}-pairun"

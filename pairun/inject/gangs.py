@@ -1,0 +1,194 @@
+"""The gang of a workload: its roles and their sizes, from the kind's own fields."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from pairun.errors import Problems
+from pairun.inject.kinds import INDEXED
+from pairun.inject.stages import check_order, stage_of
+from pairun.inject.templates import Template
+from pairun.job.model import fc_name
+from pairun.kube.gang import POD_NAME, VARIABLE, GangRole, IndexPart, gang_text
+
+_SAY = "say it: --gang N --selector KEY=VALUE, for Pods whose names end with their numbers"
+
+
+@attrs.frozen(kw_only=True)
+class Gang:
+    """A gang as an injected Pod describes it to its init container.
+
+    Attributes:
+        same: labels that all its Pods share; their values are this Pod's own.
+        roles: its roles, the leader's first.
+        role: the role of the template.
+    """
+
+    same: Sequence[str]
+    roles: tuple[GangRole, ...]
+    role: str
+
+    @property
+    def size(self) -> int:
+        """How many Pods it has."""
+        return sum(role.instances for role in self.roles)
+
+    def variables(self, name: str) -> list[dict[str, Any]]:
+        """The variables of the init container.
+
+        Args:
+            name: of the workload.
+        """
+        own = next(r for r in self.roles if r.name == self.role)
+        same = {key: f"PAIRUN_GANG_LABEL_{n}" for n, key in enumerate(self.same)}
+        index = {part.key: f"PAIRUN_GANG_INDEX_{n}" for n, part in enumerate(own.index)}
+        fields = {variable: _label(key) for key, variable in same.items()}
+        fields |= {variable: _source(key) for key, variable in index.items()}
+        fields["FC_FRAMEWORK_NAMESPACE"] = "metadata.namespace"
+        return [
+            *(
+                {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+                for variable, path in fields.items()
+            ),
+            {"name": "FC_FRAMEWORK_NAME", "value": name},
+            {"name": VARIABLE, "value": gang_text(same, self.roles, self.role, index)},
+        ]
+
+
+def gang_of(
+    template: Template,
+    siblings: Sequence[Template],
+    size: int | None,
+    selector: Mapping[str, str],
+    problems: Problems,
+) -> Gang | None:
+    """The gang of a template's Pods.
+
+    Args:
+        template: the template.
+        siblings: all templates of its object.
+        size: of the gang, where a person says it.
+        selector: labels of its Pods, where a person says them.
+        problems: takes an error where the barrier would never pass; a warning where there is no
+            gang, or none but this Pod.
+
+    Returns:
+        The gang, or None.
+    """
+    known, rule, label = template.owner.known, template.rule, template.label
+    if size is not None:
+        return _asked(template, size, selector)
+    if known is None or rule is None or known.lone:
+        why = known.lone if known and known.lone else "nothing says how many Pods there are"
+        problems.warning("PR824", f"{label}: no barrier, because {why}", template.spec.place, _SAY)
+        return None
+    if not check_order(template, problems):
+        return None
+    stage = stage_of(template, siblings)
+    gang = Gang(
+        same=_same(template),
+        roles=tuple(_role(t) for t in stage if _count(t)),
+        role=fc_name(template.role),
+    )
+    if gang.size < 2:
+        problems.warning(
+            "PR824", f"{label}: no barrier, because this Pod starts alone", template.spec.place
+        )
+        return None
+    return gang
+
+
+def _asked(template: Template, size: int, selector: Mapping[str, str]) -> Gang:
+    known, rule = template.owner.known, template.rule
+    if selector or known is None or rule is None or not known.same:
+        role = GangRole(
+            name="worker", instances=size, labels=dict(selector), index=(IndexPart(key=POD_NAME),)
+        )
+        return Gang(same=list(selector), roles=(role,), role="worker")
+    role = attrs.evolve(_role(template), instances=size)
+    return Gang(same=known.same, roles=(role,), role=role.name)
+
+
+def _role(template: Template) -> GangRole:
+    rule = template.rule
+    assert rule is not None  # a gang has only templates of the table
+    counts = [_number(template.item, path) for path in rule.count] or [1]
+    parts = [
+        IndexPart(key=key, weight=math.prod(counts[n + 1 :])) for n, key in enumerate(rule.index)
+    ]
+    labels = {k: v.replace("*", _label_value(template)) for k, v in rule.labels.items()}
+    instances, offset = _count(template), rule.offset
+    if template.owner.kind == "LeaderWorkerSet" and _is_worker(template) and _has_leader(template):
+        offset = 1
+    if template.owner.kind == "StatefulSet":
+        labels |= _match_labels(template)
+        offset = int((template.item.get("ordinals") or {}).get("start") or 0)
+    return GangRole(
+        name=fc_name(template.role),
+        instances=instances,
+        labels=labels,
+        index=tuple(parts),
+        offset=offset,
+    )
+
+
+def _count(template: Template) -> int:
+    """How many Pods a template makes in one gang."""
+    rule = template.rule
+    assert rule is not None
+    if template.owner.kind == "LeaderWorkerSet":
+        size = _number(template.item, "size")
+        return (
+            size - 1
+            if _is_worker(template) and _has_leader(template)
+            else (size if _is_worker(template) else 1)
+        )
+    return math.prod(_number(template.item, path) for path in rule.count)
+
+
+def _is_worker(template: Template) -> bool:
+    return template.path[-1] == "workerTemplate"
+
+
+def _has_leader(template: Template) -> bool:
+    return bool(template.item.get("leaderTemplate"))
+
+
+def _same(template: Template) -> Sequence[str]:
+    known = template.owner.known
+    if template.owner.kind == "StatefulSet":
+        return list(_match_labels(template))
+    return known.same if known else ()
+
+
+def _match_labels(template: Template) -> dict[str, str]:
+    labels = (template.item.get("selector") or {}).get("matchLabels") or {}
+    return {str(k): str(v) for k, v in labels.items()}
+
+
+def _label_value(template: Template) -> str:
+    # The training operator writes the types of replicas in small letters.
+    small = template.owner.kind.endswith("Job") and isinstance(template.path[-2], str)
+    return template.matched.lower() if small else template.matched
+
+
+def _number(item: Mapping[str, Any], path: str) -> int:
+    value: Any = item
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else 1
+
+
+def _label(key: str) -> str:
+    return f"metadata.labels['{key}']"
+
+
+def _source(key: str) -> str:
+    if key == POD_NAME:
+        return key
+    # Kubernetes has it as an annotation; since 1.28 as a label, too.
+    return f"metadata.annotations['{key}']" if key == INDEXED else _label(key)

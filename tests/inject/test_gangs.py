@@ -1,0 +1,198 @@
+"""The gang of each kind, and which barrier is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.inject.workloads import documents, injected, refusals
+
+CONTAINERS = "{containers: [{name: main, image: a, command: [b]}]}"
+
+
+def workload(kind: str, version: str, spec: str) -> str:
+    """A manifest; ``T`` in its spec is a Pod template."""
+    spec = re.sub(r"\bT\b", f"{{spec: {CONTAINERS}}}", spec)
+    return f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: train}}\nspec: {spec}\n"
+
+
+def gangs(text: str) -> list[dict[str, Any]]:
+    """What the init containers of an injected manifest know of their gangs."""
+    found = []
+
+    def search(part: Any) -> None:
+        if isinstance(part, dict):
+            for init in part.get("initContainers") or ():
+                found.extend(
+                    json.loads(v["value"]) for v in init["env"] if v["name"] == "PAIRUN_GANG"
+                )
+            for child in part.values():
+                search(child)
+        elif isinstance(part, list):
+            for child in part:
+                search(child)
+
+    search(documents(text))
+    return found
+
+
+SIZES = [
+    ("Job", "batch/v1", "{completionMode: Indexed, parallelism: 3, template: T}", [{"worker": 3}]),
+    ("CronJob", "batch/v1",
+     "{jobTemplate: {spec: {completionMode: Indexed, parallelism: 2, template: T}}}", [{"worker": 2}]),
+    ("JobSet", "jobset.x-k8s.io/v1alpha2",
+     ("{replicatedJobs: [{name: driver, template: {spec: {template: T}}}, "
+     "{name: work-ers, replicas: 2, template: {spec: {parallelism: 3, template: T}}}]}"),
+     [{"driver": 1, "workers": 6}] * 2),
+    ("PyTorchJob", "kubeflow.org/v1",
+     "{pytorchReplicaSpecs: {Master: {template: T}, Worker: {replicas: 3, template: T}}}",
+     [{"master": 1, "worker": 3}] * 2),
+    ("MPIJob", "kubeflow.org/v2beta1",
+     "{mpiReplicaSpecs: {Launcher: {template: T}, Worker: {replicas: 2, template: T}}}",
+     [{"launcher": 1, "worker": 2}] * 2),
+    ("Job", "batch.volcano.sh/v1alpha1",
+     "{tasks: [{name: ps, replicas: 2, template: T}, {name: worker, replicas: 2, template: T}]}",
+     [{"ps": 2, "worker": 2}] * 2),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1",
+     "{leaderWorkerTemplate: {size: 4, leaderTemplate: T, workerTemplate: T}}",
+     [{"leader": 1, "worker": 3}] * 2),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1",
+     "{leaderWorkerTemplate: {size: 4, workerTemplate: T}}", [{"worker": 4}]),
+    ("StatefulSet", "apps/v1",
+     "{replicas: 3, podManagementPolicy: Parallel, selector: {matchLabels: {app: x}}, template: T}",
+     [{"worker": 3}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "version", "spec", "expected"), SIZES)
+def test_the_gang_of_a_kind(
+    kind: str, version: str, spec: str, expected: list[dict[str, int]]
+) -> None:
+    """Roles and sizes come from the kind's own fields."""
+    made = gangs(injected(workload(kind, version, spec), barrier=True))
+    assert [{r["name"]: r["instances"] for r in g["roles"]} for g in made] == expected
+
+
+STAGES = [
+    ("JobSet", "jobset.x-k8s.io/v1alpha2",
+     ("{replicatedJobs: [{name: first, template: {spec: {template: T}}}, {name: w, replicas: 2, "
+     "dependsOn: [{name: first, status: Ready}], template: {spec: {template: T}}}]}")),
+    ("JobSet", "jobset.x-k8s.io/v1alpha2",
+     ("{startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [{name: first, template: "
+     "{spec: {template: T}}}, {name: w, replicas: 2, template: {spec: {template: T}}}]}")),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1",
+     "{startupPolicy: LeaderReady, leaderWorkerTemplate: {size: 3, leaderTemplate: T, workerTemplate: T}}"),
+    ("MPIJob", "kubeflow.org/v2beta1",
+     ("{launcherCreationPolicy: WaitForWorkersReady, mpiReplicaSpecs: {Launcher: {template: T}, "
+     "Worker: {replicas: 2, template: T}}}")),
+    ("Job", "batch.volcano.sh/v1alpha1",
+     "{tasks: [{name: first, dependsOn: {name: [w]}, template: T}, {name: w, replicas: 2, template: T}]}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "version", "spec"), STAGES)
+def test_a_workload_that_starts_in_order(kind: str, version: str, spec: str) -> None:
+    """Each stage is a gang of its own, and who starts alone waits for nobody."""
+    text = workload(kind, version, spec)
+    (gang,) = gangs(injected(text, barrier=True))
+    assert [r["instances"] for r in gang["roles"]] == [2]
+    assert any("starts alone" in r for r in refusals(text, barrier=True))
+
+
+REFUSED = [
+    ("StatefulSet", "apps/v1", "{replicas: 3, template: T}", "podManagementPolicy: Parallel"),
+    ("Job", "batch/v1", "{parallelism: 3, template: T}", "completionMode: Indexed"),
+    ("Job", "batch/v1", "{completionMode: Indexed, parallelism: 2, completions: 4, template: T}",
+     "not all of its Pods run at once"),
+    ("PyTorchJob", "kubeflow.org/v1",
+     "{elasticPolicy: {minReplicas: 1}, pytorchReplicaSpecs: {Worker: {replicas: 2, template: T}}}",
+     "elasticPolicy"),
+    ("Deployment", "apps/v1", "{replicas: 3, template: T}", "changes while it runs"),
+    ("Unknown", "example.com/v1", "{replicas: 3, template: T}", "nothing says how many"),
+    ("ClusterTrainingRuntime", "trainer.kubeflow.org/v1alpha1",
+     "{template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: T}}}]}}}",
+     "a TrainJob says how many"),
+    ("Pod", "v1", CONTAINERS, "a Pod is alone"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "version", "spec", "why"), REFUSED)
+def test_a_barrier_that_cannot_be_right_is_refused(
+    kind: str, version: str, spec: str, why: str
+) -> None:
+    """No barrier that would never pass, or whose gang nobody knows; the reason is named."""
+    said = refusals(workload(kind, version, spec), barrier=True)
+    assert any("error[PR824]" in r for r in said)
+    assert any(why in r for r in said)
+
+
+def test_a_gang_that_a_person_says() -> None:
+    """For any kind, the size and the labels can be given."""
+    text = workload("Unknown", "example.com/v1", "{replicas: 3, template: T}")
+    (gang,) = gangs(injected(text, barrier=True, gang=3, selector={"app": "x"}))
+    assert gang["same"] == {"app": "PAIRUN_GANG_LABEL_0"}
+    assert gang["roles"][0]["instances"] == 3
+
+
+# --- rights and the key --------------------------------------------------------------------------
+
+INDEXED = workload("Job", "batch/v1", "{completionMode: Indexed, parallelism: 2, template: T}")
+
+
+def test_an_account_and_a_key_beside_the_workload() -> None:
+    """Without an account of its own, the Pod gets one with a Role; no binding names 'default'."""
+    job, account, role, binding, secret = documents(injected(INDEXED, barrier=True))
+    spec = job["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == account["metadata"]["name"] == "train-pairun"
+    assert account["automountServiceAccountToken"] is False
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+    ]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "train-pairun"}]
+    assert secret["metadata"]["name"] == "train-pairun-key"
+    mounts = {m["mountPath"] for m in spec["containers"][0]["volumeMounts"]}
+    assert mounts == {"/usr/local/pai", "/usr/local/pai/rendezvous"}  # no token of the API server
+
+
+def test_the_account_of_the_pod() -> None:
+    """A Pod's own account stays, and gets the right."""
+    text = INDEXED.replace("{containers", "{serviceAccountName: mine, containers")
+    job, _, binding, _ = documents(injected(text, barrier=True))
+    assert job["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "mine"}]
+    assert any("PR828" in r for r in refusals(text, barrier=True, service_account="other"))
+
+
+def test_nothing_is_made_beside_what_is_named() -> None:
+    """With an account, and without a key, the manifest has nothing more than the workload."""
+    made = injected(INDEXED, barrier=True, service_account="reader", key_secret=None)
+    (job,) = documents(made)
+    assert job["spec"]["template"]["spec"]["serviceAccountName"] == "reader"
+    assert "rendezvous" not in made
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n---\n"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_removal_takes_what_is_beside(ending: str, as_json: bool) -> None:
+    """Removing gives the same bytes, with whatever end the file has; injecting twice keeps the key."""
+    from pairun.errors import Source
+    from pairun.inject.injecting import uninject
+
+    text = (json.dumps(yaml.safe_load(INDEXED), indent=2) if as_json else INDEXED.rstrip()) + ending
+    if as_json and "---" in ending:
+        return
+    once = injected(text, barrier=True)
+    assert injected(once, barrier=True) == once
+    assert uninject(Source("x", "job", once)) == text
+    if as_json:
+        assert json.loads(once)["kind"] == "List"
+
+
+def test_a_restart_in_place_is_a_warning() -> None:
+    """Where containers restart in their Pods, the barrier holds for the first start alone."""
+    text = INDEXED.replace("{containers", "{restartPolicy: OnFailure, containers")
+    assert any("restarts a failed container in its Pod" in r for r in refusals(text, barrier=True))
