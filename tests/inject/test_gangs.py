@@ -22,7 +22,7 @@ def workload(kind: str, version: str, spec: str) -> str:
 
 def gangs(text: str) -> list[dict[str, Any]]:
     """What the init containers of an injected manifest know of their gangs."""
-    found = []
+    found: list[dict[str, Any]] = []
 
     def search(part: Any) -> None:
         if isinstance(part, dict):
