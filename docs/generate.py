@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import math
 import pathlib
 import re
 import sys
@@ -15,6 +16,7 @@ from pairun.cli.examples import examples_of
 from pairun.cli.main import COMMANDS, parser_of
 from pairun.diagnose.classes import CLASSES
 from pairun.handover import journal
+from pairun.handover.metrics import BUCKETS_S, FAMILIES
 from pairun.module import Context
 from pairun.module.effects import Effect
 from pairun.openpai.original.table import AREAS, differences
@@ -209,6 +211,21 @@ def records() -> Iterator[str]:
     yield (journal.__doc__ or "").replace("``", "`")
 
 
+def metrics() -> Iterator[str]:
+    """The reference of the metrics."""
+    bounds = ", ".join("+Inf" if b == math.inf else f"{b:g}" for b in BUCKETS_S)
+    yield "# Metrics\n"
+    yield "The metrics in a Pod's `metrics.txt` and of `pairun report --metrics`; how to scrape them:"
+    yield "[metrics](../report.md#metrics). A name keeps its meaning, its unit and its labels.\n"
+    yield "| metric | type | labels | meaning |"
+    yield "|---|---|---|---|"
+    for f in FAMILIES:
+        suffix = "_total" if f.kind == "counter" else ""
+        labels = ", ".join(f"`{label}`" for label in f.labels)
+        yield f"| `{f.name}{suffix}` | {f.kind} | {labels} | {f.meaning} |"
+    yield f"\nThe buckets of every histogram, in seconds: {bounds}."
+
+
 def context() -> Iterator[str]:
     """The reference of the context of modules."""
     effects = Context.effects()
@@ -279,6 +296,7 @@ def main(check: bool) -> int:
         "failures.md": failures(content),
         "commands.md": commands(),
         "journal.md": records(),
+        "metrics.md": metrics(),
         "openpai.md": openpai(),
     }
     stale = []

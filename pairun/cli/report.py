@@ -17,6 +17,7 @@ from pairun.report.journal.instances import read_instances
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.text import JournalText
 from pairun.report.problems import print_problems
+from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="where the time went, the dearest first")  # fmt: skip
     parser.add_argument("--html", metavar="FILE",
                         help="write one HTML file to look at, with a timeline (- for standard output)")  # fmt: skip
+    parser.add_argument("--metrics", action="store_true",
+                        help="sums of all journals as OpenMetrics text, for a scrape")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when everything could be read, else 1, whatever the report says."""
+    if args.metrics:
+        return _print_metrics(args.path, args.vault)
     instances, problems = read_instances(args.path)
     if args.html and instances:
         _write_page(args.html, instances, args.path, problems)
@@ -46,6 +51,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(instances, blame=args.blame)
         print_problems(problems, args.vault)
+    return 1 if problems else 0
+
+
+def _print_metrics(path: str | None, vault: Vault) -> int:
+    from pairun.report.journal.metrics import read_metrics
+
+    text, problems = read_metrics(path)
+    sys.stdout.write(text)
+    print_problems(problems, vault)
     return 1 if problems else 0
 
 

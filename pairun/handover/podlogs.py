@@ -8,21 +8,21 @@ import re
 import stat
 from collections.abc import Mapping
 
-from pairun.base.paths import JOURNAL, log_dir
+from pairun.base.paths import JOURNAL, METRICS, log_dir
 from pairun.handover.door import Door
 
 INIT_LOG = "init.log"
 """What the init phase prints; it goes on over restarts."""
 
-_STAYS = (INIT_LOG, JOURNAL)
+_STAYS = (INIT_LOG, JOURNAL, METRICS)
 _EARLIER = re.compile(r"prelog_(\d{1,9})")
 
 
 def prepare_logs(door: Door, env: Mapping[str, str]) -> None:
     """Make the Pod's log directory; what an earlier run of the same Pod left moves to ``prelog_<n>``.
 
-    The names are those that OpenPAI's log manager knows. The journal stays, as it is a record of all
-    runs.
+    The names are those that OpenPAI's log manager knows. The journal and the metrics stay, as
+    they are records of all runs.
 
     Args:
         door: to the shared volume.

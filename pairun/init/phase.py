@@ -14,6 +14,7 @@ from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Emit, Journal
+from pairun.handover.metrics import write_metrics
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
 from pairun.init.podplans import PodPlans
@@ -79,6 +80,8 @@ def run_phase(plans: PodPlans) -> int:
             plans.meeting.end(stay=outcome.event == "success")
         executor.end(outcome)
     journal.close()
+    with contextlib.suppress(OSError):
+        write_metrics(Door(plans.pai_dir), plans.env)
     return outcome.exit_code
 
 

@@ -158,6 +158,8 @@ class RuntimePhase:
         if code != 0:
             self._code = code = self._summarised(code)
         self._record_end(event, code, message)
+        with contextlib.suppress(Exception):
+            self._write_metrics()
         self._supervisor.sweep()
         return code
 
@@ -219,6 +221,12 @@ class RuntimePhase:
             "phase_end", phase="runtime", outcome=event, exit_code=code, message=message,
             seconds=round(time.monotonic() - self._began, 4),
         )  # fmt: skip
+
+    def _write_metrics(self) -> None:
+        # Imported here, so that it takes no memory while the command runs.
+        from pairun.handover.metrics import write_metrics
+
+        write_metrics(self._door, self.env)
 
     # --- before the command ---
 

@@ -523,3 +523,22 @@ def test_nothing_on_standard_input(shell: Any) -> None:
     said = shell.process("report", "-", stdin="")
     assert (said.code, said.ids) == (1, ["PR810"])
     assert "standard input: it is empty" in said.err
+
+
+def test_metrics_sum_up_every_journal_of_a_folder(shell: Any) -> None:
+    """Two Pods' journals, and a third that cannot be read: it is a problem and costs only itself."""
+    for pod in ("a", "b"):
+        text = "".join(json.dumps({"schema": 1, **r}) + "\n" for r in (begin(), end(code=3)))
+        shell.file(f"logs/{pod}/journal.jsonl", text)
+    said = shell("report", "--metrics", "logs")
+    assert (said.code, said.err) == (0, "")
+    exits = 'pairun_phase_exits_total{phase="init",outcome="failure",exit_code="3"} 2\n'
+    assert exits in said.out
+    assert "pairun_journals 2\n" in said.out
+    shell.file("logs/c/journal.jsonl", "not a journal\n")
+    said = shell("report", "--metrics", "logs")
+    assert (said.code, said.ids) == (1, ["PR810"])
+    assert exits in said.out
+    assert said.out.endswith("# EOF\n")
+    said = shell("report", "--metrics", "nowhere")
+    assert (said.code, said.out, said.ids) == (1, "", ["PR810"])
