@@ -38,6 +38,13 @@ So they are in no argument list, no log and not in the clone's configuration.
 _PROGRESS_S = 10.0
 """The shortest time between two lines of progress in the log."""
 
+_RECEIVING = re.compile(
+    r"Receiving objects: +[0-9]+% \(([0-9]+)/([0-9]+)\), ([0-9.]+) (bytes|KiB|MiB|GiB)"
+)
+"""git's progress of a transfer (git-fetch-pack(1)); it knows the objects in all, and no bytes."""
+
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
 
 class Git:
     """Runs git.
@@ -118,7 +125,7 @@ class Git:
 
 
 class _Log:
-    """Logs git's messages as they come, and a line of its progress every few seconds."""
+    """Logs git's messages as they come; reports the progress of a transfer, and logs other progress."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -131,11 +138,23 @@ class _Log:
         for line in lines:
             text = line.decode("utf-8", "replace").strip()
             if line.endswith(b"\r"):
+                if transfer := _RECEIVING.match(text):
+                    self._report(*transfer.groups())
+                    continue
                 if self._ctx.now() < self._next:
                     continue
                 self._next = self._ctx.now() + _PROGRESS_S
             if text:
                 self._ctx.log(text)
+
+    def _report(self, objects: str, of: str, amount: str, unit: str) -> None:
+        """Report the bytes so far, and those in all as the share of the objects promises."""
+        try:
+            done = int(float(amount) * _UNITS[unit])
+        except ValueError:
+            return
+        total = done * int(of) // int(objects) if int(objects) else None
+        self._ctx.progress(done, total)
 
 
 def _settings(server: str | None, *, local: bool, lfs: bool, stall_s: float) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -186,3 +187,34 @@ def test_a_hook_of_a_template_never_comes_along(harness: Harness, origin: Path) 
     assert harness.run("git_clone", clone_of(harness, origin)).failure is None
     hooks = harness.pai_dir / "code" / ".git" / "hooks"
     assert not hooks.exists() or not list(hooks.iterdir())
+
+
+class _Said:
+    """What a log says and reports."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.progressed: list[tuple[int, int | None]] = []
+
+    def now(self) -> float:
+        return 0.0
+
+    def log(self, line: str) -> None:
+        self.lines.append(line)
+
+    def progress(self, done: int, total: int | None = None) -> None:
+        self.progressed.append((done, total))
+
+
+def test_a_transfer_is_reported_in_bytes() -> None:
+    """The count of objects promises how many bytes there are in all; other progress is a line."""
+    said = _Said()
+    log = importlib.import_module("modules.git_clone.program")._Log(said)
+    log.take(b"Receiving objects:   0% (1/1000)\rReceiving objects:  25% (250/10")
+    log.take(b"00), 3.00 MiB | 1.00 MiB/s\rReceiving objects: 50% (1/2), 1..2 MiB\r")
+    log.take(b"Receiving objects: 100% (1000/1000), 12.00 MiB, done.\nfatal: it broke\n")
+    assert said.progressed == [(3 << 20, 12 << 20)]
+    assert said.lines == [
+        "Receiving objects: 100% (1000/1000), 12.00 MiB, done.",
+        "fatal: it broke",
+    ]
