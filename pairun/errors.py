@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Literal, NamedTuple
+
+from pairun.base.escapes import visible
 
 Severity = Literal["error", "warning"]
 
@@ -226,36 +228,37 @@ def concealed_in(problems: Iterable[Problem]) -> Iterator[str]:
                 yield from place.source.concealed
 
 
-def render(p: Problem, *, color: bool = False) -> str:
+def _plain(text: str, *_: str) -> str:
+    return text
+
+
+def render(p: Problem, tint: Callable[..., str] = _plain) -> str:
     """The text a person reads, at most five short lines per place; a vault must still mask it.
 
     Args:
         p: the problem.
-        color: use ANSI colours.
+        tint: returns a text in the colours that are named after it.
     """
-    red, yellow, blue, bold, off = (
-        ("\033[31m", "\033[33m", "\033[34m", "\033[1m", "\033[0m") if color else ("",) * 5
-    )
-    tint = red if p.severity == "error" else yellow
-    out = [f"{tint}{p.severity}[{p.id}]{off}: {bold}{p.message}{off}"]
+    color = "red" if p.severity == "error" else "yellow"
+    out = [f"{tint(f'{p.severity}[{p.id}]', color)}: {tint(p.message, 'bold')}"]
     if p.place:
-        out += _excerpt(p.place, "", blue, tint, off)
+        out += _excerpt(p.place, "", tint, color)
     for label, place in p.also:
-        out += _excerpt(place, label, blue, blue, off)
+        out += _excerpt(place, label, tint, "blue")
     if p.hint:
-        out.append(f"  {blue}help{off}: {p.hint}")
+        out.append(f"  {tint('help', 'blue')}: {p.hint}")
     return "\n".join(out)
 
 
-def _excerpt(place: Place, label: str, blue: str, tint: str, off: str) -> list[str]:
+def _excerpt(place: Place, label: str, tint: Callable[..., str], color: str) -> list[str]:
     what = f" {label}" if label else ""
-    head = f"  {blue}-->{off} {place} ({place.source.layer}){what}"
+    head = f"  {tint('-->', 'blue')} {place} ({place.source.layer}){what}"
     text = place.source.line(place.line)
     if not text.strip():
         return [head]
     # A long line is shown around the caret.
     start = max(0, place.column - 60) if len(text) > 90 else 0
-    shown = text[start : start + 90].replace("\t", " ")
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
-    caret = " " * (place.column - 1 - start) + "^"
-    return [head, f"   {blue}|{off} {shown}", f"   {blue}|{off} {tint}{caret}{off}"]
+    shown = visible(text[start : start + 90].replace("\t", " ").replace("\n", " "))
+    caret = " " * (place.column - 1 - start) + tint("^", color)
+    bar = tint("|", "blue")
+    return [head, f"   {bar} {shown}", f"   {bar} {caret}"]

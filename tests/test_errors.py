@@ -100,8 +100,8 @@ def test_a_warning_says_that_it_is_one() -> None:
 def test_colours_change_nothing_else() -> None:
     """Without the escape sequences the text is the same."""
     problem = Problem("PR402", "not so", place(2, 9), "do this")
-    colored = render(problem, color=True)
-    assert "\033[31m" in colored
+    colored = render(problem, lambda text, *_: f"\033[31m{text}\033[0m")
+    assert "\033[31merror[PR402]" in colored
     assert re.sub(r"\033\[\d+m", "", colored) == render(problem)
 
 

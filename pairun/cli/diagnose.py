@@ -10,6 +10,7 @@ import sys
 import time
 from typing import IO
 
+from pairun.base.escapes import visible
 from pairun.cli.options import add_roots
 from pairun.diagnose.brief import in_words
 from pairun.diagnose.circumstances import Circumstances
@@ -19,7 +20,7 @@ from pairun.errors import PairunError, Problem, Problems
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import read_rules
 from pairun.report.problems import print_problems
-from pairun.report.terminal import Style, visible
+from pairun.report.tint import Tint
 
 SCHEMA = 1
 MAX_BYTES = 64 * 1024 * 1024
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     problems = Problems()
     table = read_rules(open_content(args.root, os.environ), problems).table()
     print_problems(problems, args.vault)
-    style = Style(sys.stdout)
+    style = Tint(sys.stdout)
     failed: list[Problem] = []
     for n, path in enumerate(args.logs):
         try:

@@ -13,7 +13,7 @@ from pairun.errors import PairunError, Problem
 from pairun.playbook.content import open_content
 from pairun.report.listing import document, document_data
 from pairun.report.problems import problem_data
-from pairun.report.terminal import Style
+from pairun.report.tint import Tint
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             _print_json(document_data(args.name, content, COMMANDS), (), args.vault)
             return 0
-        style = Style(sys.stdout)
+        style = Tint(sys.stdout)
         for line in document(args.name, content, COMMANDS):
             # A line without indentation is a heading.
             print(style(line, "bold") if line and not line.startswith(" ") else line)

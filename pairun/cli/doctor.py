@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
+from pairun.base.escapes import visible
 from pairun.cli.access import access_of, add_access
 from pairun.cli.options import duration_s, print_json
 from pairun.engines.doctor.examining import Examination, examine
 from pairun.engines.doctor.finding import Finding
 from pairun.engines.kubernetes.kubeconfig import connect, uses_pod_account
 from pairun.engines.manifest.choices import SERVICE_ACCOUNT
-from pairun.report.terminal import Style, visible
+from pairun.report.tint import Tint
 
 SCHEMA = 1
 COLORS = {"ok": "green", "warning": "yellow", "failure": "red"}
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         now=time.time,
     )
     findings = []
-    style = Style(sys.stdout)
+    style = Tint(sys.stdout)
     for finding in _within(limit_s, examine(cluster, what)):
         findings.append(finding)
         if not args.json:
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(f.level == "failure" for f in findings) else 0
 
 
-def _line(finding: Finding, style: Style) -> str:
+def _line(finding: Finding, style: Tint) -> str:
     level = style(finding.level.ljust(7), COLORS[finding.level])
     do = f" · {finding.do}" if finding.do else ""
     return f"{level}  {visible(f'{finding.subject}: {finding.message}{do}')}".replace("\n", " ")

@@ -57,7 +57,7 @@ def give_up_stdout() -> None:
 def say(line: str) -> None:
     """Print one line on standard error; ignores a closed standard error."""
     # PID 1 loads this file for its streams, and says nothing with it.
-    from pairun.report.terminal import visible
+    from pairun.base.escapes import visible
 
     with contextlib.suppress(OSError):
         print(f"[pairun] {visible(line)}", file=sys.stderr, flush=True)

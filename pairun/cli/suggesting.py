@@ -74,6 +74,6 @@ def no_command(words: Sequence[str], commands: Collection[str]) -> str:
 
 
 def _shown(word: str) -> str:
-    from pairun.report.terminal import visible
+    from pairun.base.escapes import visible
 
     return visible(word)

@@ -8,13 +8,7 @@ from typing import IO, Any
 
 from pairun.module import format_duration, format_size
 from pairun.report.shown import known_kind
-from pairun.report.terminal import Style
 from pairun.secrets.vault import Vault
-
-_COLORS = {
-    "ok": "green", "changed": "yellow", "skipped": "dim", "ignored": "cyan", "failed": "red"
-}  # fmt: skip
-
 
 _RETRIABLE = ("transient", "timeout", "conflict")
 
@@ -33,7 +27,6 @@ class Console:
             stream.reconfigure(errors="backslashreplace")
         self._stream = stream
         self._vault = vault
-        self._style = Style(stream)
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Print one event, if it has a form for people."""
@@ -55,20 +48,17 @@ class Console:
             os.close(null)
 
     def _output(self, event: dict[str, Any]) -> None:
-        self.say(f"  {self._style(event['task'], 'dim')} | {event['line']}")
+        self.say(f"  {event['task']} | {event['line']}")
 
     def _progress(self, event: dict[str, Any]) -> None:
         done, total = event["bytes"], event["total"]
         of = f" of {format_size(total)} ({100 * done // total} %)" if total else ""
         file = f" {event['file']}" if event["file"] else ""
-        line = f"progress {event['task']}:{file} {format_size(done)}{of}"
-        self.say(self._style(line, "dim"))
+        self.say(f"progress {event['task']}:{file} {format_size(done)}{of}")
 
     def _wait(self, event: dict[str, Any]) -> None:
         wait = format_duration(event["seconds"])
-        self.say(
-            self._style(f"retry    {event['task']}: {event['because']}; next in {wait}", "yellow")
-        )
+        self.say(f"retry    {event['task']}: {event['because']}; next in {wait}")
 
     def _task_end(self, event: dict[str, Any]) -> None:
         outcome = event["outcome"]
@@ -77,28 +67,23 @@ class Console:
         )
         seconds = format_duration(event["seconds"])
         task = f"{event['task']}: {event['name']}" if event["name"] else event["task"]
-        self.say(
-            f"{self._style(f'{outcome:8}', _COLORS[outcome])} {task} "
-            + self._style(f"({seconds}{attempts})", "dim")
-        )
+        self.say(f"{outcome:8} {task} ({seconds}{attempts})")
         if outcome in ("failed", "ignored"):
             tried = "; ".join(filter(None, (_tried(event), f"fault: {event['fault']}")))
             self.say(f"         {event['message']} [{tried}]")
             if event.get("hint"):
                 self.say(f"         help: {event['hint']}")
         elif event["message"] and outcome == "skipped":
-            self.say(self._style(f"         {event['message']}", "dim"))
+            self.say(f"         {event['message']}")
 
     def _handlers_begin(self, event: dict[str, Any]) -> None:
         count = event["count"]
         self.say(f"{count} exit handler{'s' if count > 1 else ''} for {event['event']}")
 
     def _phase_end(self, event: dict[str, Any]) -> None:
-        color = "green" if event["outcome"] == "success" else "red"
         seconds = format_duration(event["seconds"])
         self.say(
-            f"{event['phase']} phase: {self._style(event['outcome'], color)}, exit code "
-            f"{event['exit_code']}, {seconds}"
+            f"{event['phase']} phase: {event['outcome']}, exit code {event['exit_code']}, {seconds}"
         )
 
 

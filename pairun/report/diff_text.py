@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from pairun.base.escapes import visible
 from pairun.errors import Problem, render
 from pairun.plan import Late
 from pairun.playbook.content import Content
@@ -14,7 +15,7 @@ from pairun.report.diff_data import role_data
 from pairun.report.problems import print_problems
 from pairun.report.review_text import ReviewText
 from pairun.report.shown import shown_data
-from pairun.report.terminal import Style, visible
+from pairun.report.tint import Tint
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, TaskChange
 from pairun.review.diff.jobdiff import Comparison, JobDiff
 from pairun.review.diff.values import DEFAULT, Value, ValueChange
@@ -51,7 +52,7 @@ class _DiffText:
 
     def __init__(self, stream: IO[str], vault: Vault) -> None:
         self._stream = stream
-        self._style = Style(stream)
+        self._style = Tint(stream)
         self._vault = vault
         self._text = ReviewText(stream, vault)
 
@@ -156,7 +157,7 @@ class _DiffText:
             self._text.line("  " + self._style(title, "bold"))
         for p in problems:
             hint = visible(p.hint) if p.hint else None
-            shown = render(p._replace(message=visible(p.message), hint=hint), color=self._style.on)
+            shown = render(p._replace(message=visible(p.message), hint=hint), self._style)
             for line in self._vault.text(shown).split("\n"):
                 self._stream.write(f"    {line}\n")
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import IO, Any
 
+from pairun.base.escapes import visible
 from pairun.openpai.original.met import Met
 from pairun.openpai.original.table import differences
 from pairun.report.problems import problem_data
-from pairun.report.terminal import Style, fit, visible
+from pairun.report.shown import fit
+from pairun.report.tint import Tint
 from pairun.review.diff.againstopenpai import JobAgainst, Pair, RoleAgainst
 
 SCHEMA = 1
@@ -17,7 +19,7 @@ _SHOWN_VARIABLES = 4
 
 def print_against(compared: JobAgainst, stream: IO[str]) -> None:
     """Print what both runtimes do with a job."""
-    style = Style(stream)
+    style = Tint(stream)
     mask = compared.vault.text
     if compared.job is None:
         return
@@ -32,7 +34,7 @@ def print_against(compared: JobAgainst, stream: IO[str]) -> None:
           "in this job; docs/reference/openpai.md has them all", file=stream)  # fmt: skip
 
 
-def _role(role: RoleAgainst, style: Style) -> list[str]:
+def _role(role: RoleAgainst, style: Tint) -> list[str]:
     lines = []
     if role.ends is not None:
         ids = ", ".join(dict.fromkeys(c.id for c in role.cases if c.ends == role.ends))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import IO, Literal
 
@@ -11,6 +10,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
+
+from pairun.report.tint import is_terminal, takes_color
 
 WIDTH = 100
 """Columns where there is no terminal."""
@@ -37,11 +38,9 @@ def paper(stream: IO[str], color: str = "auto") -> Paper:
 
     Args:
         stream: where to print.
-        color: ``auto`` colours on a terminal unless ``NO_COLOR`` is set (no-color.org),
-            ``always`` and ``never`` do as they say.
+        color: as in `takes_color`.
     """
-    terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
-    on = color == "always" or (color == "auto" and terminal and "NO_COLOR" not in os.environ)
+    terminal, on = is_terminal(stream), takes_color(stream, color)
     system: Literal["auto", "standard"] | None = "standard" if on else None
     return Paper(
         file=stream,

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterable
 from typing import IO, Any
 
+from pairun.base.escapes import visible
 from pairun.errors import Problem, concealed_in, render
-from pairun.report.terminal import Style, visible
+from pairun.report.tint import Tint
 from pairun.secrets.vault import Vault
 
 
@@ -23,28 +24,28 @@ def print_problems(
         stream: where to print instead.
     """
     out = sys.stderr if stream is None else stream
-    color = Style(out).on
+    tint = Tint(out)
     listed = list(problems)
     vault.add(concealed_in(listed))
     for each in listed:
-        print(problem_text(each, vault, color=color), file=out)
+        print(problem_text(each, vault, tint), file=out)
     errors = sum(p.severity == "error" for p in listed)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}", file=out)
 
 
-def problem_text(p: Problem, vault: Vault, *, color: bool = False) -> str:
+def problem_text(p: Problem, vault: Vault, tint: Tint | None = None) -> str:
     """A problem with the lines that it points at, masked.
 
     Args:
         p: the problem.
         vault: masks it; it holds already what the text that it points into conceals.
-        color: use ANSI colours.
+        tint: colours it.
     """
     _hide_lines(p, vault)
     hint = visible(vault.text(p.hint)) if p.hint else None
     masked = p._replace(message=visible(vault.text(p.message)), hint=hint)
-    return vault.text(render(masked, color=color))
+    return vault.text(render(masked) if tint is None else render(masked, tint))
 
 
 def _hide_lines(p: Problem, vault: Vault) -> None:

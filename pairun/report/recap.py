@@ -20,6 +20,7 @@ from pairun.module import format_duration
 from pairun.report.live.activity import spaced
 from pairun.report.paper import Trimmed
 from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
+from pairun.report.shown import fit
 from pairun.secrets.vault import Vault
 
 SURE = 0.7
@@ -124,19 +125,18 @@ def _rows(instances: Sequence[InstanceReport]) -> list[_Row]:
 
 
 def _named(labels: Sequence[str]) -> str:
-    return labels[0] + (f" and {len(labels) - 1} more" if len(labels) > 1 else "")
+    return labels[0] + (f" +{len(labels) - 1}" if len(labels) > 1 else "")
 
 
 def _phases(phases: Sequence[PhaseReport | None]) -> str:
-    """How a phase ended in instances that ended alike: the exit code, and the range of times."""
+    """How a phase ended in instances that ended alike: the exit code, and the longest time."""
     ended = [p for p in phases if p is not None]
     if not ended:
         return "-"
-    first, last = min(ended, key=lambda p: p.seconds), max(ended, key=lambda p: p.seconds)
+    last = max(ended, key=lambda p: p.seconds)
     if len(ended) == 1:
-        return str(first)
-    times = [spaced(format_duration(p.seconds)) for p in (first, last)]
-    return f"exit {first.code} ({' to '.join(times)})"
+        return str(last)
+    return f"exit {last.code} (≤ {spaced(format_duration(last.seconds))})"
 
 
 def _table(rows: Sequence[_Row], vault: Vault) -> Table:
@@ -214,17 +214,12 @@ def _last_words(records: Sequence[Record], end: Record) -> str:
     lines = [
         line for line in (map(str, attempts[-1]["output"]) if attempts else ()) if line.strip()
     ]
-    return f" ({_short(lines[-1].strip())})" if lines else ""
+    return f" ({fit(lines[-1].strip(), QUOTED)})" if lines else ""
 
 
 def _text(vault: Vault, text: str, style: str = "") -> Text:
     """A text that may come from the job: masked, and nothing in it is obeyed by a terminal."""
     return Text(vault.text(visible(text)), style=style)
-
-
-def _short(text: str) -> str:
-    """A text of at most `QUOTED` characters; an ellipsis marks the cut."""
-    return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
 
 def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:

@@ -7,10 +7,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import IO, Any
 
+from pairun.base.escapes import visible
 from pairun.module import format_duration, reveal
 from pairun.plan import EVENTS, Late, Task
-from pairun.report.shown import shown_data
-from pairun.report.terminal import Style, fit, visible
+from pairun.report.shown import fit, shown_data
+from pairun.report.tint import Tint
 from pairun.review.taskreview import Override, Reviewed
 from pairun.review.verdict import known_in_container
 from pairun.secrets.vault import Vault
@@ -37,7 +38,7 @@ class ReviewText:
     def __init__(self, stream: IO[str], vault: Vault) -> None:
         self._stream = stream
         self._vault = vault
-        self._style = Style(stream)
+        self._style = Tint(stream)
 
     def line(self, text: str = "") -> None:
         """Print one line."""

@@ -10,6 +10,11 @@ from pairun.plan import Late
 from pairun.secrets.vault import Vault
 
 
+def fit(text: str, width: int) -> str:
+    """Cut a text to ``width`` characters; an ellipsis marks the cut."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
 def known_kind(failure: Mapping[str, Any]) -> str:
     """The kind of a failure, or nothing where nobody knows: a script's exit code tells none.
 

@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pairun.base.escapes import visible
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.errors import PairunError, Problem
-from pairun.report.terminal import visible
 
 CONNECT_S = 10
 """How long a connection may take."""

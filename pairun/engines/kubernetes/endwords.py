@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pairun.report.terminal import visible
+from pairun.base.escapes import visible
 from pairun.runtime.termination import END, START
 
 INIT = "init"

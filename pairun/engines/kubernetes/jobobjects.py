@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from pairun.base.escapes import visible
 from pairun.engines.completionpolicy import RolePolicy
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
@@ -16,7 +17,6 @@ from pairun.engines.kubernetes.frameworktasks import framework_instances
 from pairun.engines.kubernetes.podstates import PodState, newest, read_pod
 from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem
-from pairun.report.terminal import visible
 
 
 class Kind(NamedTuple):

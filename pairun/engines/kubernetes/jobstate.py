@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from pairun.base.escapes import visible
 from pairun.engines.completionpolicy import Ended, RolePolicy, decide
 from pairun.engines.kubernetes.frameworktasks import (
     completion_of,
@@ -18,7 +19,6 @@ from pairun.engines.kubernetes.frameworktasks import (
 )
 from pairun.engines.kubernetes.jobobjects import POD, JobObjects
 from pairun.engines.kubernetes.podstates import ENDED, PodState
-from pairun.report.terminal import visible
 
 NAMED = 3
 """So many instances are named where more of them do the same."""

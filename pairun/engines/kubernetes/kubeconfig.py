@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from pairun.base.escapes import visible
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.errors import PairunError, Problem, did_you_mean
-from pairun.report.terminal import visible
 
 POOL = 64
 """Connections that are kept: one per stream of logs, and some."""

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from pairun.base.escapes import visible
 from pairun.engines.kubernetes.endwords import INIT, diagnosis, ended_with, one_line
 from pairun.engines.manifest.objectnames import INDEX_LABEL, ROLE_LABEL
 from pairun.kube.pods import STUCK, is_scheduled, unscheduled
-from pairun.report.terminal import visible
 
 APP = "app"
 DELETED = "its Pod was deleted"

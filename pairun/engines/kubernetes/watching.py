@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from pairun.base.escapes import visible
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
 from pairun.engines.kubernetes.jobobjects import (
@@ -23,7 +24,6 @@ from pairun.engines.kubernetes.jobobjects import (
 from pairun.engines.kubernetes.jobstate import JobState, state_of
 from pairun.engines.kubernetes.kueue import waiting_words
 from pairun.engines.kubernetes.podstates import DELETED, ENDED, PodState, read_pod
-from pairun.report.terminal import visible
 
 WINDOW_S = 2
 """How long changes are gathered before a state is made of them."""

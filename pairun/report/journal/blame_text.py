@@ -9,7 +9,7 @@ from pairun.report.journal.blame import Cost, PhaseBlame, Slowest, blame, slowes
 from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import describe
 from pairun.report.journal.text import JournalText, duration
-from pairun.report.terminal import fit
+from pairun.report.shown import fit
 
 MOST_COSTS = 30
 """How many tasks of a phase are listed; the others are summed up."""

@@ -13,8 +13,8 @@ from pairun.report.journal.firstfailure import FirstFailure, first_failure, stop
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
 from pairun.report.journal.records import describe
-from pairun.report.shown import known_kind
-from pairun.report.terminal import Style, fit
+from pairun.report.shown import fit, known_kind
+from pairun.report.tint import Tint
 
 MOST_TASKS = 200
 """If a phase has more tasks, those that succeeded in one attempt are only counted."""
@@ -36,7 +36,7 @@ class JournalText:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
-        self.style = Style(stream)
+        self.style = Tint(stream)
 
     def line(self, text: str = "", *colors: str) -> None:
         """Print one line; foreign texts in it must be passed through `describe`."""

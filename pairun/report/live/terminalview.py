@@ -28,6 +28,9 @@ COLORS = (
 )  # fmt: skip
 """Of instances, in their order."""
 
+MANY = 12
+"""Of more instances, a line that several print at once is shown once."""
+
 MOST_PENDING = 2000
 """So many lines are shown at once, so that a flood of output keeps no memory."""
 
@@ -54,7 +57,8 @@ class TerminalView:
         self._vault = vault
         self._console = paper(stream, color)
         self._styles = {each: COLORS[n % len(COLORS)] for n, each in enumerate(labels)}
-        self._width = max(map(len, labels), default=0)
+        self._merges = len(labels) > MANY
+        self._width = max(map(len, labels), default=0) + len(" +00") * self._merges
         self._pending: list[tuple[str, str]] = []
         self._standing = Standing(running=())
         self._suspend = False
@@ -88,6 +92,8 @@ class TerminalView:
         lines, self._pending = self._pending, []
         if self.lost is not None:
             return
+        if self._merges:
+            lines = _merged(lines)
         try:
             self._show(lines)
         except OSError as e:
@@ -136,6 +142,22 @@ class TerminalView:
         signal.signal(signal.SIGTSTP, self._on_suspend)
 
 
+def _merged(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Lines that several instances printed stand once, with how many more printed them."""
+    labels: dict[str, dict[str, None]] = {}
+    for label, text in lines:
+        labels.setdefault(text, {})[label] = None
+    merged, shown = [], set()
+    for label, text in lines:
+        more = len(labels[text]) - 1
+        if more < 2 or not text or not label:
+            merged.append((label, text))
+        elif text not in shown:
+            shown.add(text)
+            merged.append((f"{label} +{more}", text))
+    return merged
+
+
 class _Lines:
     """Lines of output, each after the name of its instance, wrapped at words.
 
@@ -159,7 +181,7 @@ class _Lines:
         room = max(10, options.max_width - width - 3) if console.is_interactive else 1 << 30
         for label, text in self._lines:
             name = label if len(label) <= width else f"{label[: width - 4]}…{label[-3:]}"
-            style = Style.parse(self._styles.get(label, "none"))
+            style = Style.parse(self._styles.get(label.partition(" ")[0], "none"))
             outcome = outcome_of(text) if label else ""
             for number, part in enumerate(_wrapped(text, room, console)):
                 if label:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-import os
 import select
 from collections.abc import Sequence
 from typing import IO, Protocol
@@ -12,6 +12,7 @@ import attrs
 
 from pairun.report.live.activity import Activity
 from pairun.report.live.outputline import clean
+from pairun.report.tint import is_terminal
 from pairun.secrets.vault import Vault
 
 FIRST_NEWS_S = 10.0
@@ -79,16 +80,15 @@ class PlainView:
     interval_s = 1.0
 
     def __init__(self, stream: IO[str], labels: Sequence[str], vault: Vault) -> None:
-        stream.flush()
         self.lost: OSError | None = None
-        self._fd = stream.fileno()
-        self._encoding = getattr(stream, "encoding", None) or "utf-8"
+        self._stream = stream
         self._width = max(map(len, labels), default=0)
         self._vault = vault
         self._next_news: dict[tuple[str, str, str], float] = {}
         self._hang_up = select.poll()
-        # POLLERR alone: a pipe whose reader has gone (poll(2)).
-        self._hang_up.register(self._fd, 0)
+        with contextlib.suppress(io.UnsupportedOperation):
+            # POLLERR alone: a pipe whose reader has gone (poll(2)).
+            self._hang_up.register(stream.fileno(), 0)
 
     def output(self, label: str, line: bytes) -> None:
         """Print a line at once."""
@@ -117,12 +117,12 @@ class PlainView:
         """Do nothing: every line is written."""
 
     def _write(self, line: str) -> None:
-        data = (line + "\n").encode(self._encoding, "backslashreplace")
-        try:
-            while data:
-                data = data[os.write(self._fd, data) :]
-        except OSError as e:
-            self.lost = self.lost or e
+        if self.lost is None:
+            try:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+            except OSError as e:
+                self.lost = e
 
 
 def open_view(stream: IO[str], labels: Sequence[str], vault: Vault, *, color: str = "auto") -> View:
@@ -134,12 +134,12 @@ def open_view(stream: IO[str], labels: Sequence[str], vault: Vault, *, color: st
         vault: masks what the view says itself.
         color: ``auto``, ``always`` or ``never``.
     """
-    moves = stream.isatty() and os.environ.get("TERM") != "dumb"
-    if not moves and color != "always":
-        return PlainView(stream, labels, vault)
     if isinstance(stream, io.TextIOWrapper):
         # A character that the stream cannot encode must not end the run.
         stream.reconfigure(errors="backslashreplace")
+    moves = is_terminal(stream)
+    if not moves and color != "always":
+        return PlainView(stream, labels, vault)
     # the terminal library takes 0.1 s to import
     from pairun.report.live.terminalview import TerminalView
 
