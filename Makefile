@@ -31,7 +31,7 @@ fuzz: export PYTHONPATH := $(CURDIR)
 fuzz: $(STAMP) ## hostile inputs for hours (FUZZ="--hours 8 --seed 1"); what breaks a promise is written to build/fuzz
 	$(VENV)/bin/python -m tests.attack.fuzz $(FUZZ)
 
-bench: $(STAMP) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
+bench: $(STAMP) $(BROWSER) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
 	$(VENV)/bin/python -m benchmarks
 
 bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from benchmarks import commands, diagnose, init_phase, log_path, peers, pid1, ssh, tasks
+from benchmarks import commands, diagnose, init_phase, log_path, page, peers, pid1, ssh, tasks
 from benchmarks.measure import NotMeasured, Row
 
 _HEAD = ("what", "measured", "goal", "", "ratio", "of")
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     print(_line(_HEAD))
     missed = unmeasured = 0
-    for part in (commands, init_phase, tasks, pid1, log_path, diagnose, ssh, peers):
+    for part in (commands, init_phase, tasks, pid1, log_path, diagnose, ssh, peers, page):
         try:
             for row in part.rows():
                 print(_line(_cells(row)), flush=True)

@@ -11,6 +11,7 @@ from pairun.engines.kubernetes.clusterlogs import LogSelection, follow_logs, pri
 from pairun.engines.kubernetes.kubeconfig import connect
 from pairun.engines.kubernetes.podstates import PodState
 from pairun.errors import PairunError, Problem
+from pairun.handover.logjournal import is_journal_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     alone = args.role is not None and args.index is not None
 
     def show(instance: PodState, line: str) -> None:
+        if is_journal_line(line):
+            return
         prefix = "" if alone else f"{instance.label} | "
         sys.stdout.write(f"{prefix}{line}\n")
         if args.follow:

@@ -6,11 +6,15 @@ import argparse
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 from pairun.base.runfolders import RUNS
-from pairun.errors import Problem
+from pairun.cli.access import access_of, add_access
+from pairun.engines.kubernetes.kubeconfig import Access, connect
+from pairun.errors import PairunError, Problem
+from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.report.journal.blame_text import print_blame
 from pairun.report.journal.data import report_data
 from pairun.report.journal.instances import read_instances
@@ -22,10 +26,11 @@ from pairun.secrets.vault import Vault
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("path", nargs="?", metavar="PATH",
+    parser.add_argument("path", nargs="?", metavar="PATH|NAME",
                         help="a journal.jsonl, a Pod's log directory, logs/ of a shared volume, or "
                         "the folder of a run on this machine; - for standard input (default: the "
-                        "last run in pairun-run/)")  # fmt: skip
+                        "last run in pairun-run/); or a job's name in the cluster")  # fmt: skip
+    add_access(parser)
     parser.add_argument("--blame", action="store_true",
                         help="where the time went, the dearest first")  # fmt: skip
     parser.add_argument("--html", metavar="FILE",
@@ -39,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when everything could be read, else 1, whatever the report says."""
     if args.metrics:
         return _print_metrics(args.path, args.vault)
-    instances, problems = read_instances(args.path)
+    instances, problems = _read(args.path, access_of(args))
     if args.html and instances:
         _write_page(args.html, instances, args.path, problems)
         print_problems(problems, args.vault)
@@ -61,6 +66,42 @@ def _print_metrics(path: str | None, vault: Vault) -> int:
     sys.stdout.write(text)
     print_problems(problems, vault)
     return 1 if problems else 0
+
+
+def _read(path: str | None, access: Access) -> tuple[list[InstancePast], list[Problem]]:
+    """The instances of a job in a cluster, if an option selects one or no file has this name.
+
+    Raises:
+        PairunError: the cluster cannot be asked, or has no such job.
+    """
+    is_selected = access != Access()
+    if is_selected and path is None:
+        raise PairunError(Problem("PR801", "name the job in the cluster"))
+    if path is None or not (is_selected or _may_be_job(path)):
+        return read_instances(path)
+    try:
+        cluster = connect(access)
+    except PairunError:
+        if is_selected:
+            raise
+        return read_instances(path)
+    # imported here, because most reports are on files
+    from pairun.engines.kubernetes.clusterjournals import read_cluster_instances
+
+    instances = read_cluster_instances(cluster, path)
+    if any(i.journal is not None for i in instances):
+        return instances, []
+    message = f"no log of job '{path}' shows a journal"
+    hint = f"it does with {LOG_JOURNAL}=true in both containers, as `pairun submit` makes them"
+    return instances, [Problem("PR810", message, hint=hint)]
+
+
+def _may_be_job(path: str) -> bool:
+    return re.fullmatch(OBJECT_NAME, path) is not None and not os.path.lexists(path)
+
+
+OBJECT_NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
+"""What an object in Kubernetes may be called (kubernetes.io, "Object Names and IDs")."""
 
 
 def _print(instances: Sequence[InstancePast], *, blame: bool) -> None:

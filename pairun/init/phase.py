@@ -14,6 +14,7 @@ from pairun.executor.phase import Executor
 from pairun.executor.shared import Shared
 from pairun.handover.door import Door
 from pairun.handover.journal import Emit, Journal
+from pairun.handover.logjournal import LogJournal
 from pairun.handover.metrics import write_metrics
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
@@ -57,10 +58,16 @@ def run_phase(plans: PodPlans) -> int:
     volume = prepare(plans)
     console = Console(sys.stdout, plans.vault)
     path = journal_file(plans.pai_dir, plans.env)
-    journal = Journal(Door(plans.pai_dir), path, plans.vault.record, console.say)
+    door = Door(plans.pai_dir)
+    journal = Journal(door, path, plans.vault.record, console.say)
+    on_log = LogJournal(plans.env, door, path, plans.vault.record, console.say_masked)
 
     def emit(event: dict[str, Any]) -> None:
         journal(event)
+        is_failure = event["type"] == "task_end" and event["outcome"] == "failed"
+        if is_failure or event["type"] == "phase_end":
+            # Before the words on a failure: the log's last 2 KiB are the termination message.
+            on_log.show()
         console(event)
 
     executor = _executor(plans, plan, emit)

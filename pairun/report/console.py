@@ -38,8 +38,12 @@ class Console:
         """Print a line; a missing reader or a full disk does not fail the phase."""
         # a file name may hold bytes that are not valid text
         clean = line.encode("utf-8", "backslashreplace").decode()
+        self.say_masked(self._vault.text(clean))
+
+    def say_masked(self, line: str) -> None:
+        """Print a line in which secrets are masked already."""
         try:
-            self._stream.write(self._vault.text(clean) + "\n")
+            self._stream.write(line + "\n")
             self._stream.flush()
         except OSError:
             # The stream's buffer would fail again when the interpreter exits.

@@ -135,6 +135,10 @@ class Logs:
         self._speaker.say(self._line(f"[pairun] {text}\n" if shown is None else shown))
         self.note(text)
 
+    def show(self, line: str) -> None:
+        """Write a line, in which secrets are masked already, to the container's standard error only."""
+        self._speaker.say(f"{line}\n".encode())
+
     def note(self, text: str) -> None:
         """Write a line to ``runtime.log`` only."""
         line = self._line(dated(text, time.time()))

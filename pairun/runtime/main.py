@@ -23,6 +23,7 @@ from pairun.errors import PairunError, render
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
 from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
+from pairun.handover.logjournal import LogJournal
 from pairun.handover.reader import Inputs, read_inputs
 from pairun.runtime.children import FailedHandler, Letter, State, own_command, secrets_of
 from pairun.runtime.ending import Ending
@@ -221,6 +222,12 @@ class RuntimePhase:
             "phase_end", phase="runtime", outcome=event, exit_code=code, message=message,
             seconds=round(time.monotonic() - self._began, 4),
         )  # fmt: skip
+        self._show_journal()
+
+    def _show_journal(self) -> None:
+        """Show the journal on the container's log, if the cluster wants it there."""
+        path = journal_file(self._pai_dir, self.env)
+        LogJournal(self.env, self._door, path, self._vault.record, self._logs.show).show(whole=True)
 
     def _write_metrics(self) -> None:
         # Imported here, so that it takes no memory while the command runs.
@@ -302,6 +309,7 @@ class RuntimePhase:
         finally:
             self._logs.command_started()
         self._record("command_begin")
+        self._show_journal()
         forwarding = self._inputs.forwarding
         code = self._supervisor.wait(self._child, self._grace.for_command_s, forwarding=forwarding)
         self._interrupted = code == 0 and self._is_interrupted()

@@ -18,6 +18,8 @@ from pairun.base.paths import PLAIN_FILES
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.handover.journal import read_journal
+from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
+from pairun.handover.logjournal import read_log
 from pairun.handover.planreading import load_plan
 from pairun.job.jobfile import read_job
 from pairun.openpai.framework import make_framework, with_statuses
@@ -239,6 +241,26 @@ def test_without_the_apps_uid(init: Init) -> None:
     del init.env["PAIRUN_APP_UID"]
     assert init.run()[0] == 0
     assert init.files()["runtime.d/secrets.json"][0] == "-rw-r--r--"
+
+
+def test_the_log_shows_the_journal(init: Init) -> None:
+    """Where the cluster wants it; the words on a failure stay the last, as kubelet reads them."""
+    init.env[LOG_JOURNAL] = "true"
+    code, output = init.run()
+    assert code == 0
+    records = [json.loads(line) for line in (read_log(output.splitlines()) or b"").splitlines()]
+    assert records == read_journal(str(init.volume / "logs" / UID / "journal.jsonl"))
+    assert SENTINEL not in json.dumps(records)
+    init.placed(
+        "  - before: job_environment\n    id: bad\n    name: B\n    cmd: {script: 'echo no; exit 9'}\n"
+    )
+    code, output = init.run()
+    assert code != 0
+    message = output[-2048:]
+    assert "failed   bad: B" in message
+    assert message.splitlines()[-1].startswith("init phase: failure")
+    last = json.loads((read_log(output.splitlines()) or b"").splitlines()[-1])
+    assert (last["type"], last["outcome"]) == ("phase_end", "failure")
 
 
 def test_a_second_run_is_the_same(init: Init) -> None:

@@ -198,6 +198,14 @@ def test_commands(node: Node, pairun: Run, runtime_image: str, debian: str) -> N
     assert (told["state"], told["exit_code"], instance["exit_code"]) == ("failed", 3, 3)
     said = pairun("logs", "gang")
     assert any(line.endswith("trouble") for line in said.splitlines()), said
+    assert "journal/1" not in said
+    (past,) = json.loads(pairun("report", "gang", "--json"))["instances"]
+    assert [(p["phase"], p["outcome"]) for p in past["phases"]] == [
+        ("init", "success"),
+        ("runtime", "failure"),
+    ]
+    assert past["phases"][1]["command"]["exit_code"] == 3
+    assert "<title>gang: failed</title>" in pairun("report", "--html", "-", "gang")
     pairun("delete", "gang", "--wait")
     assert node.pods() == {}
     found = node.api.get(f"{node.core}/secrets")["items"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal, read_journal
+from pairun.handover.logjournal import VARIABLE, is_journal_line, read_log
 from pairun.secrets.vault import Vault
 
 
@@ -136,3 +137,33 @@ def test_one_class_writes_all_records(tmp_path: pathlib.Path) -> None:
     assert Journal.__module__ == "pairun.handover.journal"
     Journal(Door(str(tmp_path)), str(tmp_path / "j"), Vault().record, print)({"type": "phase_end"})
     assert [r["type"] for r in read_journal(str(tmp_path / "j"))] == ["phase_end"]
+
+
+def _shown(lines: list[str]) -> list[str]:
+    """The types of the records that a log shows."""
+    return [json.loads(line)["type"] for line in (read_log(lines) or b"").splitlines()]
+
+
+def test_the_log_shows_the_journal(volume: Any, start: Any) -> None:
+    """Where the cluster wants it, the log has the journal when the command begins, and at the end."""
+    volume.command("echo hello; exit 7")
+    _journal(volume)
+    running = start(FC_POD_UID="pod-1", **{VARIABLE: "true"})
+    assert running.end() == 7
+    shown = [n for n, line in enumerate(running.lines) if is_journal_line(line)]
+    assert len(shown) == 2
+    assert _shown(running.lines[: shown[0] + 1]) == ["phase_begin", "command_begin"]
+    whole = ["phase_begin", "command_begin", "command_end", "phase_end"]
+    assert _shown(running.lines) == whole
+    assert _shown(running.lines[shown[1] :]) == whole
+    logs = volume.root / "logs" / "pod-1"
+    assert not any("journal/1" in path.read_text() for path in logs.rglob("*.log"))
+
+
+def test_a_command_that_spoils_the_journal_costs_the_lines_alone(volume: Any, start: Any) -> None:
+    """What a command writes into the file ends no phase."""
+    path = _journal(volume)
+    volume.command(f"printf '[%.0s' $(seq 5000) > {path}; echo >> {path}; exit 3")
+    running = start(FC_POD_UID="pod-1", **{VARIABLE: "true"})
+    assert running.end() == 3
+    assert "phase_end" in _shown(running.lines)

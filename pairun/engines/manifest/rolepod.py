@@ -18,6 +18,7 @@ from pairun.engines.manifest.podsecurity import app_uid, confine, set_apparmor
 from pairun.engines.manifest.podvalues import apply_to_pod
 from pairun.engines.manifest.queues import mark_pod
 from pairun.engines.manifest.storages import mount_storages
+from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
 from pairun.openpai.podtemplate import PodMaker
@@ -121,8 +122,10 @@ def _set_environment(role: Role, options: Options, init: Object, app: Object) ->
     if (uid := app_uid(role, options)) is not None:
         init["env"].append({"name": "PAIRUN_APP_UID", "value": str(uid)})
     address = _field("PAIRUN_HOST_IP", "status.podIP")
-    init["env"].append(address)
-    app["env"] += [address, {"name": GRACE, "value": grace}]
+    # So that `pairun report NAME` needs no more than the logs.
+    on_log = {"name": LOG_JOURNAL, "value": "true"}
+    init["env"] += [address, on_log]
+    app["env"] += [address, on_log, {"name": GRACE, "value": grace}]
     if options.engine in ("job", "jobset"):
         # Their controllers take an evicted command that ends with 0 for a success.
         app["env"].append({"name": ON_STOP, "value": INTERRUPTED})

@@ -23,6 +23,7 @@ class InstancePast:
         phases: its phases.
         notes: problems with reading the journal, for people.
         ignored: how many records of each unknown type were skipped.
+        known: what else is known of an instance without a journal, in words.
     """
 
     label: str
@@ -31,6 +32,7 @@ class InstancePast:
     phases: Sequence[PhasePast] = ()
     notes: Sequence[str] = ()
     ignored: Counter[str] = attrs.Factory(Counter)
+    known: str = ""
 
     @property
     def outcome(self) -> str:
@@ -66,7 +68,7 @@ class InstancePast:
     def state(self) -> str:
         """How it ended, in words."""
         if self.journal is None:
-            return "no journal: no phase has begun"
+            return f"no journal: {self.known or 'no phase has begun'}"
         if not self.phases:
             return "nothing recorded: no phase has begun"
         last = self.phases[-1]

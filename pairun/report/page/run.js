@@ -217,7 +217,7 @@
       bars.push(lane.bars);
     }
     const bad = past.outcome === "succeeded" ? "" : " bad";
-    const name = make("div", { classes: `name${bad}${past.label === data.first ? " first" : ""}` },
+    const name = make("div", { classes: `name${bad}${data.count > 1 && past.label === data.first ? " first" : ""}` },
       make("b", { text: past.label }), make("span", { classes: "state", text: past.state }));
     const words = past.phases.flatMap((phase) => [phase.message, ...phase.tasks.flatMap((task) => [task.id, task.message])]);
     const text = [past.label, past.state, ...past.notes, ...words].join("\n").toLowerCase();
@@ -324,7 +324,7 @@
       const cost = (id, seconds, share, note) => [id, duration(seconds), `${(share * 100).toFixed(1)} %`, make("meter", { min: 0, max: 1, value: share, "aria-label": `share of ${id}` }), note];
       page.append(make("h3", { text: `${phase.title}: ${duration(phase.seconds)}` }), table(`Costs of the ${phase.title}`,
         [["task", false], ["took", true], ["share", true], ["", false], ["", false]],
-        [...phase.costs.map((each) => cost(each.id, each.seconds, each.share, [each.kind === "task" ? "" : each.kind, each.beside ? `beside ${each.beside}, which took longer` : "on the critical path", each.attempts > 1 ? `${each.attempts} attempts` : ""].filter(Boolean).join(", "))),
+        [...phase.costs.map((each) => cost(each.id, each.seconds, each.share, [each.kind === "task" ? "" : each.kind, each.beside ? `beside ${each.beside}, which took longer` : "critical path", each.attempts > 1 ? `${each.attempts} attempts` : ""].filter(Boolean).join(", "))),
           cost("pairun and idle", phase.overhead, phase.seconds ? phase.overhead / phase.seconds : 0, "")]));
     }
   }

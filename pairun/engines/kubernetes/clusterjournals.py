@@ -1,0 +1,86 @@
+"""The journals of a job's Pods, read from their logs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+
+from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal
+from pairun.engines.kubernetes.cluster import Cluster
+from pairun.engines.kubernetes.clusterlogs import lines
+from pairun.engines.kubernetes.endwords import INIT
+from pairun.engines.kubernetes.jobobjects import find, instances_of
+from pairun.engines.kubernetes.podstates import APP, PodState
+from pairun.errors import PairunError
+from pairun.handover.logjournal import read_log
+from pairun.report.journal.history import UNFINISHED
+from pairun.report.journal.historybuilding import phases_of
+from pairun.report.journal.pastinstances import InstancePast
+from pairun.report.journal.records import notes, read_entries
+
+AT_ONCE = 16
+"""How many logs are read at once."""
+
+END = {"tailLines": "300", "limitBytes": str(16 << 20)}
+"""PID 1 and init show the journal in the last lines of a log."""
+
+BEGIN = {"limitBytes": str(1 << 20)}
+"""While a command runs, the journal is at the log's beginning."""
+
+
+def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
+    """What happened to the instances of a job, as their logs show it.
+
+    Args:
+        cluster: the cluster.
+        name: the job's name in the cluster.
+
+    Raises:
+        PairunError: there is no such job, or the API server refuses.
+    """
+    instances = instances_of(cluster, find(cluster, name))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda each: _instance(cluster, each), instances))
+
+
+def _instance(cluster: Cluster, instance: PodState) -> InstancePast:
+    journal = None if instance.gone else _journal(cluster, instance)
+    where = f"pod {cluster.namespace}/{instance.pod}"
+    known = f"the Pod is {instance.phase}{f': {instance.reason}' if instance.reason else ''}"
+    if journal is None:
+        return InstancePast(label=instance.label, journal=None, known=known)
+    try:
+        reading = read_entries(io.BytesIO(journal), where)
+    except PairunError as e:
+        return InstancePast(label=instance.label, journal=None, known=str(e))
+    past = InstancePast(
+        label=instance.label,
+        journal=where,
+        phases=phases_of(reading.entries),
+        notes=notes(reading),
+        ignored=reading.ignored,
+    )
+    return attrs.evolve(past, notes=[*past.notes, known]) if past.outcome == UNFINISHED else past
+
+
+def _journal(cluster: Cluster, instance: PodState) -> bytes | None:
+    """The journal on the log of the user's container, which holds that of init, else on init's."""
+    for container in (APP, INIT):
+        for part in (END, BEGIN):
+            log = _lines(cluster, instance, {"container": container, **part})
+            if (journal := read_log(log)) is not None:
+                return journal
+    return None
+
+
+def _lines(cluster: Cluster, instance: PodState, query: dict[str, str]) -> Iterator[str]:
+    path = cluster.path("v1", "pods", instance.pod, "log")
+    try:
+        yield from lines(cluster.stream(path, query, silence_s=SILENCE_S))
+    except ClusterRefusal as e:
+        # the container has not started, or the Pod was deleted meanwhile
+        if e.status not in (400, 404):
+            raise

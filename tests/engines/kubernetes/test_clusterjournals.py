@@ -1,0 +1,165 @@
+"""Journals of a job's Pods, read from their logs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairun.engines.kubernetes.apierrors import ClusterRefusal
+from pairun.engines.kubernetes.clusterjournals import read_cluster_instances
+from pairun.errors import PairunError
+from pairun.handover.logjournal import PREFIX
+from tests.engines.kubernetes.samples import (
+    PODS,
+    Answer,
+    Fake,
+    Serve,
+    ended,
+    kubeconfig,
+    pod,
+    runs,
+    status,
+)
+from tests.report.page import stories
+
+PROJECT = Path(__file__).parents[3]
+Report = Callable[..., tuple[int, str]]
+
+
+def shown(records: list[dict[str, Any]], first: int = 0) -> bytes:
+    """A line of a log."""
+    text = "".join(json.dumps({"schema": 1, **r}) + "\n" for r in records[first:])
+    return (
+        f"{PREFIX}{first} 1/1 {base64.b64encode(zlib.compress(text.encode())).decode()}\n".encode()
+    )
+
+
+class Job:
+    """A job of three Pods: one has ended, one runs, one is still in init."""
+
+    def __init__(self) -> None:
+        self.queries: list[dict[str, str]] = []
+        self.refuses = False
+
+    def __call__(self, method: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        """Answer."""
+        if path.endswith("/log"):
+            self.queries.append(query)
+            if self.refuses:
+                return status(403, "Forbidden", "pods/log is forbidden")
+            return self.log(path.rsplit("-", maxsplit=1)[-1].partition("/")[0], query)
+        if path == PODS:
+            exited = [ended("app", 0)]
+            pods = [
+                pod(index=0, phase="Succeeded", containerStatuses=exited),
+                pod(index=1, phase="Running", containerStatuses=[runs("app")]),
+                pod(index=2, phase="Pending"),
+            ]
+            return 200, {"items": pods, "metadata": {}}
+        if path.endswith("configmaps"):
+            return 200, {"items": [], "metadata": {}}
+        return status(404, "NotFound", "not found")
+
+    def log(self, index: str, query: dict[str, str]) -> Answer:
+        """The part of a log that is asked for."""
+        records = stories.success()
+        if index == "2":
+            return status(400, "BadRequest", "container is waiting to start")
+        if query["container"] == "init":
+            return 200, b"ok barrier\n" + shown(records[:12])
+        if index == "0":
+            return 200, b"epoch 1\nepoch 2\n" + shown(records) + b"[pairun] bye\n"
+        # A command that runs has filled the end of the log.
+        began = next(n for n, r in enumerate(records) if r["type"] == "command_begin") + 1
+        end = b"epoch 3\n" * 300
+        return 200, end if "tailLines" in query else shown(records[:began]) + end
+
+
+def test_a_report_on_a_job_in_a_cluster(serve: Serve) -> None:
+    """What ended is whole, what runs has no end yet, what has not begun says what its Pod does."""
+    cluster, _ = serve(Job())
+    whole, running, waiting = read_cluster_instances(cluster, "mnist")
+    assert (whole.label, whole.outcome, whole.exit_code) == ("worker-0", "succeeded", 0)
+    assert [p.name for p in whole.phases] == ["init", "runtime"]
+    assert (running.outcome, running.phases[1].command is not None) == ("unfinished", True)
+    assert "the Pod is running" in running.notes[-1]
+    assert waiting.state == "no journal: the Pod is pending"
+
+
+def test_only_parts_of_a_log_are_read(serve: Serve) -> None:
+    """A command may have printed gigabytes: each request is bounded."""
+    job = Job()
+    cluster, _ = serve(job)
+    read_cluster_instances(cluster, "mnist")
+    assert all("limitBytes" in query for query in job.queries)
+
+
+def test_a_missing_right_is_named(serve: Serve) -> None:
+    """Who may not read logs is told so."""
+    job = Job()
+    job.refuses = True
+    cluster, _ = serve(job)
+    with pytest.raises(ClusterRefusal):
+        read_cluster_instances(cluster, "mnist")
+
+
+def test_a_job_that_does_not_exist(serve: Serve) -> None:
+    """It is an error, not an empty report."""
+    cluster, _ = serve(lambda *_: status(404, "NotFound", "not found"))
+    with pytest.raises(PairunError):
+        read_cluster_instances(cluster, "nothing")
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Iterator[Report]:
+    """Runs `pairun report` as a process, with a kubeconfig that leads to `Job`."""
+    fake = Fake(Job())
+    config = kubeconfig(tmp_path / "config", fake.url)
+
+    def run(*argv: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pairun", "report", *argv],
+            cwd=tmp_path,
+            env={**os.environ, "KUBECONFIG": config, "PYTHONPATH": str(PROJECT)},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    yield run
+    fake.server.shutdown()
+    fake.server.server_close()
+
+
+def test_the_page_of_a_job_by_its_name(report: Report) -> None:
+    """A name that is no file is a job's; the page is about its Pods."""
+    code, page = report("--html", "-", "mnist")
+    assert code == 0
+    assert "<title>mnist: unfinished</title>" in page
+    assert "the Pod is pending" in page
+
+
+def test_a_file_wins_over_a_job(report: Report, tmp_path: Path) -> None:
+    """A folder of that name is read, unless an option names the cluster."""
+    code, text = report("mnist")
+    assert (code, "worker-0: succeeded, exit code 0" in text) == (0, True)
+    stories.write(tmp_path / "mnist", {"local-0": stories.success()})
+    assert "local-0: succeeded" in report("mnist")[1]
+    assert "worker-0: succeeded" in report("--namespace", "space", "mnist")[1]
+
+
+def test_without_a_cluster_a_name_is_a_file(report: Report, tmp_path: Path) -> None:
+    """A slip in a path is no question to a cluster that nobody has."""
+    (tmp_path / "config").unlink()
+    code, text = report("nothing")
+    assert code == 1
+    assert "error[PR810]: nothing: No such file or directory" in text
