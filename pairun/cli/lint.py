@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import pairun
 from pairun.cli.options import add_roots, print_json
 from pairun.errors import Problem
+from pairun.report.github import workflow_commands
 from pairun.report.problems import print_problems, problem_data
+from pairun.report.sarif import sarif_log
 from pairun.review.lint import SKIPPED, lint
 
 SCHEMA = 1
+FORMATS = ("text", "json", "github", "sarif")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,18 +25,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE",
                         help="a file, or a folder with all its files; - is standard input")  # fmt: skip
     add_roots(parser, "a content root that the files are checked against")
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    parser.add_argument("--format", choices=FORMATS, default="text",
+                        help="text for people, github: workflow commands, sarif: SARIF 2.1.0")  # fmt: skip
+    parser.add_argument("--json", dest="format", action="store_const", const="json",
+                        help="the same as --format json")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; 0 when there is no error, else 1."""
     problems, files = lint(args.files, args.root, args.vault)
-    linted = [kind for kind in files.values() if kind != SKIPPED]
-    if args.json:
-        listed = [problem_data(p, args.vault) for p in problems]
-        kinds = [{"file": file, "kind": kind} for file, kind in files.items()]
-        print_json({"schema": SCHEMA, "files": kinds, "problems": listed})
-        return _exit_code(problems)
+    if args.format == "text":
+        _print_text(problems, files, args)
+    else:
+        _print_data([problem_data(p, args.vault) for p in problems], files, args.format)
+    return _exit_code(problems)
+
+
+def _print_text(
+    problems: Sequence[Problem], files: Mapping[str, str], args: argparse.Namespace
+) -> None:
     if any(map(os.path.isdir, args.files)):
         for file, kind in files.items():
             print(f"{file}: {kind}")
@@ -39,8 +51,20 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         print_problems(problems, args.vault)
     else:
+        linted = [kind for kind in files.values() if kind != SKIPPED]
         print(f"{len(linted)} file{'s' * (len(linted) != 1)}: no problems")
-    return _exit_code(problems)
+
+
+def _print_data(problems: Sequence[Mapping[str, Any]], files: Mapping[str, str], form: str) -> None:
+    """Print masked problems in one of the formats for programs."""
+    if form == "sarif":
+        print_json(sarif_log(problems, pairun.__version__))
+    elif form == "github":
+        for line in workflow_commands(problems):
+            print(line)
+    else:
+        kinds = [{"file": file, "kind": kind} for file, kind in files.items()]
+        print_json({"schema": SCHEMA, "files": kinds, "problems": problems})
 
 
 def _exit_code(problems: Iterable[Problem]) -> int:
