@@ -64,6 +64,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("PR212", "not allowed in this phase", "See the module's phases in `pairun doc MODULE`."),
     ("PR213", "a name that is taken", "A module or plugin may not bear a keyword's name."),
     ("PR214", "a deprecated argument", "Use the task keyword that is named."),
+    (
+        "PR215",
+        "bounds that no value fits",
+        "The lowest value is above the highest; exchange the two, or correct one.",
+    ),
     # 3xx: templates
     ("PR301", "not defined", "See what is defined in docs/playbooks.md, or add `| default(...)`."),
     ("PR302", "not a valid expression", "Correct the expression at the caret."),
@@ -423,16 +428,20 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Submit the job as YAML: OpenPAI masks only that form.",
     ),
     ("PR910", "a task without a time limit", "Give it a timeout or a deadline."),
-    ("PR911", "a plugin parameter nobody reads", "See `pairun doc PLUGIN` for its parameters."),
+    (
+        "PR911",
+        "a plugin parameter that the plugin does not have",
+        "See `pairun doc PLUGIN` for its parameters.",
+    ),
     (
         "PR912",
-        "a file nobody reads",
+        "a file that pairun does not read",
         "Playbooks are init.yaml, runtime.yaml, policy.yaml; see docs/playbooks.md.",
     ),
     (
         "PR916",
         "an unknown key in the login of an image",
-        "A login has username, password and registryuri; nobody reads another key.",
+        "A login has username, password and registryuri; another key has no effect.",
     ),
     (
         "PR920",
@@ -478,6 +487,16 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "PR929",
         "a plugin that does nothing",
         "Its parameters ask for nothing: give those that do, or remove the plugin.",
+    ),
+    (
+        "PR930",
+        "a parameter that the plugin spec does not declare",
+        "Declare it under parameters.properties, or correct its name; see docs/modules.md.",
+    ),
+    (
+        "PR931",
+        "a completion that no number of instances reaches",
+        "minFailedInstances and minSucceededInstances count at most the role's instances.",
     ),
 )
 

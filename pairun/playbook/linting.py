@@ -19,6 +19,7 @@ from pairun.playbook.keywords import KEYWORDS
 from pairun.playbook.patches import Patcher
 from pairun.playbook.policy import policy_mistakes
 from pairun.playbook.policy_names import unknown_names
+from pairun.playbook.specparameters import check_parameters
 from pairun.playbook.specs import PHASES, check_spec
 from pairun.playbook.taskchecks import check_task, check_tasks
 
@@ -73,6 +74,7 @@ def _lint_lone_patches(
 def lint_spec(node: Node, content: Content, problems: Problems) -> None:
     """Check a plugin spec; the arguments are those of `lint_playbook`."""
     check_spec(node, content, problems)
+    check_parameters(node, problems)
     check_expressions(node, problems)
     for phase in PHASES:
         problems.extend(check_tasks(node.get(phase), phase, content))

@@ -53,8 +53,17 @@ class FolderPlugins:
     folders: Mapping[str, PluginFolder]
     unused: tuple[Problem, ...]
 
-    def tasks(self, name: str, content: Content, problems: Problems) -> Node | None:
-        """The spec that turns a folder into tasks; None, with problems, where the folder is wrong."""
+    def tasks(
+        self, name: str, content: Content, problems: Problems, *, required: bool
+    ) -> Node | None:
+        """The spec that turns a folder into tasks; None, with problems, where the folder is wrong.
+
+        Args:
+            name: of the plugin.
+            content: the content roots.
+            problems: takes what is wrong.
+            required: a missing program is an error; else a warning, and its task fails.
+        """
         try:
             description = self._description(name, content)
         except PairunError as e:
@@ -62,6 +71,9 @@ class FolderPlugins:
             return None
         wrong = list(violations(description, _SCHEMA))
         problems.extend(wrong)
+        if not wrong and (missing := _missing_program(description, self.folders[name].path)):
+            problems.extend([missing if required else missing._replace(severity="warning")])
+            wrong = [missing] if required else []
         root = built_in_root()
         return None if wrong else content.document(os.path.join(root.path, _TASKS), root)
 
@@ -121,11 +133,17 @@ def check_folder(description: Node, folder: str) -> Iterator[Problem]:
     """
     wrong = list(violations(description, _SCHEMA))
     yield from wrong
+    if not wrong and (missing := _missing_program(description, folder)):
+        yield missing
+
+
+def _missing_program(description: Node, folder: str) -> Problem | None:
+    """The problem of a description, valid by itself, whose program is not in its folder."""
     program = description.get("init-script")
-    if wrong or program is None or os.path.isfile(os.path.join(folder, program.value)):
-        return
+    if program is None or os.path.isfile(os.path.join(folder, program.value)):
+        return None
     message = f"the program {program.value!r} is not in {folder}"
-    yield Problem("PR108", message, program.place, "correct init-script, or add the program")
+    return Problem("PR108", message, program.place, "correct init-script, or add the program")
 
 
 def folders_in_force(content: Content) -> FolderPlugins:
@@ -154,7 +172,7 @@ def folder_plugins(content: Content, policy: Policy) -> FolderPlugins:
 
 
 def _unused(folder: PluginFolder, hint: str) -> Problem:
-    return Problem("PR912", f"nobody reads {folder.path}", None, hint, "warning")
+    return Problem("PR912", f"pairun does not read {folder.path}", None, hint, "warning")
 
 
 def _all_folders(content: Content, paths: list[str]) -> Iterator[PluginFolder]:

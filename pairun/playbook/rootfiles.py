@@ -45,14 +45,14 @@ def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
             if name == PLUGIN_FOLDERS and not plugin_folders_in(path):
                 near = "plugin_specs"
             if near and near not in names:
-                yield _nobody_reads(path, f"did you mean '{near}'?")
+                yield _unread_path(path, f"did you mean '{near}'?")
         elif name.endswith(_YAML) and os.path.splitext(name)[0] in PLAYBOOK_FILES:
-            yield _nobody_reads(path, "it belongs in the folder playbooks")
+            yield _unread_path(path, "it belongs in the folder playbooks")
     yield from _playbooks(os.path.join(root, "playbooks"), near_only=False)
     for folder, ending in (("modules", ".py"), ("plugin_specs", ".yaml"), (RULES_FOLDER, ".yaml")):
         for path in _sources_in(os.path.join(root, folder)):
             if not path.endswith(ending):
-                yield _nobody_reads(path, f"in {folder} names end with {ending}")
+                yield _unread_path(path, f"in {folder} names end with {ending}")
     modules = os.path.join(root, "modules")
     for name in _names_in(modules):
         path = os.path.join(modules, name)
@@ -61,7 +61,7 @@ def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
             and not name.startswith(("_", "."))
             and not os.path.isfile(os.path.join(path, ENTRY))
         ):
-            yield _nobody_reads(path, f"the folder of a module has a file {ENTRY}")
+            yield _unread_path(path, f"the folder of a module has a file {ENTRY}")
 
 
 def plugin_folders_in(path: str) -> list[str]:
@@ -78,7 +78,7 @@ def _playbooks(folder: str, *, near_only: bool) -> Iterator[Problem]:
         known = (*files, *_PLAIN_POD) if near_only else files
         if name not in known and (near or not near_only):
             hint = f"did you mean '{near}.yaml'?" if near else f"known: {', '.join(files)}"
-            yield _nobody_reads(path, hint)
+            yield _unread_path(path, hint)
 
 
 def _sources_in(folder: str) -> list[str]:
@@ -98,8 +98,8 @@ def _names_in(folder: str) -> list[str]:
         return []
 
 
-def _nobody_reads(path: str, hint: str) -> Problem:
-    return Problem("PR912", f"nobody reads {path}", None, hint, "warning")
+def _unread_path(path: str, hint: str) -> Problem:
+    return Problem("PR912", f"pairun does not read {path}", None, hint, "warning")
 
 
 def root_around(path: str) -> str | None:

@@ -81,13 +81,12 @@ def add_plugins(
             continue
         is_folder = use.plugin in folders.folders
         if is_folder:
-            spec = folders.tasks(use.plugin, content, problems)
+            required = use.failure_policy == "fail"
+            spec = folders.tasks(use.plugin, content, problems, required=required)
         else:
             spec = _spec(content, folders, use, problems)
-        if spec is None:
-            continue
-        parameters = _parameters(spec, use, problems)
-        if parameters is None:
+        parameters = None if spec is None else _parameters(spec, use, problems)
+        if spec is None or parameters is None:
             for draft in drafts.values():
                 draft.left_out.add(use.base_id)
             continue

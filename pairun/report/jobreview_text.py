@@ -164,7 +164,8 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
         printed = set()
         for plan in review.plans:
             pod = review.pods[plan.role.name]
-            chain = tuple(_line(path, each, review.vault) for each in settings_of(plan, pod, path))
+            settings = settings_of(plan, pod, path, review.problems)
+            chain = tuple(_line(path, each, review.vault) for each in settings)
             if not chain and (default := default_of(plan, path, content)):
                 chain = (f"{default.text}  ← {default.declared_by}",)
             if not chain or chain in printed:
@@ -181,4 +182,5 @@ def _line(path: str, setting: Setting, vault: Vault) -> str:
     # A value whose key marks it as a secret is masked whole, even if it is too short for a vault.
     value = with_secrets(setting.value, path.rpartition(".")[2])
     shown = json.dumps(shown_data(value, vault), ensure_ascii=False)
-    return f"{shown}  ← {setting.place.source.layer} {setting.place}"
+    refused = ", refused" if setting.refused else ""
+    return f"{shown}  ← {setting.place.source.layer} {setting.place}{refused}"

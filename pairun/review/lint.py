@@ -17,7 +17,8 @@ from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
 from pairun.playbook.linting import lint_module, lint_playbook, lint_policy, lint_spec
 from pairun.playbook.pluginfolders import check_folder
-from pairun.playbook.rootfiles import DESCRIPTION, not_a_root, root_around
+from pairun.playbook.rootfiles import DESCRIPTION, not_a_root, root_around, unread
+from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 from pairun.playbook.rules import check_rules
 from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.lintpaths import files_in
@@ -53,9 +54,10 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
     kinds: dict[str, str] = {}
     try:
         folders = {p: files_in(p) for p in paths if os.path.isdir(p)}
-        own = [p for p in folders if _adds_a_root(p, roots)]
+        looks = [p for p in folders if looks_like_root(p)]
+        own = [p for p in looks if _adds_a_root(p, roots)]
         linter = _Linter([*roots, *own], vault)
-        linted = [linter.root_problems, linter.folder_problems]
+        linted = [linter.root_problems, linter.folder_problems, _misnamed(looks)]
         for path in paths:
             for file in folders.get(path, [path]):
                 kinds[file], problems = linter.lint(file, named=path not in folders)
@@ -71,6 +73,14 @@ def _adds_a_root(folder: str, roots: list[str]) -> bool:
     """Whether a folder is a content root, and none that is there already."""
     known = map(os.path.realpath, (built_in_root().path, *roots))
     return not_a_root(folder) is None and os.path.realpath(folder) not in known
+
+
+def _misnamed(folders: Sequence[str]) -> Problems:
+    """What pairun does not read in folders that look like content roots, whatever their names."""
+    problems = Problems()
+    for folder in folders:
+        problems.extend(unread(folder))
+    return problems
 
 
 def _each_once(linted: Sequence[Problems]) -> Iterator[Problem]:
@@ -121,7 +131,7 @@ class _Linter:
         Returns:
             The kind of file that it is taken for, and its problems.
         """
-        if (module := module_at(path)) is not None:
+        if (module := module_at(path)) is not None and _is_module(path, module):
             return "module", lint_module(module)
         try:
             layers = self._layers_for(path)
@@ -134,7 +144,7 @@ class _Linter:
             if not named and {p.id for p in e.problems} == {"PR735"}:
                 return SKIPPED, Problems()
             return "cannot be read", _refused(e)
-        kind = _kind(path, node) or ("job" if named else SKIPPED)
+        kind = _kind(path, node, named=named) or ("job" if named else SKIPPED)
         if kind in ("pod", "job") and not self.root_problems.errors:
             if kind == "pod":
                 return "settings of a plain Pod", self._lint_pod(path, node, layers)
@@ -158,7 +168,7 @@ class _Linter:
     def _layers_for(self, path: str) -> Layers:
         """The stack with the content root that the file lies in."""
         root = root_around(path)
-        if root is None or self._layers.content.own(path):
+        if root is None or self._layers.content.own(path) or not looks_like_root(root):
             return self._layers
         if root not in self._around:
             # The problems of the root's other files come up when these are linted.
@@ -192,6 +202,11 @@ class _Linter:
         return problems
 
 
+def _is_module(path: str, module: str) -> bool:
+    """Whether a path is of a module, and no other file in some Python package."""
+    return path.endswith(".py") or imports_pairun(module)
+
+
 def _refused(error: PairunError) -> Problems:
     problems = Problems()
     problems.extend(error.problems)
@@ -209,7 +224,7 @@ _JOB_KEYS = ("protocolVersion", "taskRoles", "jobName")
 _POD_KEYS = ("initPlugins", "runtimePlugin", "commands")
 
 
-def _kind(path: str, node: Node) -> str | None:
+def _kind(path: str, node: Node, *, named: bool) -> str | None:
     """The kind of a file: by its keys, else by its folder, else by a key that is nearly one."""
     keys = [k for k, _ in node.items()]
     for key, kind in _KEYS.items():
@@ -217,7 +232,10 @@ def _kind(path: str, node: Node) -> str | None:
             return kind
     if os.path.basename(path) == DESCRIPTION and ("init-script" in keys or not _is_job(keys)):
         return "plugin folder"
-    name, folder = os.path.basename(path), os.path.basename(os.path.dirname(os.path.abspath(path)))
+    name, above = os.path.basename(path), os.path.dirname(os.path.abspath(path))
+    # Other projects have such folders, too.
+    is_ours = named or looks_like_root(os.path.dirname(above))
+    folder = os.path.basename(above) if is_ours else ""
     if folder == "plugin_specs":
         return "plugin spec"
     if folder == "diagnosis":

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pairun.contract.sources import module_at, module_paths
 from pairun.errors import PairunError, Problem
 from pairun.playbook.rootfiles import DESCRIPTION, MODULES
+from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 
 MAX_FILES = 1000
 MAX_DEPTH = 8
@@ -39,14 +40,16 @@ def files_in(folder: str) -> list[str]:
 def _below(folder: str, levels: int) -> Iterator[str]:
     if levels == 0:
         raise _refusal(folder, f"it is {MAX_DEPTH} levels deep")
-    if module_at(folder) is not None:
+    module = module_at(folder)
+    if module is not None and imports_pairun(module):
         yield folder
         return
     if os.path.isfile(description := os.path.join(folder, DESCRIPTION)):
         yield description
         return
     modules = []
-    if os.path.basename(os.path.abspath(folder)) == MODULES:
+    whole = os.path.abspath(folder)
+    if os.path.basename(whole) == MODULES and looks_like_root(os.path.dirname(whole)):
         modules = list(module_paths(folder).values())
         yield from modules
     try:

@@ -13,7 +13,7 @@ from pairun.job.planning import RolePlan
 from pairun.playbook.content import Content
 from pairun.playbook.drafts import TaskDraft, history
 from pairun.playbook.keywords import keywords_of
-from pairun.playbook.pod.layering import PodSettings
+from pairun.playbook.pod.layering import PodSettings, places_of, refusal_places
 from pairun.playbook.pod.table import POD_SETTINGS
 from pairun.review.jobreview import JobReview
 
@@ -23,13 +23,16 @@ POD = "pod."
 
 @attrs.frozen
 class Setting:
-    """A value, and the place that set it."""
+    """A value, the place that set it, and whether it is refused."""
 
     value: Any
     place: Place
+    refused: bool = False
 
 
-def settings_of(plan: RolePlan, pod: PodSettings, path: str) -> list[Setting]:
+def settings_of(
+    plan: RolePlan, pod: PodSettings, path: str, problems: Iterable[Problem]
+) -> list[Setting]:
     """Who set a value, the one in force first; empty where nothing set it.
 
     Args:
@@ -37,6 +40,7 @@ def settings_of(plan: RolePlan, pod: PodSettings, path: str) -> list[Setting]:
         pod: the settings of its Pods.
         path: an id and keys: ``git.args.depth``; an id and a key may have dots themselves. Or a
             setting of the Pods: ``pod.queue``.
+        problems: of the review; an error at a setting of the Pods refuses it.
     """
     for draft in plan.effective.drafts.values():
         for task in draft.tasks():
@@ -45,7 +49,13 @@ def settings_of(plan: RolePlan, pod: PodSettings, path: str) -> list[Setting]:
                 if value is not None:
                     return [Setting(each.plain(), each.place) for each in history(value)]
     node = pod.at(path.removeprefix(POD)) if path.startswith(POD) else None
-    return [Setting(each.plain(), each.place) for each in history(node)] if node else []
+    if node is None:
+        return []
+    refused = refusal_places(problems)
+    return [
+        Setting(each.plain(), each.place, not refused.isdisjoint(places_of(each)))
+        for each in history(node)
+    ]
 
 
 @attrs.frozen

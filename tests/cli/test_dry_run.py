@@ -279,6 +279,17 @@ tasks:
     assert text.endswith("└ 9 ← cluster low/playbooks/init.yaml:5:68")
 
 
+def test_why_marks_what_the_policy_refuses(shell: Shell) -> None:
+    """Of a chain only the value that is refused."""
+    policy = "job_may: {}\npod:\n  defaults: {queue: team}\n  job_may: [shm]\n"
+    shell.root({"playbooks/policy.yaml": policy})
+    shell.job("pod: {queue: mine, shm: 1Gi}")
+    argv = ("--dry-run", "job.yaml", "--root", "cluster", "--why")
+    lines = shell(*argv, "pod.queue").out.splitlines()
+    assert [line.endswith(", refused") for line in lines] == [False, True, False]
+    assert "refused" not in shell(*argv, "pod.shm").out
+
+
 def test_why_finds_ids_with_dots_and_values_at_any_depth(shell: Shell) -> None:
     """An id may have dots, and so may the path below it."""
     root = shell.root(

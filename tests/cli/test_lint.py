@@ -518,3 +518,58 @@ def test_no_format_shows_a_secret(shell: Shell) -> None:
         said = shell("lint", "--format", form, job)
         assert said.code == 1
         assert "hunter2" not in said.out + said.err
+
+
+FOREIGN = {
+    "modules/vpc/main.tf": "",
+    "modules/util.py": "import os\n",
+    "modules/package/__init__.py": "",
+    "modules/package/job.yaml": "JOB",
+    "playbooks/site.yaml": "- hosts: all\n  tasks: []\n",
+    "plugins/filter.py": "def f(): pass\n",
+    "diagnosis/patients.yaml": "a: 1\n",
+    "deep/er/train.yml": "JOB",
+}
+
+
+def test_a_folder_of_another_project(shell: Shell) -> None:
+    """Names of folders make no content root; the jobs below are found at any depth."""
+    files = {path: text.replace("JOB", shell.job_text) for path, text in FOREIGN.items()}
+    root = shell.root(files, "project")
+    said = shell("lint", root)
+    assert (said.code, said.ids) == (0, [])
+    kinds = {
+        f["file"].removeprefix(f"{root}/"): f["kind"]
+        for f in shell("lint", "--json", root).data["files"]
+    }
+    assert kinds.pop("modules/package/job.yaml") == kinds.pop("deep/er/train.yml") == "job"
+    assert set(kinds) == {"playbooks/site.yaml", "diagnosis/patients.yaml"}
+    assert all(kind.startswith("skipped") for kind in kinds.values())
+    # One file of it alone is checked without its neighbours, too.
+    assert shell("lint", root / "modules/package/job.yaml").code == 0
+
+
+MISNAMED = [
+    ("playbook/init.yaml", "phase: init\npatches: []\n", "playbook", "playbooks"),
+    ("plugin_spec/a.yaml", "summary: S\n", "plugin_spec", "plugin_specs"),
+    ("plugins/a.yaml", "summary: S\n", "plugins", "plugin_specs"),
+    ("module/a.py", "from pairun.module import define\n", "module", "modules"),
+]
+
+
+@pytest.mark.parametrize(("path", "text", "folder", "meant"), MISNAMED)
+@pytest.mark.parametrize(
+    "others",
+    [{}, {"plugin_specs/x.yaml": "summary: S\n"}, {"playbooks/policy.yaml": "job_may: {}\n"}],
+)
+def test_a_misnamed_folder(
+    shell: Shell, path: str, text: str, folder: str, meant: str, others: dict[str, str]
+) -> None:
+    """Alone in a folder, or beside folders that pairun reads."""
+    root = shell.root({path: text, "job.yaml": shell.job_text, **others})
+    said = shell("lint", root)
+    if any(other.startswith(f"{meant}/") for other in others):
+        return  # the right folder is there, too
+    assert said.ids == ["PR912"]
+    assert f"pairun does not read {root}/{folder}" in said.err
+    assert f"did you mean '{meant}'?" in said.err

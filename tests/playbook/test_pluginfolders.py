@@ -46,7 +46,7 @@ def test_a_slip_in_a_folders_name_is_named(desk: Desk) -> None:
 
 def test_a_folder_replaces_a_lower_spec(desk: Desk) -> None:
     """A cluster that keeps its own ssh has its own, and a spec above it replaces it again."""
-    folder = desk.root({"plugins/cmd/desc.yaml": DESC}, "old")
+    folder = desk.root({"plugins/cmd/desc.yaml": DESC, "plugins/cmd/init.py": ""}, "old")
     use = desk.job(plugins="- {plugin: cmd, parameters: {preCommands: [a]}}\n")
     assert "folder" in desk.task(desk.valid(use, folder), "cmd").args
     spec = desk.root({"plugin_specs/cmd.yaml": SPEC}, "new")
@@ -58,7 +58,7 @@ def test_a_spec_beside_the_folder_is_used(desk: Desk) -> None:
     root = desk.root({**FOLDER, "plugin_specs/hello.yaml": SPEC})
     assert desk.task(desk.valid(desk.job(plugins=USE), root), "hello").args == {"argv": ["a"]}
     (warning,) = warnings(desk, root)
-    assert "nobody reads" in warning
+    assert "pairun does not read" in warning
     assert "plugins/hello" in warning
 
 
@@ -81,7 +81,13 @@ def test_folders_under_another_path(desk: Desk, *, relative: bool) -> None:
     """The policy names it: in a root, or absolute."""
     path = "src/plugins" if relative else str(desk.tmp / "elsewhere")
     policy = f'{JOB_MAY}plugin_folders: {{roots: "*", paths: [{path}]}}\n'
-    root = desk.root({"playbooks/policy.yaml": policy, f"{path}/hello/desc.yaml": DESC})
+    root = desk.root(
+        {
+            "playbooks/policy.yaml": policy,
+            f"{path}/hello/desc.yaml": DESC,
+            f"{path}/hello/init.py": "",
+        }
+    )
     review = desk.valid(desk.job(plugins=USE), root)
     assert desk.task(review, "hello").args["folder"].endswith("/hello")
 
@@ -115,3 +121,17 @@ def test_a_policy_may_name_a_folder(desk: Desk) -> None:
     content = desk.content(root)
     (document,) = content.playbooks("policy")[-1:]
     assert not list(unknown_names(document, content, {}))
+
+
+def test_a_folder_without_its_program(desk: Desk) -> None:
+    """A review says so where the program is missing; where failures are ignored, as a warning."""
+    root = desk.root({"plugins/hello/desc.yaml": DESC})
+    (problem,) = desk.problems(desk.job(plugins=USE), root)
+    assert (problem.id, desk.at(problem.place)) == ("PR108", "init.py")
+    ignored = USE.replace("plugin: hello", "plugin: hello, failurePolicy: ignore")
+    review = desk.valid(desk.job(plugins=ignored), root)
+    assert [p.id for p in review.problems] == ["PR108"]
+    assert "hello" in desk.order(review, "init")
+    patch = "init: [{patch: hello, retries: 1, timeout: 1m}]"
+    policy = desk.root({"playbooks/policy.yaml": desk.all_open}, "policy")
+    assert [p.id for p in desk.problems(desk.job(patch, plugins=USE), root, policy)] == ["PR108"]

@@ -26,6 +26,7 @@ def job_warnings(job: Job) -> Problems:
     for role in job.roles:
         out.extend(_role_name(role))
         out.extend(_retry_count(job, role))
+        out.extend(_completion(role))
         out.extend(_tags(job, role))
         out.extend(_image(role))
     out.extend(_secrets(job))
@@ -56,6 +57,29 @@ def _retry_count(job: Job, role: Role) -> Iterator[Problem]:
             node.place if node else None,
             "set extras.gangAllocation to false, or use jobRetryCount",
         )
+
+
+def _completion(role: Role) -> Iterator[Problem]:
+    counts = (
+        ("minFailedInstances", role.min_failed),
+        ("minSucceededInstances", role.min_succeeded),
+    )
+    for key, count in counts:
+        node = role.node.at(("completion", key))
+        if node is not None and count > role.instances:
+            yield _warning(
+                "PR931",
+                f"{key} is {count}, and the role '{role.name}' has {_instances(role.instances)}",
+                node.place,
+                "it never ends the job; the largest number with an effect is "
+                f"{role.instances}, and -1 means never"
+                if key == "minFailedInstances"
+                else f"it never ends the job; {role.instances} or -1 waits for all",
+            )
+
+
+def _instances(count: int) -> str:
+    return f"{count} instance{'s' * (count != 1)}"
 
 
 def _tags(job: Job, role: Role) -> Iterator[Problem]:

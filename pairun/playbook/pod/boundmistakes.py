@@ -32,12 +32,34 @@ def bound_mistakes(key: str, bound: Node) -> Iterator[Problem]:
     for edge in _EDGES:
         if (limit := bound.get(edge)) is not None:
             yield from _limit_mistakes(setting, edge, limit)
+    yield from _crossed(setting, bound)
     for name in _LISTS:
         listed = bound.get(name)
         for each in listed.elements() if listed else ():
             if not isinstance(each.value, str | int | float):
                 message = f"'{name}' of '{key}' must list texts, not {shown(each.value)}"
                 yield _error(message, each, f"for example {name}: [team-a, 'team-*']")
+
+
+def _crossed(setting: PodSetting, bound: Node) -> Iterator[Problem]:
+    """Report a ``min`` above the ``max``, of the setting or of an entry: nothing fits between them."""
+    lowest, highest = bound.get("min"), bound.get("max")
+    if lowest is None or highest is None:
+        return
+    pairs = [(setting.key, lowest, highest)]
+    if isinstance(lowest.value, dict):
+        pairs = [
+            (f"{setting.key}.{name}", each, other)
+            for name, each in lowest.items()
+            if (other := highest.get(name)) is not None
+        ]
+    for key, low, high in pairs:
+        if isinstance(low.value, dict | list) or isinstance(high.value, dict | list):
+            continue
+        least, most = measured(setting, low.value), measured(setting, high.value)
+        if least is not None and most is not None and least > most:
+            message = f"no value of '{key}' is allowed: 'min' {shown(low.value)} is above 'max' {shown(high.value)}"
+            yield _error(message, low, "exchange the two, or correct one")
 
 
 def _limit_mistakes(setting: PodSetting, edge: str, limit: Node) -> Iterator[Problem]:

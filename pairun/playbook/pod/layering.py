@@ -44,8 +44,8 @@ class PodSettings:
 
     def refused(self, problems: Iterable[Problem]) -> set[str]:
         """The settings whose value, or a part of it, is an error."""
-        places = {p.place for p in problems if p.severity == "error"}
-        return {key for key, node in self.values.items() if places & set(_places(node))}
+        places = refusal_places(problems)
+        return {k for k, node in self.values.items() if not places.isdisjoint(places_of(node))}
 
     def above(self, *layers: str) -> dict[str, Node]:
         """The settings that another layer than these has set."""
@@ -57,12 +57,18 @@ class PodSettings:
         return None if node is None else node.key or node.place
 
 
-def _places(node: Node) -> Iterator[Place]:
+def refusal_places(problems: Iterable[Problem]) -> set[Place]:
+    """The places of errors: of what is refused."""
+    return {p.place for p in problems if p.severity == "error" and p.place is not None}
+
+
+def places_of(node: Node) -> Iterator[Place]:
+    """The places of a value, its key, and everything in it."""
     yield node.place
     if node.key is not None:
         yield node.key
     for inner in (*(n for _, n in node.items()), *node.elements()):
-        yield from _places(inner)
+        yield from places_of(inner)
 
 
 NO_POD_SETTINGS = PodSettings()

@@ -69,6 +69,15 @@ def test_a_task_retry_count_that_does_nothing() -> None:
     assert warnings_of({"taskRetryCount": 3}, extras={"gangAllocation": False}) == []
 
 
+def test_a_completion_that_no_number_reaches() -> None:
+    """The role has fewer instances."""
+    for key in ("minFailedInstances", "minSucceededInstances"):
+        assert warnings_of({"instances": 2, "completion": {key: 3}}) == ["PR931"]
+        assert warnings_of({"completion": {key: 2}}) == ["PR931"]
+        for fine in (2, 1, -1, None):
+            assert warnings_of({"instances": 2, "completion": {key: fine}}) == []
+
+
 def test_tags_that_reach_the_shell_are_shown_in_their_command() -> None:
     """Each unresolved tag has the place of the command that holds it."""
     commands = [

@@ -26,6 +26,18 @@ MISTAKES = [
     ("resources.limits: {max: {cpu: two}}", "'max' of 'cpu' in 'resources.limits'", "for example"),
     ("resources.limits: {max: {cpu: [2]}}", "must be a quantity, not a list", "for example 16Gi"),
     ("pod_group: {max: {system: 2}}", "'system' of 'pod_group' has no order", "min_member"),
+    ("shm: {min: 2Gi, max: 1Gi}", "'min' '2Gi' is above 'max' '1Gi'", "exchange"),
+    (
+        "active_deadline: {min: 2h, max: 30m}",
+        "no value of 'active_deadline' is allowed",
+        "exchange",
+    ),
+    (
+        "resources.limits: {min: {cpu: 2}, max: {cpu: 500m}}",
+        "no value of 'resources.limits.cpu'",
+        "",
+    ),
+    ("security.run_as_user: {min: 9, max: 8}", "no value of 'security.run_as_user'", "exchange"),
     ("queue: {one_of: [[a]]}", "'one_of' of 'queue' must list texts, not a list", "team-a"),
     ("queue: {none_of: [{a: b}]}", "must be text, not a mapping", ""),
     ("queue: {max: [1]}", "must be text or a number or a mapping, not a list", ""),
