@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pairun.report.terminal import visible
+from pairun.base.escapes import visible
 
 
 def workflow_commands(problems: Iterable[Mapping[str, Any]]) -> Iterator[str]:
