@@ -36,8 +36,8 @@ ROOTS = (
     "pairun.cli.barrier", "pairun.cli.rendezvous",
 )  # fmt: skip
 NOT_FOLLOWED = ("pairun.cli.dry_run", "pairun.playbook.content", "pairun.playbook.drafts",
-                "pairun.playbook.document.reading")  # fmt: skip
-"""What ROOTS import for commands that the bundle does not have: those that read YAML."""
+                "pairun.playbook.document.reading", "pairun.report.ansi")  # fmt: skip
+"""What ROOTS import for commands that the bundle does not have (those that read YAML), and colours."""
 
 IN_C = ("_pairun", "_pairun_scan")
 """pairun's own modules in C, which main.c registers."""
