@@ -6,10 +6,9 @@ import hashlib
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pairun.module import (
     CheckModule,
@@ -26,6 +25,8 @@ from pairun.module import (
     arg,
     define,
     is_worth_a_retry,
+    own_pod,
+    pod_event,
     retry_after_s,
     reveal,
 )
@@ -34,8 +35,6 @@ _CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
 # What an attempt keeps of its time, so that the module says what happened and is not stopped.
 _RESERVE_S = 0.5
 _MAX_TEXT_CHARACTERS = 4096
-# The API server refuses an Event with a longer message.
-_MAX_EVENT_MESSAGE_BYTES = 1024
 _OUR_HEADERS = ("content-type", "content-length", "host", "connection", "transfer-encoding")
 _Event = Literal["start", "success", "failure", "signal"]
 _VERBS = {"start": "started", "success": "succeeded", "failure": "failed", "signal": "was stopped"}
@@ -169,17 +168,24 @@ class Notify(CheckModule):
         raise Permanent(status)
 
     def _create_event(self, ctx: Context, message: Message) -> None:
-        namespace = ctx.env.get("FC_FRAMEWORK_NAMESPACE") or ctx.env.get("POD_NAMESPACE")
-        pod = ctx.env.get("FC_POD_NAME") or ctx.env.get("HOSTNAME")
-        if not namespace or not pod:
+        pod = own_pod(ctx.env)
+        if pod is None:
             raise Permanent(
                 "the name or the namespace of this Pod is unknown",
                 fault="platform",
                 hint="set FC_POD_NAME and FC_FRAMEWORK_NAMESPACE",
             )
-        event = _kubernetes_event(message, ctx.now(), namespace, pod, ctx.env.get("FC_POD_UID"))
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
-        ctx.post_api(path, json.dumps(event).encode(), timeout_s=_limit(ctx, self.timeout))
+        event = pod_event(
+            pod,
+            "Job" + _REASONS.get(message["event"], "Told"),
+            message["text"],
+            when=ctx.now(),
+            warning=message["event"] == "failure",
+            key=message["id"],
+        )
+        ctx.post_api(
+            pod.events_path, json.dumps(event).encode(), timeout_s=_limit(ctx, self.timeout)
+        )
 
 
 def _failure_of(receiver: str, send: Callable[[], None]) -> Failure | None:
@@ -202,27 +208,6 @@ def _id_of(ctx: Context, event: str, text: str) -> str:
         started = ""
     parts = (ctx.env.get("FC_POD_UID", ""), os.uname().nodename, executor, started, event, text)
     return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _kubernetes_event(
-    message: Message, when: float, namespace: str, pod: str, uid: str | None
-) -> dict[str, Any]:
-    """An Event of a Pod (Kubernetes API reference, Event v1 core).
-
-    Its name comes from the message, so that a second attempt creates no second Event.
-    """
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-    involved = {"apiVersion": "v1", "kind": "Pod", "name": pod, "namespace": namespace}
-    return {
-        "apiVersion": "v1", "kind": "Event",
-        "metadata": {"name": pod[:200] + "." + message["id"][:16], "namespace": namespace},
-        "involvedObject": involved | ({"uid": uid} if uid else {}),
-        "type": "Warning" if message["event"] == "failure" else "Normal",
-        "reason": "Job" + _REASONS.get(message["event"], "Told"),
-        "message": message["text"].encode()[:_MAX_EVENT_MESSAGE_BYTES].decode("utf-8", "ignore"),
-        "source": {"component": "pairun"}, "reportingComponent": "pairun",
-        "reportingInstance": pod[:128], "firstTimestamp": now, "lastTimestamp": now, "count": 1,
-    }  # fmt: skip
 
 
 def _limit(ctx: Context, seconds: float) -> float:

@@ -22,6 +22,7 @@ It is a record for reports and never a source of truth. Schema 1; every record h
   details, alternatives, rule
 - ``stop``: PID 1 received a stop signal: signal, sender (outside the container, a process of it, the
   kernel), where there is one its uid and pid, and its command while it lives
+- ``event``: an Event of the Pod for operators: reason, message, and because if it was not sent
 - ``phase_end``: phase, outcome, exit_code, seconds, message
 
 PID 1 writes what is said of the command and of the end of its phase; so the end of a runtime phase

@@ -16,6 +16,7 @@ from pairun.handover.door import Door
 from pairun.handover.journal import Emit, Journal
 from pairun.handover.logjournal import LogJournal
 from pairun.handover.metrics import write_metrics
+from pairun.init.eventsender import EventSender
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
 from pairun.init.podplans import PodPlans
@@ -62,6 +63,8 @@ def run_phase(plans: PodPlans) -> int:
     journal = Journal(door, path, plans.vault.record, console.say)
     on_log = LogJournal(plans.env, door, path, plans.vault.record, console.say_masked)
 
+    events = EventSender(plans.env, plans.pai_dir, plans.vault)
+
     def emit(event: dict[str, Any]) -> None:
         journal(event)
         is_failure = event["type"] == "task_end" and event["outcome"] == "failed"
@@ -69,6 +72,7 @@ def run_phase(plans: PodPlans) -> int:
             # Before the words on a failure: the log's last 2 KiB are the termination message.
             on_log.show()
         console(event)
+        events.observe(event)
 
     executor = _executor(plans, plan, emit)
     executor.begin()
@@ -86,6 +90,7 @@ def run_phase(plans: PodPlans) -> int:
         if plans.meeting is not None:
             plans.meeting.end(stay=outcome.event == "success")
         executor.end(outcome)
+    events.end()
     journal.close()
     with contextlib.suppress(OSError):
         write_metrics(Door(plans.pai_dir), plans.env)

@@ -33,6 +33,7 @@ from pairun.base.durations import Duration, format_duration, parse_duration
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.base.sizes import format_size
+from pairun.kube.events import PodName, own_pod, pod_event
 from pairun.kube.gang import GangPods, read_gang
 from pairun.kube.pods import init_succeeded, why_missing
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, port_annotation
@@ -80,8 +81,8 @@ __all__ = (  # noqa: RUF022 - by subject
     "Completed", "Fetched", "FetchedFile", "FileStat", "Gathering", "Mount", "Peer", "Talk",
     "Unpacked",
     # readers and writers
-    "GpuReportElement", "PORT_ANNOTATION", "PortPlan", "format_duration", "format_size",
-    "GangPods", "init_succeeded", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "port_annotation",
+    "GpuReportElement", "PORT_ANNOTATION", "PodName", "PortPlan", "format_duration", "format_size",
+    "GangPods", "init_succeeded", "own_pod", "pod_event", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "port_annotation",
     "retry_after_s", "task_statuses", "uncorrectable_errors", "why_missing",
 )  # fmt: skip
 """What a module's author may import; docs/modules.md documents each name."""

@@ -87,7 +87,7 @@ _KINDS: Mapping[str, Callable[[object], bool]] = {
         (
             "type", "phase", "pairun", "task", "name", "module", "outcome", "kind", "fault",
             "message", "hint", "trace", "because", "event", "class", "retry", "headline", "advice",
-            "layer", "where", "signal", "sender", "command",
+            "layer", "where", "signal", "sender", "command", "reason",
         ),
         _is_text,
     ),
@@ -113,6 +113,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "command_end": ("exit_code", "seconds"),
     "diagnosis": ("class", "headline"),
     "stop": ("signal",),
+    "event": ("reason", "message"),
     "phase_end": ("phase", "outcome", "exit_code", "seconds"),
 }
 """The known types of records, and the fields that each requires."""

@@ -1,0 +1,68 @@
+"""Events of Pods, which `kubectl describe` and dashboards show."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+MAX_MESSAGE_BYTES = 1024
+"""The longest message that the API server takes (Kubernetes API reference, Event v1)."""
+
+
+class PodName(NamedTuple):
+    """A Pod: its namespace, its name, and its uid where that is known."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+
+    @property
+    def events_path(self) -> str:
+        """The path of the events of its namespace, at the API server."""
+        return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/events"
+
+
+class Note(NamedTuple):
+    """What an Event says: a reason in CamelCase, one sentence, and whether it is a warning."""
+
+    reason: str
+    message: str
+    warning: bool
+
+
+def own_pod(env: Mapping[str, str]) -> PodName | None:
+    """The Pod of this process, by the variables of its container; None if they do not say it."""
+    namespace = env.get("FC_FRAMEWORK_NAMESPACE") or env.get("POD_NAMESPACE")
+    name = env.get("FC_POD_NAME") or env.get("POD_NAME") or env.get("HOSTNAME")
+    return PodName(namespace, name, env.get("FC_POD_UID", "")) if namespace and name else None
+
+
+def pod_event(
+    pod: PodName, reason: str, message: str, *, when: float, warning: bool, key: str = ""
+) -> dict[str, Any]:
+    """An Event of a Pod (Kubernetes API reference, Event v1 core).
+
+    Args:
+        pod: what it is about.
+        reason: one word in CamelCase.
+        message: one sentence; cut at `MAX_MESSAGE_BYTES`.
+        when: seconds since the epoch.
+        warning: its type is Warning, else Normal.
+        key: equal ones make one Event, however often it is sent; by default what the Event says.
+    """
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
+    text = f"{pod.uid}\0{reason}\0{message}"
+    key = key or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    involved = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "namespace": pod.namespace}
+    return {
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": f"{pod.name[:200]}.{key[:16]}", "namespace": pod.namespace},
+        "involvedObject": involved | ({"uid": pod.uid} if pod.uid else {}),
+        "type": "Warning" if warning else "Normal", "reason": reason,
+        "message": message.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore"),
+        "source": {"component": "pairun"}, "reportingComponent": "pairun",
+        "reportingInstance": pod.name[:128], "firstTimestamp": now, "lastTimestamp": now, "count": 1,
+    }  # fmt: skip

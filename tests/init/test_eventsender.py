@@ -1,0 +1,139 @@
+"""``pairun init`` sends Events where it may; where it may not, or nobody answers, nothing changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairun.handover.journal import read_journal
+
+INIT = """phase: init
+tasks:
+  - id: data
+    name: It fails
+    download: {url: "http://127.0.0.1:1/a", dest: /tmp/never}
+    retries: 0
+"""
+REFUSED = {"kind": "Status", "reason": "Forbidden", "message": "no"}
+
+
+class Server(ThreadingHTTPServer):
+    """Takes Events, refuses them, or never answers.
+
+    Attributes:
+        events: what came.
+    """
+
+    def __init__(self, status: int | None) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.over = threading.Event()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                server.events.append({"path": self.path, **json.loads(self.rfile.read(size))})
+                if status is None:
+                    server.over.wait(30)
+                    return
+                body = json.dumps(server.events[-1] if status == 201 else REFUSED).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[int | None], Server]]:
+    """Start an API server."""
+    started: list[Server] = []
+
+    def start(status: int | None) -> Server:
+        started.append(Server(status))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.over.set()
+        server.shutdown()
+        server.server_close()
+
+
+def init(tmp: Path, server: Server | None) -> tuple[int, str, list[dict[str, Any]]]:
+    """Run the init phase of a plain Pod; returns exit code, output, and records of Events."""
+    (tmp / "root/playbooks").mkdir(parents=True)
+    (tmp / "root/playbooks/init.yaml").write_text(INIT)
+    volume = tmp / "pai"
+    volume.mkdir()
+    address = f"http://127.0.0.1:{server.server_port}" if server else ""
+    env = {
+        "PATH": os.environ["PATH"], "PAIRUN_PAI_DIR": str(volume), "PAIRUN_BUNDLE": "",
+        "RUNTIME_CONFIG": "commands: [echo hi]", "FC_POD_UID": "uid-1", "POD_NAME": "mnist-0",
+        "POD_NAMESPACE": "team", "PAIRUN_API_CREDENTIALS": str(tmp / "none"),
+        **({"KUBE_APISERVER_ADDRESS": address} if server else {}),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "pairun", "init", "--root", str(tmp / "root")],
+        env=env, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    journal = read_journal(str(volume / "logs/uid-1/journal.jsonl"))
+    return done.returncode, done.stdout + done.stderr, [r for r in journal if r["type"] == "event"]
+
+
+def test_a_failed_task_is_an_event_of_the_pod(
+    tmp_path: Path, serve: Callable[[int | None], Server]
+) -> None:
+    """Its name, namespace and uid are those of the Pod; the journal has what was sent."""
+    server = serve(201)
+    code, _, records = init(tmp_path, server)
+    assert code == 1
+    (event,) = server.events
+    assert event["path"] == "/api/v1/namespaces/team/events"
+    assert (event["type"], event["reason"]) == ("Warning", "TaskFailed")
+    involved = {"apiVersion": "v1", "kind": "Pod", "name": "mnist-0", "namespace": "team"}
+    assert event["involvedObject"] == {**involved, "uid": "uid-1"}
+    assert event["message"].startswith("data failed: ")
+    (record,) = records
+    assert (record["message"], "because" in record) == (event["message"], False)
+
+
+def test_a_refusal_is_in_the_journal_and_nowhere_else(
+    tmp_path: Path, serve: Callable[[int | None], Server]
+) -> None:
+    """The phase ends as it would have, and prints the same."""
+    code, output, records = init(tmp_path, serve(403))
+    assert code == 1
+    assert "event" not in output.lower()
+    assert "may not create events in the namespace team" in records[0]["because"]
+
+
+def test_a_server_that_never_answers_delays_nothing(
+    tmp_path: Path, serve: Callable[[int | None], Server]
+) -> None:
+    """The end of the phase waits a second for it, and leaves it behind."""
+    server = serve(None)
+    code, _, records = init(tmp_path, server)
+    assert (code, len(server.events)) == (1, 1)
+    # A request may take 5 s; the phase was over before that one had failed.
+    assert records == []
+
+
+def test_without_an_api_server_nothing_is_sent(tmp_path: Path) -> None:
+    """No process is started, and no record is written."""
+    code, _, records = init(tmp_path, None)
+    assert (code, records) == (1, [])
