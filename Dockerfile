@@ -33,7 +33,7 @@ ARG PIP_CERT
 ARG PAIRUN_BUNDLE_CACHE=/src/build/bundle-cache
 WORKDIR /src
 COPY requirements.lock ./
-COPY bundle/*.sh bundle/gcc-musl bundle/
+COPY bundle/*.sh bundle/gcc-musl bundle/sources.lock bundle/
 COPY bundle/openssh bundle/openssh
 RUN bundle/build.sh --prepare
 RUN bundle/rclone.sh --output /opt/pairun/tools

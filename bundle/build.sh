@@ -3,7 +3,7 @@
 #
 # usage: bundle/build.sh [--update] [--prepare] [--output FILE]      (as root, on Debian 12)
 #
-#   --update    ask Debian for newer sources first; a cache without versions always does
+#   --update    take the newest sources that Debian has, and write their digests to bundle/sources.lock
 #   --prepare   fill the cache and stop: for a layer of an image, before pairun itself is copied
 #   --output    where the program goes; build/bundle/runtime by default
 #
@@ -61,7 +61,8 @@ exec 9>"$CACHE/lock"
 flock 9
 
 install_build_packages
-if [ -n "$UPDATE" ] || [ ! -e "$CACHE/versions" ]; then update_versions; fi
+# shellcheck disable=SC2086 # a list of words
+[ -z "$UPDATE" ] || update_lock $SOURCE_PACKAGES openssh
 
 case $(dpkg --print-architecture) in
   amd64) OPENSSL_TARGET=linux-x86_64 ;;
@@ -74,7 +75,9 @@ export BUNDLE_TRIPLET
 # --- libraries and CPython, from the cache where nothing changed ---
 
 inputs() {
-  cat "$CACHE/versions" "$HERE"/{sources,libraries,cpython}.sh "$HERE/gcc-musl"
+  # shellcheck disable=SC2086 # a list of words
+  locked_files $SOURCE_PACKAGES
+  cat "$HERE"/{sources,libraries,cpython}.sh "$HERE/gcc-musl"
   dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' musl-dev gcc-12 binutils linux-libc-dev
   echo "$SOURCE_DATE_EPOCH"
 }
@@ -90,12 +93,14 @@ build_static_python() {
   mkdir -p "$BUILD/kernel-headers" "$PREFIX"/{lib,include}
   ln -s /usr/include/linux /usr/include/asm-generic "$BUILD/kernel-headers/"
   ln -s "/usr/include/$(uname -m)-linux-gnu/asm" "$BUILD/kernel-headers/asm"
+  # shellcheck disable=SC2086 # a list of words
+  locked $SOURCE_PACKAGES >"$BUILD/versions"
   while read -r package version; do
-    unpack_source "$package" "$version"
-  done <"$CACHE/versions"
+    unpack_source "$package" "$version" </dev/null
+  done <"$BUILD/versions"
   build_libraries
   build_cpython
-  { cat "$CACHE/versions" && dpkg-query -W -f 'musl ${Version}\n' musl-dev; } >"$BUILD/inside"
+  { cat "$BUILD/versions" && dpkg-query -W -f 'musl ${Version}\n' musl-dev; } >"$BUILD/inside"
   # what is linked later stays, without what it was made of
   rm -rf "$BUILD"/{openssl,zlib,bzip2,xz-utils}
   find "$BUILD/python3.11" -name '*.o' -delete

@@ -33,7 +33,7 @@ PARTS_LEFT_OUT = (
 
 ROOTS = (
     "pairun.cli.main", "pairun.cli.runtime", "pairun.cli.tasks", "pairun.cli.summary",
-    "pairun.cli.barrier", "pairun.cli.rendezvous",
+    "pairun.cli.barrier", "pairun.cli.rendezvous", "pairun.handover.sbom",
 )  # fmt: skip
 NOT_FOLLOWED = ("pairun.cli.dry_run", "pairun.playbook.content", "pairun.playbook.drafts",
                 "pairun.playbook.document.reading", "pairun.report.ansi")  # fmt: skip
@@ -80,7 +80,7 @@ class Source(NamedTuple):
 def main() -> None:
     """Write the two files."""
     parser = argparse.ArgumentParser()
-    for name in ("lib", "packages", "root", "inside", "output"):
+    for name in ("lib", "packages", "root", "inside", "sources", "output"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
     here = os.path.dirname(os.path.abspath(__file__))
@@ -97,7 +97,8 @@ def main() -> None:
     entry = os.path.join(here, "entry.py")
     sources["pairun_bundle"] = Source("pairun_bundle", entry, "<bundle/entry.py>", False, 0)
     codes = {name: source.code() for name, source in sources.items()}
-    codes["pairun_bundle_inside"] = compile(inside(args.inside, args.packages), "<inside>", "exec")
+    text = inside(args.inside, args.sources, args.packages)
+    codes["pairun_bundle_inside"] = compile(text, "<inside>", "exec")
     configuration = sysconfig._get_sysconfigdata_name()  # type: ignore[attr-defined]
     codes[configuration] = compile(CONFIGURATION, "<configuration>", "exec")
     packages = {name for name, source in sources.items() if source.package}
@@ -233,14 +234,23 @@ def names_of_runtime_modules(root: str, packages: str) -> list[str]:
 # --- what is written ---
 
 
-def inside(versions: str, packages: str) -> str:
-    """The source of the module that holds the versions of everything in the bundle."""
+def inside(versions: str, sources: str, packages: str) -> str:
+    """The source of the module that says what the bundle and its tools are made of.
+
+    It holds ``DEBIAN`` (name, version, the digest of the source's description or nothing, and
+    whether it is in the program itself), and ``PYTHON`` (name, version).
+    """
     with open(versions, encoding="utf-8") as f:
-        lines = [line.strip() for line in f]
+        linked = dict(line.split() for line in f)
+    with open(sources, encoding="utf-8") as f:
+        files = [line.split() for line in f]
+    debian = [(n, v, sha256, n in linked) for n, v, sha256, file in files if file.endswith(".dsc")]
+    locked = {name for name, *_ in debian}
+    debian += [(name, version, "", True) for name, version in linked.items() if name not in locked]
     # of these files, not of what this interpreter could import
     found = importlib.metadata.distributions(path=[packages])
-    lines += [f"{d.metadata['Name'].lower()} {d.version}" for d in found]
-    return f"INSIDE = {tuple(sorted(lines))!r}\n"
+    python = [(d.metadata["Name"].lower(), d.version) for d in found]
+    return f"DEBIAN = {tuple(sorted(debian))!r}\nPYTHON = {tuple(sorted(python))!r}\n"
 
 
 def write(output: str, codes: Mapping[str, CodeType], packages: set[str]) -> None:

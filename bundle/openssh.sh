@@ -8,23 +8,16 @@
 OPENSSH_SERVERS="sshd sftp-server"
 OPENSSH_CLIENTS="ssh scp sftp ssh-keygen"
 
-update_openssh() {
-  list_sources
-  echo "openssh $(download_newest openssh)" >"$CACHE/openssh.new"
-  mv "$CACHE/openssh.new" "$CACHE/openssh"
-}
-
 # Into $OPENSSH, from the cache where nothing changed.
 prepare_openssh() {
-  if [ -n "$UPDATE" ] || [ ! -e "$CACHE/openssh" ]; then update_openssh; fi
-  OPENSSH=$BUILD/tools-openssh-$(cat "$CACHE/openssh" "$HERE/openssh.sh" "$HERE"/openssh/* | sha256sum | cut -c1-16)
+  OPENSSH=$BUILD/tools-openssh-$({ locked_files openssh && cat "$HERE/openssh.sh" "$HERE"/openssh/*; } | sha256sum | cut -c1-16)
   [ -e "$OPENSSH/complete" ] || build_openssh
 }
 
 build_openssh() {
   local package version
   say "building OpenSSH"
-  read -r package version <"$CACHE/openssh"
+  read -r package version < <(locked openssh)
   rm -rf "$OPENSSH" "${BUILD:?}/$package"
   mkdir -p "$OPENSSH"
   unpack_source "$package" "$version"
@@ -73,5 +66,5 @@ install_openssh() {
     cp "$OPENSSH/$name" "$tools/$name.new"
     mv "$tools/$name.new" "$tools/$name"
   done
-  say "$tools: $(tr '\n' ' ' <"$CACHE/openssh")in $(du -sh "$OPENSSH" | cut -f1)"
+  say "$tools: $(locked openssh) in $(du -sh "$OPENSSH" | cut -f1)"
 }

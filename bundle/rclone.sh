@@ -4,7 +4,7 @@
 #
 # usage: bundle/rclone.sh [--update] [--output FOLDER]      (as root, on Debian 12)
 #
-#   --update    ask Debian for newer sources first; a cache without versions always does
+#   --update    take the newest sources that Debian has, and write their digests to bundle/sources.lock
 #   --output    where the programs go; build/bundle/tools by default
 #
 # PAIRUN_BUNDLE_CACHE (build/bundle-cache) keeps them, named by a digest of what they depend on.
@@ -50,9 +50,11 @@ mkdir -p "$CACHE" "$OUTPUT"
 CACHE=$(cd "$CACHE" && pwd)
 exec 9>"$CACHE/lock"
 flock 9
-if [ -n "$UPDATE" ] || [ ! -e "$CACHE/versions" ]; then update_versions; fi
+# shellcheck disable=SC2086 # a list of words
+[ -z "$UPDATE" ] || update_lock $SOURCE_PACKAGES
 
-inputs() { cat "$CACHE/versions" "$HERE"/{rclone,sources}.sh "$HERE/gcc-musl" && dpkg --print-architecture; }
+# shellcheck disable=SC2086
+inputs() { locked_files $SOURCE_PACKAGES && cat "$HERE"/{rclone,sources}.sh "$HERE/gcc-musl" && dpkg --print-architecture; }
 DIGEST=$(inputs | sha256sum | cut -c1-16)
 BUILD=$CACHE/$DIGEST
 
@@ -101,9 +103,11 @@ if [ ! -e "$BUILD/complete" ]; then
   ln -s "/usr/include/$(uname -m)-linux-gnu/asm" "$BUILD/kernel-headers/asm"
   export BUNDLE_BUILD=$BUILD BUNDLE_TRIPLET
   BUNDLE_TRIPLET=$(uname -m)-linux-musl
+  # shellcheck disable=SC2086
+  locked $SOURCE_PACKAGES >"$BUILD/versions"
   while read -r package version; do
-    unpack_source "$package" "$version"
-  done <"$CACHE/versions"
+    unpack_source "$package" "$version" </dev/null
+  done <"$BUILD/versions"
   build_fusermount
   build_rclone
   chmod -R u+w "$BUILD/go"

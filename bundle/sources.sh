@@ -27,16 +27,54 @@ install_build_packages() {
     --no-install-recommends $BUILD_PACKAGES >/dev/null
 }
 
-# Downloads the newest sources that the archive gives, and writes what they are to $CACHE/versions,
-# one "package version" a line.
-update_versions() {
+# What the bundle and its tools are made of: "package version sha256 file", a line for each file.
+LOCK=${PAIRUN_SOURCES_LOCK:-$HERE/sources.lock}
+
+# Prints "package version" of each of these packages, as the lock has them.
+locked() { # locked PACKAGE...
+  local name version
+  for name in "$@"; do
+    version=$(awk -v name="$name" '$1 == name { print $2; exit }' "$LOCK")
+    [ -n "$version" ] || die "$LOCK has no $name: run this with --update"
+    echo "$name $version"
+  done
+}
+
+# Prints the lines of the lock for these packages: what is built from them depends on the digests, too.
+locked_files() { # locked_files PACKAGE...
   local name
+  locked "$@" >/dev/null
+  for name in "$@"; do
+    awk -v name="$name" '$1 == name' "$LOCK"
+  done
+}
+
+# Downloads the newest sources that the archive gives, and writes their versions and digests to the lock.
+update_lock() { # update_lock PACKAGE...
+  local name version
   say "asking Debian for the newest sources"
   list_sources
-  for name in $SOURCE_PACKAGES; do
-    printf '%s %s\n' "$name" "$(download_newest "$name")"
-  done >"$CACHE/versions.new"
-  mv "$CACHE/versions.new" "$CACHE/versions"
+  for name in "$@"; do
+    version=$(download_newest "$name")
+    {
+      awk -v name="$name" '$1 != name' "$LOCK"
+      (cd "$(source_folder "$name" "$version")" && sha256sum "${name}"_*) |
+        awk -v name="$name" -v version="$version" '{ print name, version, $1, $2 }'
+    } | sort >"$LOCK.new"
+    mv "$LOCK.new" "$LOCK"
+  done
+}
+
+# Each file of a source package has the digest that the lock gives, and there is no other file.
+check_source() { # check_source PACKAGE VERSION
+  local files expected found
+  files=$(source_folder "$1" "$2")
+  expected=$(awk -v name="$1" -v version="$2" '$1 == name && $2 == version { print $3 "  " $4 }' "$LOCK" | sort)
+  found=$(cd "$files" && find . -type f ! -name log ! -name complete -printf '%P\0' | xargs -0r sha256sum | sort)
+  [ -n "$expected" ] && [ "$expected" = "$found" ] || {
+    diff <(echo "$expected") <(echo "$found") >&2 || true
+    die "$1 $2 is not what $LOCK says (< the lock, > $files): nothing is built from it"
+  }
 }
 
 list_sources() {
@@ -89,6 +127,8 @@ source_folder() { echo "$CACHE/downloads/$1_${2#*:}"; } # without the epoch: fil
 unpack_source() { # unpack_source PACKAGE VERSION
   local files
   files=$(source_folder "$1" "$2")
-  download_source "$1" "$2" || die "Debian no longer has $1 $2: run build.sh --update"
+  [ -e "$files/complete" ] || list_sources
+  download_source "$1" "$2" || die "Debian no longer has $1 $2: take newer sources with --update, and keep the lock"
+  check_source "$1" "$2"
   quietly dpkg-source --no-check -x "$files"/*.dsc "$BUILD/$1"
 }

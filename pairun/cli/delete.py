@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Delete the job; 0 when it is, 1 where Pods are left after their grace time."""
-    cluster = connect(access_of(args))
+    cluster = connect(access_of(args), args.vault)
     removed = remove(cluster, args.name)
     print(f"deleted {_listed(removed.what)}", flush=True)
     print_problems(removed.kept, args.vault)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Examine the cluster; 0 where nothing is a failure, 1 where something is."""
     limit_s = duration_s("--timeout", args.timeout)
     access = access_of(args)
-    cluster = connect(access)
+    cluster = connect(access, args.vault)
     default = os.environ.get("PAIRUN_IMAGE")
     what = Examination(
         account=args.account,
@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
     for finding in _within(limit_s, examine(cluster, what)):
         findings.append(finding)
         if not args.json:
-            print(_line(finding, style), flush=True)
+            print(args.vault.text(_line(finding, style)), flush=True)
     if args.json:
-        listed = [f._asdict() for f in findings]
+        listed = [args.vault.record(f._asdict()) for f in findings]
         print_json({"schema": SCHEMA, "server": cluster.server,
                     "namespace": cluster.namespace, "findings": listed})  # fmt: skip
     return 1 if any(f.level == "failure" for f in findings) else 0

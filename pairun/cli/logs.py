@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     selection = LogSelection(
         role=args.role, index=args.index, init=args.init, previous=args.previous, tail=args.tail
     )
-    cluster = connect(access_of(args))
+    cluster = connect(access_of(args), args.vault)
     # One instance that is chosen by its number needs no name before each line.
     alone = args.role is not None and args.index is not None
 

@@ -7,9 +7,7 @@ import atexit
 import gc
 import importlib
 import sys
-from collections.abc import Sequence
 
-import pairun
 from pairun.cli.commandhelp import CommandParser
 from pairun.errors import PairunError
 from pairun.secrets.vault import Vault
@@ -154,7 +152,8 @@ def _top_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true",
-                        help="the version, and the digest of the default playbooks")  # fmt: skip
+                        help="the version, and the digest of the default playbooks; with --json a "
+                        "bill of materials in CycloneDX")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
                         help="review the jobs; nothing is probed or changed")  # fmt: skip
     dry_run.add_arguments(parser)
@@ -164,6 +163,8 @@ def _top_parser() -> argparse.ArgumentParser:
 def _top(argv: list[str], vault: Vault) -> int:
     if argv == ["--version"]:
         # Asked often, by scripts: without what only a review needs.
+        from pairun.cli.versions import version
+
         print(version())
         return 0
     from pairun.cli.suggesting import no_command, suggested
@@ -173,7 +174,9 @@ def _top(argv: list[str], vault: Vault) -> int:
         parser.error(suggestion)
     args = parser.parse_args(argv, argparse.Namespace(vault=vault))
     if args.version:
-        print(version(args.root))
+        from pairun.cli.versions import bill_of_materials, version
+
+        print((bill_of_materials if args.json else version)(args.root))
         return 0
     if not args.dry_run:
         parser.print_usage(sys.stderr)
@@ -185,21 +188,3 @@ def _top(argv: list[str], vault: Vault) -> int:
     from pairun.cli import dry_run
 
     return dry_run.run(args)
-
-
-def version(roots: Sequence[str] = ()) -> str:
-    """The version, the digest of every content root, and what the image's bundle is made of.
-
-    Args:
-        roots: content roots beside the built-in one.
-    """
-    import os
-
-    from pairun.handover.bundle import IN_THE_IMAGE, versions_in
-    from pairun.playbook.content import open_content
-
-    lines = [f"pairun {pairun.__version__}"]
-    content = open_content(list(roots), os.environ)
-    lines += [f"{r.layer} playbooks {r.digest()} ({r.path})" for r in content.roots]
-    lines += versions_in(IN_THE_IMAGE)
-    return "\n".join(lines)

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     limits = follow_limits(args, "--watch", given=args.watch)
     if args.watch and args.json:
         raise PairunError(Problem("PR801", "--json and --watch exclude each other"))
-    cluster = connect(access_of(args))
+    cluster = connect(access_of(args), args.vault)
     if args.watch:
         return follow_job(cluster, args, args.name, limits)
     state = read_job(cluster, args.name)

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Create the job; with ``--wait`` return 0 on success, else the exit code of the first failure."""
     limits = follow_limits(args, "--wait", given=args.wait)
-    cluster = connect(access_of(args))
+    cluster = connect(access_of(args), args.vault)
     args.namespace = cluster.namespace
     args.kubernetes_version = args.kubernetes_version or cluster.version()
     made = make(request_of(args), dict(os.environ), args.vault)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pairun.errors import PairunError, Problem
 from pairun.net.authorities import PLACES
+
+if TYPE_CHECKING:
+    from pairun.handover.sbom import Component
 
 VARIABLE = "PAIRUN_BUNDLE"
 """Names the bundle; for tests, and for images that keep it elsewhere."""
@@ -75,6 +79,28 @@ def versions_in(bundle: str) -> list[str]:
     )
     inside = ", ".join(asked.stdout.splitlines()[2:])
     return [f"bundle {digest[:12]} ({bundle})", f"  {inside}"]
+
+
+def components_of(bundle: str) -> list[Component]:
+    """The bundle and what it is made of, as components of a bill of materials.
+
+    Args:
+        bundle: its path; where there is none, there are none.
+    """
+    if not _is_program(bundle):
+        return []
+    import hashlib
+    import json
+    import subprocess
+
+    from pairun.handover.sbom import file
+
+    with open(bundle, "rb") as f:
+        digest = hashlib.file_digest(f, "sha256").hexdigest()
+    asked = subprocess.run(
+        [bundle, "--version", "--json"], capture_output=True, text=True, check=True, timeout=10
+    )
+    return [file(bundle, digest), *json.loads(asked.stdout)["components"]]
 
 
 def _is_program(path: str) -> bool:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.attack.supply.test_materials import invalid
 from tests.surroundings import GIVEN
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -103,6 +104,20 @@ def test_no_paths_of_this_machine(bundle: pathlib.Path) -> None:
     data = bundle.read_bytes()
     assert cache.encode() not in data
     assert str(ROOT).encode() not in data
+
+
+def test_what_it_is_made_of(bundle: pathlib.Path) -> None:
+    """A scanner gets every component, with the digest of its source where that is locked."""
+    done = subprocess.run([bundle, "--version", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert invalid(done.stdout) == []
+    components = {each["name"]: each for each in json.loads(done.stdout)["components"]}
+    assert {"musl", "zlib", "bzip2", "xz-utils", "attrs", "jinja2", "requests"} <= components.keys()
+    for name in ("python3.11", "openssl", "openssh", "rclone"):
+        assert components[name]["hashes"], name
+    people = subprocess.run([bundle, "--version"], capture_output=True, text=True).stdout
+    assert f"openssl {components['openssl']['version']}\n" in people
+    assert "rclone" not in people
 
 
 def test_built_elsewhere(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:

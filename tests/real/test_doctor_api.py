@@ -22,6 +22,7 @@ from pairun.engines.doctor.finding import Finding
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.openpai.podconfig import EXIT_SPEC
+from pairun.secrets.vault import Vault
 
 PROJECT = Path(__file__).parents[2]
 FRAMEWORKS = "frameworkcontroller.microsoft.com"
@@ -40,7 +41,7 @@ class Place:
     def __init__(self, api: Mapping[str, str], name: str) -> None:
         self.api = api
         self.name = name
-        self.cluster: Cluster = connect(Access(api["KUBECONFIG"], None, name))
+        self.cluster: Cluster = connect(Access(api["KUBECONFIG"], None, name), Vault())
 
     def doctor(
         self, *more: str, kubeconfig: str | Path = "", env: Mapping[str, str] | None = None
@@ -142,7 +143,7 @@ def test_an_account_without_rights(place: Place) -> None:
 
 def test_in_a_pod_the_account_asks_for_itself(place: Place) -> None:
     """There the rights of a person who submits are not looked at."""
-    cluster = connect(Access(place.api["LAB_LIMITED_KUBECONFIG"], None, place.name))
+    cluster = connect(Access(place.api["LAB_LIMITED_KUBECONFIG"], None, place.name), Vault())
     what = Examination(account="runtime-account", in_pod=True, images=(), env={}, now=time.time)
     findings = list(examine(cluster, what))
     rights = [f for f in findings if f.subject.startswith("rights of")]

@@ -22,6 +22,7 @@ import pytest
 
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import POD_ACCOUNT, Access, connect
+from pairun.secrets.vault import Vault
 from tests.desk import JOB as JOB_TEXT
 
 # No node has what it asks for: where a scheduler runs, the Pods stay where they are all the same.
@@ -48,7 +49,7 @@ class Place:
         self.api = api
         self.tmp = tmp
         self.name = name
-        self.cluster: Cluster = connect(Access(api["KUBECONFIG"], None, name))
+        self.cluster: Cluster = connect(Access(api["KUBECONFIG"], None, name), Vault())
         (tmp / "job.yaml").write_text(JOB)
 
     def argv(self, command: str, *more: str) -> list[str]:

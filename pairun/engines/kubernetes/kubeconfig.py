@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pairun.base.escapes import visible
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.errors import PairunError, Problem, did_you_mean
+from pairun.secrets.vault import Vault
 
 POOL = 64
 """Connections that are kept: one per stream of logs, and some."""
@@ -39,11 +40,12 @@ class Access(NamedTuple):
     namespace: str | None = None
 
 
-def connect(access: Access) -> Cluster:
+def connect(access: Access, vault: Vault) -> Cluster:
     """The namespace that a kubeconfig, or this Pod, leads to; sends no request yet.
 
     Args:
         access: which one.
+        vault: takes what proves who asks: a server may quote it.
 
     Raises:
         PairunError: the client is incomplete, or the kubeconfig cannot be used.
@@ -69,7 +71,26 @@ def connect(access: Access) -> Cluster:
         namespace = _enter_as_pod(settings)
     else:
         namespace = _enter(config, settings, paths, access.context)
+    _hide_login(settings, vault)
     return Cluster(client.ApiClient(configuration=settings), access.namespace or namespace)
+
+
+def _hide_login(settings: Any, vault: Vault) -> None:
+    """Mask the token and the password, also a token that the client renews later."""
+
+    def hide(settings: Any) -> None:
+        tokens = [str(value).removeprefix("Bearer ") for value in settings.api_key.values()]
+        vault.add([*tokens, settings.password or ""])
+
+    renew = settings.refresh_api_key_hook
+    if renew is not None:
+
+        def renew_and_hide(settings: Any) -> None:
+            renew(settings)
+            hide(settings)
+
+        settings.refresh_api_key_hook = renew_and_hide
+    hide(settings)
 
 
 def uses_pod_account(access: Access) -> bool:

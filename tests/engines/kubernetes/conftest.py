@@ -9,6 +9,7 @@ import pytest
 
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
+from pairun.secrets.vault import Vault
 from tests.engines.kubernetes.samples import (
     Fake,
     Handler,
@@ -24,7 +25,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[Handler], tuple[Cluster, Fake]]]
     def start(handler: Handler) -> tuple[Cluster, Fake]:
         fake = Fake(handler)
         started.append(fake)
-        return connect(Access(kubeconfig(tmp_path / "config", fake.url))), fake
+        return connect(Access(kubeconfig(tmp_path / "config", fake.url)), Vault()), fake
 
     yield start
     for fake in started:

@@ -10,6 +10,7 @@ import pytest
 
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.errors import PairunError
+from pairun.secrets.vault import Vault
 from tests.engines.kubernetes.samples import (
     TOKEN,
     ids,
@@ -35,7 +36,7 @@ def test_a_kubeconfig_that_is_none(tmp_path: Path, text: str | None, words: str)
     if text is not None:
         path.write_text(text)
     with pytest.raises(PairunError) as e:
-        connect(Access(str(path)))
+        connect(Access(str(path)), Vault())
     assert ids(e) == ["PR786"]
     assert words in str(e.value)
     assert str(path) in str(e.value)
@@ -57,7 +58,7 @@ def test_a_context_that_leads_nowhere(
 ) -> None:
     """Its name, its cluster or its address are wrong; the near one is named."""
     with pytest.raises(PairunError) as e:
-        connect(Access(kubeconfig(tmp_path / "config", server), context))
+        connect(Access(kubeconfig(tmp_path / "config", server), context), Vault())
     assert ids(e) == ["PR786"]
     assert words in str(e.value)
     assert TOKEN not in str(e.value)
@@ -82,7 +83,7 @@ def test_a_login_that_fails(
 ) -> None:
     """The command that gets a token has the word, and nobody goes on without one."""
     with pytest.raises(PairunError) as e:
-        connect(Access(kubeconfig(tmp_path / "config", "http://x", helper), "helped"))
+        connect(Access(kubeconfig(tmp_path / "config", "http://x", helper), "helped"), Vault())
     assert ids(e) == ["PR786"]
     assert words in str(e.value)
     assert capfd.readouterr() == ("", "")
@@ -91,15 +92,15 @@ def test_a_login_that_fails(
 def test_the_namespace_is_the_contexts_unless_it_is_given(tmp_path: Path) -> None:
     """And default where nobody names one."""
     path = kubeconfig(tmp_path / "config", "http://x")
-    assert connect(Access(path)).namespace == "space"
-    assert connect(Access(path, None, "mine")).namespace == "mine"
-    assert connect(Access(path, "nobody")).namespace == "default"
+    assert connect(Access(path), Vault()).namespace == "space"
+    assert connect(Access(path, None, "mine"), Vault()).namespace == "mine"
+    assert connect(Access(path, "nobody"), Vault()).namespace == "default"
 
 
 def test_a_client_that_is_incomplete_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the client cannot be imported, a message says so; no traceback appears."""
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
     with pytest.raises(PairunError) as e:
-        connect(Access())
+        connect(Access(), Vault())
     assert ids(e) == ["PR785"]
     assert "kubernetes.client is missing" in e.value.problems[0].message

@@ -1,0 +1,39 @@
+"""What `pairun --version` prints: for people, and as a bill of materials for scanners."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pairun
+from pairun.handover.bundle import IN_THE_IMAGE, components_of, versions_in
+from pairun.playbook.content import Root, open_content
+
+
+def version(roots: Sequence[str] = ()) -> str:
+    """The version, the digest of every content root, and what the image's bundle is made of.
+
+    Args:
+        roots: content roots beside the built-in one.
+    """
+    lines = [f"pairun {pairun.__version__}"]
+    lines += [f"{r.layer} playbooks {r.digest()} ({r.path})" for r in _roots(roots)]
+    lines += versions_in(IN_THE_IMAGE)
+    return "\n".join(lines)
+
+
+def bill_of_materials(roots: Sequence[str] = ()) -> str:
+    """The same as CycloneDX, with the packages of Python that pairun stands on.
+
+    Args:
+        roots: content roots beside the built-in one.
+    """
+    from pairun.handover.sbom import content_root, document, python_package, required_packages
+
+    components = [content_root(r.layer, r.digest()) for r in _roots(roots)]
+    components += [python_package(*each) for each in required_packages("pairun")]
+    return document("pairun", [*components, *components_of(IN_THE_IMAGE)])
+
+
+def _roots(roots: Sequence[str]) -> Sequence[Root]:
+    return open_content(list(roots), os.environ).roots
