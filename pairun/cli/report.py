@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when everything could be read, else 1, whatever the report says."""
     if args.metrics:
         return _print_metrics(args.path, args.vault)
-    instances, problems = _read(args.path, access_of(args))
+    instances, problems = _read(args.path, access_of(args), args.vault)
     if args.html and instances:
         _write_page(args.html, instances, args.path, problems)
         print_problems(problems, args.vault)
@@ -68,7 +68,9 @@ def _print_metrics(path: str | None, vault: Vault) -> int:
     return 1 if problems else 0
 
 
-def _read(path: str | None, access: Access) -> tuple[list[InstancePast], list[Problem]]:
+def _read(
+    path: str | None, access: Access, vault: Vault
+) -> tuple[list[InstancePast], list[Problem]]:
     """The instances of a job in a cluster, if an option selects one or no file has this name.
 
     Raises:
@@ -80,7 +82,7 @@ def _read(path: str | None, access: Access) -> tuple[list[InstancePast], list[Pr
     if path is None or not (is_selected or _may_be_job(path)):
         return read_instances(path)
     try:
-        cluster = connect(access)
+        cluster = connect(access, vault)
     except PairunError:
         if is_selected:
             raise
