@@ -82,7 +82,12 @@ class Journal:
         """Append one record; ``output`` records are not kept."""
         if self._fd is None or record["type"] == "output":
             return
-        masked = self._mask({k: v for k, v in record.items() if k not in _WORDS})
+        try:
+            masked = self._mask({k: v for k, v in record.items() if k not in _WORDS})
+        except Exception as e:  # noqa: BLE001 - a fault of masking costs the journal, never the job
+            self.close()
+            self._complain(f"the journal ends here: {self._path}: cannot mask: {type(e).__name__}")
+            return
         full = {"schema": SCHEMA, "time": round(time.time(), 3), **record, **masked}
         data = json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:

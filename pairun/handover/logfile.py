@@ -47,7 +47,8 @@ def parse_size(text: str) -> int | None:
 
 def tai64n(seconds: float) -> str:
     """The label of a moment: ``@`` and 24 hexadecimal digits (tai64n(8))."""
-    whole = int(seconds)
+    # a clock before 1970 counts down to a second from below
+    whole = int(seconds // 1)
     return f"@{_TAI_S + whole:016x}{int((seconds - whole) * 1e9):08x}"
 
 

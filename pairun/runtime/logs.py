@@ -44,6 +44,8 @@ _PERMANENT = frozenset(
     }
 )  # fmt: skip
 
+_UNMASKED = b"[pairun] a line is left out: its secrets cannot be masked\n"
+
 Streams = tuple[int, int]
 
 
@@ -148,7 +150,10 @@ class Logs:
             self._early.append(line)
 
     def _line(self, text: str) -> bytes:
-        return self._vault.data(text.encode("utf-8", "surrogateescape"))
+        try:
+            return self._vault.data(text.encode("utf-8", "surrogateescape"))
+        except Exception:  # noqa: BLE001 - a fault of masking costs the line, never the job
+            return _UNMASKED
 
     def _complain(self, text: str) -> None:
         """Report a pump's problem once, without waiting for a slow reader."""

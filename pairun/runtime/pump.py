@@ -84,6 +84,8 @@ class Pump:
         self._read_bytes = self._copied_bytes = 0
         self._over = False
         self._piece: Data = b""
+        self._masked: Data | None = None
+        """The piece after the filter, once that has taken it."""
         self._poll = select.poll()
         self._poll.register(self._reader, select.POLLIN)
 
@@ -176,15 +178,20 @@ class Pump:
             try:
                 self._copy()
             except Exception as e:  # noqa: BLE001 - a fault of ours must not end the job
-                self._say(f"{self._stream.name} is not logged from here on: {_fault(e)}")
+                self._report(f"{self._stream.name} is not logged from here on: {_fault(e)}")
                 self._stream.write(self._without_files())
                 self._copied_bytes = self._read_bytes
                 self._copy()
         except Exception as e:  # noqa: BLE001 - likewise
-            self._say(f"{self._stream.name} is discarded from here on: {_fault(e)}")
+            self._report(f"{self._stream.name} is discarded from here on: {_fault(e)}")
             self._discard()
         finally:
             self.ended.set()
+
+    def _report(self, line: str) -> None:
+        """Report a fault; a report that fails as well must not end the thread."""
+        with contextlib.suppress(Exception):
+            self._say(line)
 
     def _copy(self) -> None:
         while True:
@@ -203,10 +210,10 @@ class Pump:
                 data = self._read()
                 if data is None:
                     continue
-                self._piece = data
+                self._piece, self._masked = data, None
                 self._read_bytes += len(data)
                 out = self._to_files(data) if data else self._finish_files()
-                self._over, self._piece = not data, b""
+                self._over, self._piece, self._masked = not data, b"", None
             self._stream.write(out)
             self._copied_bytes = self._read_bytes
             if not data or (self._stream.gone and not self._sinks):
@@ -228,6 +235,7 @@ class Pump:
             self._filter = self._vault.stream()
         if self._filter is not None:
             data = self._filter.feed(bytes(data))
+        self._masked = data
         for sink in self._sinks:
             sink.take(data)
         return data
@@ -235,17 +243,20 @@ class Pump:
     def _finish_files(self) -> Data:
         """Write what was held back; returns what the container's stream still needs."""
         rest = b"" if self._filter is None else self._filter.close()
+        self._masked = rest
         for sink in self._sinks:
             sink.take(rest)
             sink.flush()
         return rest
 
     def _without_files(self) -> Data:
-        """Drop the files; returns the current piece with secrets masked."""
+        """Drop the files; returns the current piece with secrets masked.
+
+        The filter stays: it holds the start of a secret that the piece may continue.
+        """
         with self._lock:
             self._sinks.clear()
-            self._filter = None
-            return self._to_files(self._piece)
+            return self._to_files(self._piece) if self._masked is None else self._masked
 
     def _discard(self) -> None:
         while True:

@@ -1,0 +1,93 @@
+"""A clock that jumps: waits are measured by the monotonic clock, and dates are only written."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+from typing import Any
+
+import pytest
+
+from tests.stopwatch import Stopwatch
+
+LIBRARIES = list(pathlib.Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+
+
+class Clock:
+    """The wall clock of a phase, which jumps.
+
+    Args:
+        file: libfaketime reads the time from it at every call.
+    """
+
+    def __init__(self, file: pathlib.Path) -> None:
+        self._file = file
+        self.jump("+0d")
+        self.env = {
+            "LD_PRELOAD": str(LIBRARIES[0]), "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "TZ": "UTC",
+        }  # fmt: skip
+
+    def jump(self, to: str) -> None:
+        """Set the clock: ``+10y`` or ``-10y`` from now, or ``@1969-12-31 23:59:58``."""
+        new = self._file.with_suffix(".new")
+        new.write_text(to + "\n")
+        new.rename(self._file)
+
+
+@pytest.fixture
+def clock(tmp_path: pathlib.Path) -> Clock:
+    """A clock that a test may set."""
+    if not LIBRARIES:
+        pytest.skip("needs Debian's package faketime")
+    return Clock(tmp_path / "clock")
+
+
+JUMPS = ["+20y", "-20y", "@1969-12-31 23:59:57", "@2038-01-19 03:14:06"]
+
+
+@pytest.mark.parametrize(
+    "to", [*JUMPS[:2], *(pytest.param(to, marks=pytest.mark.slow) for to in JUMPS[2:])]
+)
+def test_jump_while_the_command_runs(volume: Any, start: Any, clock: Clock, to: str) -> None:
+    """A jump changes no exit code, loses no line of a log, and ends no wait."""
+    folder = pathlib.Path(volume.root) / "logs" / "local"
+    folder.mkdir(parents=True)
+    fifo = pathlib.Path(volume.root) / "fifo"
+    os.mkfifo(fifo)
+    volume.command(
+        f"seq 1 3000; echo ready; read -r line <{fifo}; seq 3001 6000; (sleep 1; echo late) & exit 5"
+    )
+    running = start(PAIRUN_LOG_BYTES="8Ki", **clock.env)
+    running.line("ready")
+    clock.jump(to)
+    fifo.write_text("go\n")
+    assert running.end() == 5
+    assert running.got("late")
+    assert [int(line) for line in running.lines if line.isdecimal()] == list(range(1, 6001))
+    for name in ("user-stdout", "user-all"):
+        files = sorted(path.name for path in (folder / name).iterdir())
+        assert len(files) == 2, files
+        assert re.fullmatch(r"@[0-9a-f]{24}\.s", files[0])
+        assert files[1] == "current"
+    records = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    (ended,) = (r for r in records if r["type"] == "command_end")
+    assert 0 <= ended["seconds"] < 60
+
+
+@pytest.mark.parametrize("to", JUMPS[:2])
+def test_jump_during_the_grace_time(volume: Any, start: Any, clock: Clock, to: str) -> None:
+    """The grace time neither ends early nor lasts longer when the clock jumps in it."""
+    volume.command("trap 'echo told' TERM; echo ready; while :; do sleep 0.1; done")
+    running = start(PAIRUN_GRACE="3s", **clock.env)
+    running.line("ready")
+    with Stopwatch() as watch:
+        running.signal(signal.SIGTERM)
+        running.line("told")
+        clock.jump(to)
+        assert running.end() == 137
+    assert watch.took_s > 0.5
+    assert watch.within(3.0), watch
