@@ -28,7 +28,7 @@ def print_against(compared: JobAgainst, stream: IO[str]) -> None:
     for role in compared.roles:
         print(style(f"role {role.name}", "bold"), file=stream)
         for line in _role(role, style):
-            print(f"  {visible(mask(line))}" if not style.on else f"  {mask(line)}", file=stream)
+            print(f"  {mask(line)}", file=stream)
     cases = {c.id for r in compared.roles for c in r.cases}
     print(f"{len(cases)} of {len(differences())} cases in which pairun does otherwise on purpose are "
           "in this job; docs/reference/openpai.md has them all", file=stream)  # fmt: skip
@@ -42,16 +42,17 @@ def _role(role: RoleAgainst, style: Tint) -> list[str]:
     width = max((len(p.there) for p in role.pairs), default=0)
     for part, pairs in groupby(role.pairs, key=lambda p: p.part):
         lines.append(part)
-        lines += [f"  {_pair(pair, width)}" for pair in pairs]
+        lines += [f"  {visible(_pair(pair, width))}" for pair in pairs]
     more = role.more_variables
     shown = ", ".join(more[:_SHOWN_VARIABLES]) + (", …" if len(more) > _SHOWN_VARIABLES else "")
     also = f", {len(more)} more here: {shown}" if more else ""
-    lines.append(f"environment: {len(role.variables)} variables in both{also}")
+    lines.append(visible(f"environment: {len(role.variables)} variables in both{also}"))
     if role.cases:
         lines.append("cases of this role")
     table = {d.id: d for d in differences()}
     for case in role.cases:
-        lines.append(f"  {style(case.id, 'yellow')}  {case.place} {fit(case.what, 200)}")
+        what = visible(f"{case.place} {fit(case.what, 200)}")
+        lines.append(f"  {style(case.id, 'yellow')}  {what}")
         lines.append(f"    OpenPAI: {table[case.id].there}")
         lines.append(f"    pairun: {table[case.id].here}")
     return lines

@@ -72,6 +72,7 @@ def argv(folder: Path, *more: str) -> list[str]:
     return [*command, "--kubeconfig", str(folder / "config")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_the_view_on_a_terminal(cluster: Cluster, tmp_path: Path, columns: int) -> None:
     """A line for each instance that has not ended, changes above; then the job's exit code."""
@@ -90,6 +91,7 @@ def test_the_view_on_a_terminal(cluster: Cluster, tmp_path: Path, columns: int) 
     assert run.shows_cursor()
 
 
+@pytest.mark.slow
 def test_plain_lines_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
     """The same facts, without any code of terminals."""
     cluster.fail = True
@@ -101,6 +103,7 @@ def test_plain_lines_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
     assert "\033" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_time_to_follow(cluster: Cluster, tmp_path: Path) -> None:
     """--timeout ends the following with 1."""
     done = subprocess.run(
