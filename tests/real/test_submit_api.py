@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pairun.cli.examples import EXAMPLES
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import POD_ACCOUNT, Access, connect
 from pairun.secrets.vault import Vault
@@ -377,3 +379,36 @@ def test_a_kubeconfig_that_leads_nowhere(
     assert re.search(r"error\[PR78[678]\]", done.stderr)
     assert "-token" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_examples_of_the_help_work(place: Place) -> None:
+    """In order, as `--help` prints them; no node runs here, so that there is no log to read."""
+    (place.tmp / "job.yaml").unlink()
+    config = place.tmp / "config"
+    shutil.copy(place.api["KUBECONFIG"], config)
+    env = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(place.tmp),
+        "KUBECONFIG": str(config),
+    }  # fmt: skip
+
+    def bash(line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", line],
+            cwd=place.tmp,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    bash(f"kubectl config set-context --current --namespace={place.name}")
+    assert bash("pairun new job").returncode == 0
+    for command in ("submit", "status", "logs", "delete", "doctor"):
+        for example in EXAMPLES[command]:
+            done = bash(example.command)
+            may_lack = ("PR786",) if command == "logs" else ()
+            is_missing = any(id_ in done.stderr for id_ in may_lack)
+            # What doctor finds missing in this cluster is its answer.
+            assert done.returncode == 0 or is_missing or command == "doctor", done.stderr
+            assert "usage:" not in done.stderr
+    assert place.objects() == []
