@@ -17,6 +17,7 @@ from pairun.module import (
     Skip,
     TimedOut,
     Transient,
+    is_link_local,
     is_worth_a_retry,
     retry_after_s,
     reveal,
@@ -198,6 +199,17 @@ class Conversation:
         host = re.match(r"(https?)://[A-Za-z0-9.:\[\]-]{1,255}(?=[/?]|$)", realm, re.IGNORECASE)
         if not host or (host[1].lower() == "http" and self._url.startswith("https:")):
             raise Transient(f"{self._registry} names an unsafe token service")
+        try:
+            realm_host = urlsplit(realm).hostname or ""
+        except ValueError:
+            realm_host = ""
+        if not realm_host or is_link_local(realm_host):
+            raise Transient(f"{self._registry} names an unsafe token service")
+        if self._login and not _are_related(realm_host, urlsplit(self._url).hostname or ""):
+            raise Transient(
+                f"{self._registry} names a token service of another domain, which does not get the "
+                "job's login"
+            )
         scope = challenge.get("scope", f"repository:{self._reference.path}:pull")
         query = {"service": challenge["service"]} if "service" in challenge else {}
         query["scope"] = scope
@@ -284,6 +296,15 @@ def _login(auth: Auth, reference: Reference) -> tuple[Secret | None, str | None]
     return Secret(f"Basic {encoded.decode()}"), host
 
 
+def _are_related(one: str, other: str) -> bool:
+    """Whether two hosts are the same, or two names with the same last two labels."""
+    labels = [host.lower().rstrip(".").split(".") for host in (one, other)]
+    if labels[0] == labels[1]:
+        return True
+    are_names = all(len(each) > 1 and not each[-1].isdigit() for each in labels)
+    return are_names and labels[0][-2:] == labels[1][-2:]
+
+
 def _redirect(url: str, location: str) -> tuple[str, bool]:
     """Where a redirect leads, and whether to the same server: TLS may begin there, not end.
 
@@ -294,6 +315,8 @@ def _redirect(url: str, location: str) -> tuple[str, bool]:
     a, b = urlsplit(url), urlsplit(target)
     ports = {"http": 80, "https": 443}
     if not location or not b.hostname or b.scheme not in ports or a.scheme > b.scheme:
+        raise ValueError
+    if is_link_local(b.hostname):
         raise ValueError
     first, second = ((p.scheme, p.port or ports[p.scheme]) for p in (a, b))
     same = first == second or (first, second) == (("http", 80), ("https", 443))

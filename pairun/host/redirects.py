@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import urljoin, urlsplit
 
+from pairun.base.linklocal import is_link_local
 from pairun.module import Fetched, Permanent, Secret
 from pairun.net.address import Origin, may_share_headers
 from pairun.net.exchange import Deadline, Exchange
@@ -74,6 +75,12 @@ def _target(url: str, head: Fetched, where: str, *, may_downgrade: bool) -> str:
     if not location or scheme not in ("http", "https"):
         raise Permanent(
             f"{where} redirects to no usable address (status {head.status})", fault="platform"
+        )
+    if is_link_local(urlsplit(target).hostname or ""):
+        raise Permanent(
+            f"{where} redirects to an address of this machine's link, which pairun does not follow",
+            fault="platform",
+            hint="clouds serve credentials there; give the final address if you mean it",
         )
     if urlsplit(url).scheme == "https" and scheme == "http" and not may_downgrade:
         raise Permanent(

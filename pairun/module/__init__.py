@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from pairun.base.durations import Duration, format_duration, parse_duration
 from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrectable_errors
+from pairun.base.linklocal import is_link_local
 from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.base.sizes import format_size
 from pairun.kube.events import PodName, own_pod, pod_event
@@ -83,6 +84,7 @@ __all__ = (  # noqa: RUF022 - by subject
     # readers and writers
     "GpuReportElement", "PORT_ANNOTATION", "PodName", "PortPlan", "format_duration", "format_size",
     "GangPods", "init_succeeded", "own_pod", "pod_event", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "port_annotation",
+    "is_link_local",
     "retry_after_s", "task_statuses", "uncorrectable_errors", "why_missing",
 )  # fmt: skip
 """What a module's author may import; docs/modules.md documents each name."""

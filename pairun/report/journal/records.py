@@ -6,22 +6,29 @@ field is checked before it is used.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, NamedTuple, NoReturn
 
 import attrs
 
+from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
 from pairun.handover.journal import SCHEMA, Record
 
 LONGEST_LINE = 8 << 20
 """A longer line is not a record."""
 
+READ_BYTES = 16 << 20
+"""How much of a journal is read, half of it from its end; a job of a day writes less than one MB."""
+
 JUMP_S = 0.05
 """Times of two processes may go back by this much; more means that the clock was set back."""
 
+_CHUNK_BYTES = 1 << 20
 _LONGEST_S = 1e12
 _HEAD = b'{"schema"'
 """The start of every record; an incomplete line with it was cut off."""
@@ -55,6 +62,7 @@ class Reading:
         foreign: the numbers of the lines that are not records.
         ignored: how many records there are of each unknown type.
         jumps: the numbers of the lines where the clock was set back, and by how many seconds.
+        skipped_bytes: of the middle of the journal, which is too long to be read.
     """
 
     entries: list[Entry] = attrs.Factory(list)
@@ -63,6 +71,7 @@ class Reading:
     foreign: list[int] = attrs.Factory(list)
     ignored: Counter[str] = attrs.Factory(Counter)
     jumps: list[tuple[int, float]] = attrs.Factory(list)
+    skipped_bytes: int = 0
 
 
 def _is_text(value: object) -> bool:
@@ -120,7 +129,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 
 
 def read_entries(stream: IO[bytes], name: str) -> Reading:
-    """Read a journal to its end.
+    """Read a journal; of one longer than `READ_BYTES` the first and the last half of that.
 
     Args:
         stream: the journal.
@@ -133,7 +142,7 @@ def read_entries(stream: IO[bytes], name: str) -> Reading:
     reading = Reading()
     last: float | None = None
     at = 0.0
-    for number, line in _lines(stream):
+    for number, line in _lines(stream, reading):
         reading.lines += 1
         data = _record(line, number, name, reading)
         if data is None:
@@ -152,16 +161,39 @@ def read_entries(stream: IO[bytes], name: str) -> Reading:
     return reading
 
 
-def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    number = 0
+def _lines(stream: IO[bytes], reading: Reading) -> Iterator[tuple[int, bytes]]:
+    whole, number, size = stream, 0, 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
+        size += len(line)
+        if size > READ_BYTES // 2 and whole is stream:
+            stream, reading.skipped_bytes = _last_half(stream)
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                 pass
             line = b"?"
         if line := line.strip():
             yield number, line
+
+
+def _last_half(stream: IO[bytes]) -> tuple[IO[bytes], int]:
+    """The last lines of a journal, at most half of `READ_BYTES`, and how many bytes are left out."""
+    tail, skipped = bytearray(), 0
+    if stream.seekable():
+        at = stream.tell()
+        skipped = max(0, stream.seek(0, os.SEEK_END) - READ_BYTES // 2 - at)
+        stream.seek(at + skipped)
+    while chunk := stream.read(_CHUNK_BYTES):
+        tail += chunk
+        excess = max(0, len(tail) - READ_BYTES // 2)
+        del tail[:excess]
+        skipped += excess
+    if skipped:
+        # The first line may be the end of one.
+        cut = tail.find(b"\n") + 1 or len(tail)
+        del tail[:cut]
+        skipped += cut
+    return io.BytesIO(tail), skipped
 
 
 def _record(line: bytes, number: int, name: str, reading: Reading) -> Record | None:
@@ -201,6 +233,10 @@ def notes(reading: Reading) -> list[str]:
     sentences = []
     if not reading.lines:
         sentences.append("the journal is empty")
+    if reading.skipped_bytes:
+        sentences.append(
+            f"the journal is too long: {format_size(reading.skipped_bytes)} in its middle were not read"
+        )
     if reading.torn:
         sentences.append(
             f"{_at(reading.torn)} cut off: the writer was killed, or the disk was full"
