@@ -95,4 +95,4 @@ def test_a_leader_that_lies(gathering: Make, lying_leader: tuple[str, int]) -> N
     job = gathering(2)
     job.address = lying_leader
     with contextlib.suppress(NotInTime, LeaderRefusal):
-        assert job.join(0, within_s=3.0) is None
+        assert job.join(0, within_s=0.8) is None
