@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, Never
+from typing import Any, Literal, NamedTuple, Never
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from pairun.module import (
@@ -46,6 +47,20 @@ _MAX_REDIRECTS = 5
 Auth = Mapping[str, str | Secret | None]
 _Method = Literal["GET", "HEAD"]
 _Headers = dict[str, str | Secret]
+
+
+class ImageCommand(NamedTuple):
+    """What an image runs.
+
+    Attributes:
+        entrypoint: its ENTRYPOINT.
+        cmd: its CMD.
+        digest: of what the image's name stands for now.
+    """
+
+    entrypoint: tuple[str, ...]
+    cmd: tuple[str, ...]
+    digest: str
 
 
 class Conversation:
@@ -124,10 +139,32 @@ class Conversation:
             hint="build it for that platform too, or choose another image or other machines",
         )
 
+    def command(self) -> ImageCommand:
+        """What the image runs; of an image for several platforms, the variant for linux/amd64.
+
+        Raises:
+            Permanent: it does not exist, or the registry refuses this job.
+            Transient: the registry does not say.
+            TimedOut: it did not answer in time.
+            Skip: only the node can know.
+        """
+        self.require_image()
+        answer = self._manifest("GET")
+        digest = _digest_of(answer)
+        manifest = _json_object(answer)
+        if isinstance(variants := manifest.get("manifests"), list):
+            manifest = _json_object(self._manifest("GET", _best_variant(variants)))
+        config = self._configuration(manifest)
+        runs = (config or {}).get("config")
+        if not isinstance(runs, dict):
+            raise Transient(f"{self._registry} does not say what {self._reference} runs")
+        return ImageCommand(_words(runs.get("Entrypoint")), _words(runs.get("Cmd")), digest)
+
     # requests
 
-    def _manifest(self, method: _Method) -> Fetched:
-        url = f"{self._url}/manifests/{self._reference.digest or self._reference.tag}"
+    def _manifest(self, method: _Method, digest: str | None = None) -> Fetched:
+        name = digest or self._reference.digest or self._reference.tag
+        url = f"{self._url}/manifests/{name}"
         return self._fetch(url, self._registry, {"Accept": _ACCEPT, **self._credentials}, method)
 
     def _root(self) -> Fetched:
@@ -272,14 +309,58 @@ class Conversation:
             ]
             # Builders mark their attestations so.
             return [p for p in platforms if p is None or p.os != "unknown"]
+        config = self._configuration(manifest)
+        return [None if config is None else platform_of(config)]
+
+    def _configuration(self, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The configuration that a single image's manifest names; None where it names none."""
         config = manifest.get("config")
         digest = config.get("digest") if isinstance(config, dict) else None
         try:
             check_digest(digest if isinstance(digest, str) else "")
         except ValueError:
-            return [None]
+            return None
         url = f"{self._url}/blobs/{digest}"
-        return [platform_of(_json_object(self._fetch(url, self._registry, self._credentials)))]
+        return _json_object(self._fetch(url, self._registry, self._credentials))
+
+
+def _digest_of(answer: Fetched) -> str:
+    """The digest of what was sent, not the one that the registry says."""
+    return f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
+
+
+def _best_variant(variants: list[Any]) -> str:
+    """The digest of the variant for linux/amd64, else of the first one.
+
+    Raises:
+        Transient: there is none.
+    """
+    digests = {}
+    for variant in variants:
+        digest = variant.get("digest") if isinstance(variant, dict) else None
+        platform = platform_of(variant.get("platform") if isinstance(variant, dict) else 0)
+        try:
+            check_digest(digest if isinstance(digest, str) else "")
+        except ValueError:
+            continue
+        if platform is None or platform.os != "unknown":
+            digests.setdefault(str(platform), str(digest))
+    if not digests:
+        raise Transient("the image has no variant")
+    return digests.get("linux/amd64") or next(iter(digests.values()))
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    """The words of a command in an image's configuration.
+
+    Raises:
+        Transient: they are none.
+    """
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(w, str) for w in value):
+        raise Transient("the image's configuration is not valid")
+    return tuple(value)
 
 
 def _login(auth: Auth, reference: Reference) -> tuple[Secret | None, str | None]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pairun.base.durations import parse_duration
 from pairun.errors import PairunError, Problem, Problems, Source
+from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, Options
 from pairun.playbook.document.reading import read_file
@@ -33,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="the main container, where a Pod has several")  # fmt: skip
     parser.add_argument("--entrypoint", metavar="COMMAND",
                         help="what images run whose containers have no command")  # fmt: skip
+    parser.add_argument("--auth", metavar="FILE",
+                        help="logins of registries, which are asked what images run "
+                        "(default: ~/.docker/config.json)")  # fmt: skip
     parser.add_argument("--diagnose", action="store_true",
                         help="PID 1 and its diagnosis alone: the default")  # fmt: skip
     parser.add_argument("--barrier", action="store_true",
@@ -64,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     if args.remove:
         texts = [uninject(source) for source in sources]
     else:
-        options = _options(args)
+        options = _options(args, Registries(os.environ, args.vault, args.auth))
         texts = [inject(source, options, problems) for source in sources]
     print_problems(problems, args.vault)
     if problems.errors:
@@ -96,7 +100,7 @@ def _joined(texts: list[str]) -> str:
     return out
 
 
-def _options(args: argparse.Namespace) -> Options:
+def _options(args: argparse.Namespace, registries: Registries) -> Options:
     problems = Problems()
     image = args.image or os.environ.get(IMAGE, "")
     if not image or image.split() != [image]:
@@ -123,6 +127,7 @@ def _options(args: argparse.Namespace) -> Options:
         image=image,
         container=args.container,
         entrypoint=entrypoint,
+        ask=registries.ask,
         hold=args.hold,
         playbook=_playbook(args.playbook),
         resources=resources,

@@ -83,7 +83,7 @@ def command_of(
             "PR821",
             f"{template.label} has no command, and what its image runs is unknown",
             container.place,
-            "give it with --entrypoint, or let pairun ask the registry: --ask-registry",
+            "give it with --entrypoint",
         )
         return None
     try:

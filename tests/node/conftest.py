@@ -153,8 +153,9 @@ class Node:
             return pod if pod and pod["status"].get("phase") in ("Succeeded", "Failed") else None
 
         pod = self.wait(f"the end of Pod {name}", look)
-        both = ("init", "app") if _ran(pod) else ("init",)
-        return self._ended(pod, {c: self.kubectl("logs", name, "-c", c) for c in both})
+        kinds = ("initContainers", "containers") if _ran(pod) else ("initContainers",)
+        names = [c["name"] for kind in kinds for c in pod["spec"].get(kind, ())]
+        return self._ended(pod, {c: self.kubectl("logs", name, "-c", c) for c in names})
 
     def running(self, *names: str) -> None:
         """Wait until the API server knows that Pods run.

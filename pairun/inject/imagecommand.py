@@ -1,0 +1,138 @@
+"""What an image runs: asked of its registry, with the login that the user has."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.base.paths import pai_dir
+from pairun.contract.loading import load_module
+from pairun.contract.sources import built_in_modules
+from pairun.errors import PairunError, Problem
+from pairun.host.context import HostContext
+from pairun.inject.commands import ImageCommand
+from pairun.module import Failure, Secret
+from pairun.secrets.vault import Vault
+
+MODULE = "image_check"
+"""The module that speaks with registries."""
+ASK_S = 60.0
+HELPER_S = 30.0
+_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
+_HUB_KEY = "https://index.docker.io/v1/"
+"""How Docker's file calls Docker Hub."""
+
+
+class Registries:
+    """Asks registries, each image once.
+
+    Args:
+        env: names proxies, authorities and Docker's folder.
+        vault: takes the logins.
+        auth: a file like ``~/.docker/config.json``; None for that one.
+    """
+
+    def __init__(self, env: Mapping[str, str], vault: Vault, auth: str | None) -> None:
+        self._env = env
+        self._vault = vault
+        self._path = auth or os.path.join(
+            env.get("DOCKER_CONFIG") or os.path.expanduser("~/.docker"), "config.json"
+        )
+        self._must_exist = auth is not None
+        self._answers: dict[str, ImageCommand] = {}
+
+    def ask(self, image: str) -> ImageCommand:
+        """Ask what an image runs.
+
+        Raises:
+            PairunError: the image has no valid name, or the registry does not say.
+        """
+        if image not in self._answers:
+            self._answers[image] = self._ask(image)
+        return self._answers[image]
+
+    def _ask(self, image: str) -> ImageCommand:
+        # The module is loaded, as everywhere; pairun's packages know no module by its files.
+        package = load_module(MODULE, built_in_modules()[MODULE]).__module__
+        reference_file = importlib.import_module(f"{package}.reference")
+        registry_file = importlib.import_module(f"{package}.registry")
+        try:
+            reference = reference_file.parse_reference(image)
+        except ValueError as e:
+            raise PairunError(Problem("PR821", f"'{image}' is no image: {e}")) from e
+        ctx = HostContext(self._env, pai_dir())
+        login = self._login(reference.registry)
+        conversation = registry_file.Conversation(ctx, reference, login, ctx.now() + ASK_S)
+        try:
+            entrypoint, cmd, digest = conversation.command()
+        except Failure as e:
+            hint = e.hint or "give the command with --entrypoint"
+            message = f"what {image} runs is unknown: {e.message}"
+            raise PairunError(Problem("PR821", message, hint=hint)) from e
+        name = image.partition("@")[0].strip()
+        return ImageCommand(entrypoint, cmd, f"{name}@{digest}")
+
+    def _login(self, registry: str) -> dict[str, str | Secret | None]:
+        """The user's login for a registry; empty without one."""
+        config = self._config()
+        names = (_HUB_KEY, *_HUB) if registry in _HUB else (registry, f"https://{registry}")
+        helpers = config.get("credHelpers") or {}
+        helper = next((helpers[n] for n in names if n in helpers), config.get("credsStore"))
+        if isinstance(helper, str) and helper:
+            user, password = _helped(helper, names[0], self._env)
+        else:
+            auths = config.get("auths") or {}
+            user, password = _decoded(next((auths[n] for n in names if n in auths), {}))
+        if not (user and password):
+            return {}
+        self._vault.add([password])
+        return {"username": user, "password": Secret(password), "registry": registry}
+
+    def _config(self) -> dict[str, Any]:
+        try:
+            with open(self._path, encoding="utf-8") as f:
+                config = json.load(f)
+        except FileNotFoundError:
+            if self._must_exist:
+                raise PairunError(Problem("PR108", f"{self._path} does not exist")) from None
+            return {}
+        except (OSError, ValueError) as e:
+            # What a parser says may quote a login.
+            raise PairunError(
+                Problem("PR108", f"{self._path} cannot be read: {type(e).__name__}")
+            ) from None
+        return config if isinstance(config, dict) else {}
+
+
+def _decoded(entry: Any) -> tuple[str, str]:
+    """User and password of an entry of Docker's file."""
+    if not isinstance(entry, dict):
+        return "", ""
+    if entry.get("auth"):
+        try:
+            text = base64.b64decode(str(entry["auth"]), validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            return "", ""
+        user, _, password = text.partition(":")
+        return user, password.rstrip("\0")
+    return str(entry.get("username") or ""), str(entry.get("password") or "")
+
+
+def _helped(helper: str, registry: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """User and password from a credential helper of Docker's (docker-credential-helpers, README)."""
+    program = f"docker-credential-{os.path.basename(helper)}"
+    try:
+        done = subprocess.run(
+            [program, "get"], input=registry, env=dict(env), capture_output=True, text=True,
+            timeout=HELPER_S, check=True,
+        )  # fmt: skip
+        answer = json.loads(done.stdout)
+        return str(answer["Username"]), str(answer["Secret"])
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return "", ""
