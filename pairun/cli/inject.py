@@ -43,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="wait until the whole gang has addresses")  # fmt: skip
     parser.add_argument("--ssh", action="store_true",
                         help="the Pods of the gang reach each other by ssh; with --barrier")  # fmt: skip
+    parser.add_argument("--env", action="append", choices=("torchrun", "mpi", "jax"), default=[],
+                        help="export the gang's variables for this; with --barrier")  # fmt: skip
     parser.add_argument("--gang", type=int, metavar="N",
                         help="the number of Pods of the gang, where the kind does not say it")  # fmt: skip
     parser.add_argument("--selector", metavar="KEY=VALUE,...",
@@ -133,6 +135,7 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
         resources=resources,
         barrier=args.barrier,
         ssh=args.ssh,
+        env=list(dict.fromkeys(args.env)),
         gang=args.gang,
         selector=selector,
         service_account=args.service_account,
@@ -142,7 +145,7 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
 
 def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems: Problems) -> None:
     if not args.barrier:
-        for name in ("ssh", "gang", "selector", "service_account", "key_secret"):
+        for name in ("ssh", "env", "gang", "selector", "service_account", "key_secret"):
             if getattr(args, name):
                 option = f"--{name.replace('_', '-')}"
                 problems.error("PR801", f"{option} has no effect without --barrier")

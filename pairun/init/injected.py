@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.errors import PairunError, Place, Problem, Source
-from pairun.inject.podspec import COMMAND
+from pairun.inject.podspec import COMMAND, STYLES
 from pairun.job.model import Job
 from pairun.kube.gang import GangPods, read_gang
 from pairun.kube.ports import PORT_ANNOTATION
@@ -19,7 +19,7 @@ GANG_FILE = "gang.json"
 
 
 def command_layer(env: Mapping[str, str]) -> Node | None:
-    """The change of the runtime playbook that names the container's own command; None without one.
+    """The changes of the runtime playbook for the container's own command; None without one.
 
     Args:
         env: of the init container.
@@ -37,8 +37,19 @@ def command_layer(env: Mapping[str, str]) -> Node | None:
     if not isinstance(argv, list) or not argv or not all(isinstance(a, str) for a in argv):
         raise PairunError(Problem("PR704", f"{COMMAND} is not a JSON list of words"))
     place = Place(Source("the container's command", "engine", ""), 0, 0)
-    patch = {"patch": "user_command", "args": {"script": None, "argv": argv}}
-    return node_of({"runtime": [patch]}, place)
+    operations: list[dict[str, Any]] = [
+        {"patch": "user_command", "args": {"script": None, "argv": argv}}
+    ]
+    if styles := env.get(STYLES):
+        operations.append(
+            {
+                "before": "user_command",
+                "id": "gang_environment",
+                "name": "The gang's variables are exported",
+                "gang_environment": {"styles": styles.split(",")},
+            }
+        )
+    return node_of({"runtime": operations}, place)
 
 
 def gang_in(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:

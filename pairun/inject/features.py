@@ -8,9 +8,9 @@ from typing import Any
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problems
 from pairun.inject.beside import Object, account_objects, key_object
-from pairun.inject.gangs import Gang, gang_of
+from pairun.inject.gangs import gang_of
 from pairun.inject.options import Options
-from pairun.inject.podspec import VOLUME, Addition, field
+from pairun.inject.podspec import STYLES, VOLUME, Addition, field
 from pairun.inject.templates import Owner, Template
 
 CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -79,15 +79,15 @@ class Features:
         made.env = [field("PAIRUN_HOST_IP", "status.podIP")]
         self._give_account(template, name, made)
         self._give_key(template, name, made)
-        self._configure(gang, made)
+        self._configure(made)
         return made
 
-    def _configure(self, gang: Gang, made: Addition) -> None:
-        plugins: list[dict[str, Any]] = []
+    def _configure(self, made: Addition) -> None:
         if self._options.ssh:
-            plugins.append({"plugin": "ssh", "parameters": {"jobssh": True}})
-        if plugins:
-            made.config["runtimePlugin"] = plugins
+            plugin: dict[str, Any] = {"plugin": "ssh", "parameters": {"jobssh": True}}
+            made.config["runtimePlugin"] = [plugin]
+        if self._options.env:
+            made.init_env.append({"name": STYLES, "value": ",".join(self._options.env)})
 
     def _give_key(self, template: Template, name: str, made: Addition) -> None:
         secret = self._options.key_secret

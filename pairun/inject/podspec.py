@@ -25,6 +25,8 @@ RECORD = "PAIRUN_INJECTED"
 """The init container's variable with what a removal must know."""
 COMMAND = "PAIRUN_COMMAND"
 """The init container's variable with the user's command, as a JSON list, for plans and reviews."""
+STYLES = "PAIRUN_GANG_ENVIRONMENT"
+"""The init container's variable with the styles of the gang's variables, with commas."""
 KUBELET_S = 2.0
 """Of the Pod's grace time: what is kept from PID 1, for kubelet."""
 DEFAULT_GRACE_S = 30

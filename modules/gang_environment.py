@@ -1,0 +1,128 @@
+"""The variables by which torchrun, MPI and JAX find the instances of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pairun.module import (
+    Context,
+    Permanent,
+    Result,
+    StateModule,
+    Verdict,
+    arg,
+    define,
+    no_change,
+    will_change,
+)
+
+_MAX_BYTES = 256 * 1024 * 1024
+_HOSTFILE = "hostfile"
+
+
+@define
+class GangEnvironment(StateModule):
+    """Export the variables of a distributed start, from ``cluster.json``; never over the user's own.
+
+    The rank of an instance is its place among all, in the order of roles; rank 0 is the leader.
+    torchrun's are those of its options (``PET_...``) and of a program without it (``RANK``,
+    ``WORLD_SIZE``, one process per instance), MPI's name a hostfile in ``run/``, and JAX's are those
+    of ``jax.distributed.initialize``.
+    """
+
+    phases = ("runtime",)
+    privileges = "may write to the shared volume"
+    example = "gang_environment: {styles: [torchrun]}"
+    verify = False
+
+    styles: list[Literal["torchrun", "mpi", "jax"]] = arg("For which programs.")
+    torchrun_port: int = arg("Where the leader listens for torchrun.", default=29500)
+    jax_port: int = arg("Where the leader listens for JAX.", default=1234)
+    slots: int = arg("How many processes of MPI an instance takes.", default=1)
+
+    def require(self) -> Iterator[str]:
+        """Something to export, and ports that there are."""
+        if not self.styles:
+            yield "'styles' names at least one of torchrun, mpi and jax"
+        for name in ("torchrun_port", "jax_port"):
+            if not 0 < getattr(self, name) < 65536:
+                yield f"'{name}' is from 1 to 65535"
+        if self.slots < 1:
+            yield "'slots' is at least 1"
+
+    def probe(self, ctx: Context) -> Mapping[str, str]:
+        """The variables that the container does not have yet."""
+        return {n: v for n, v in self._variables(ctx).items() if n not in ctx.env}
+
+    def plan(self, state: Mapping[str, str]) -> Verdict:
+        """Export them."""
+        if not state:
+            return no_change("the container has every variable")
+        return will_change(f"export {', '.join(state)}")
+
+    def apply(self, ctx: Context) -> Result:
+        """Export them, and write MPI's hostfile."""
+        variables = dict(self.probe(ctx))
+        if "mpi" in self.styles:
+            lines = [f"{host} slots={self.slots}\n" for host in _hosts(ctx)[0]]
+            ctx.write_file(_hostfile(ctx), "".join(lines).encode(), 0o644)
+        return Result(environment=variables, message=f"{len(variables)} variables")
+
+    def _variables(self, ctx: Context) -> dict[str, str]:
+        hosts, rank = _hosts(ctx)
+        count, leader, out = str(len(hosts)), hosts[0], {}
+        if "torchrun" in self.styles:
+            port = str(self.torchrun_port)
+            out |= {
+                "MASTER_ADDR": leader, "MASTER_PORT": port, "WORLD_SIZE": count, "RANK": str(rank),
+                "PET_MASTER_ADDR": leader, "PET_MASTER_PORT": port, "PET_NNODES": count,
+                "PET_NODE_RANK": str(rank),
+            }  # fmt: skip
+        if "mpi" in self.styles:
+            path = _hostfile(ctx)
+            out |= {
+                "OMPI_MCA_orte_default_hostfile": path, "PRTE_MCA_prte_default_hostfile": path,
+                "HYDRA_HOST_FILE": path, "I_MPI_HYDRA_HOST_FILE": path,
+            }  # fmt: skip
+        if "jax" in self.styles:
+            out |= {
+                "JAX_COORDINATOR_ADDRESS": f"{leader}:{self.jax_port}", "JAX_NUM_PROCESSES": count,
+                "JAX_PROCESS_ID": str(rank),
+            }  # fmt: skip
+        return out
+
+
+def _hostfile(ctx: Context) -> str:
+    return os.path.join(ctx.pai_dir, "run", _HOSTFILE)
+
+
+def _hosts(ctx: Context) -> tuple[list[str], int]:
+    """The addresses of all instances in the order of their ranks, and the rank of this one.
+
+    Raises:
+        Permanent: an address is missing.
+    """
+    path = os.path.join(ctx.pai_dir, "runtime.d", "cluster.json")
+    try:
+        cluster: Any = json.loads(ctx.read_file(path, _MAX_BYTES) or b"{}")
+        own = (cluster["own"]["role"], cluster["own"]["index"])
+        members = [
+            ((role["fc_name"], instance["index"]), instance.get("host_ip"))
+            for role in cluster["roles"]
+            for instance in role["instances"]
+        ]
+        rank = [member for member, _ in members].index(own)
+    except (ValueError, KeyError, TypeError) as e:
+        raise Permanent(f"{path} is not what init writes: {e!r}", fault="platform") from e
+    hosts = [str(host) for _, host in members]
+    if not all(re.fullmatch(r"[\w.:%-]+", host) and host != "None" for host in hosts):
+        raise Permanent(
+            "not every instance has an address",
+            fault="platform",
+            hint="wait for them: --barrier, or gang: true of the task barrier",
+        )
+    return hosts, rank
