@@ -17,6 +17,7 @@ from pairun.module import (
     arg,
     define,
     no_change,
+    unknown,
     will_change,
 )
 
@@ -54,19 +55,23 @@ class GangEnvironment(StateModule):
         if self.slots < 1:
             yield "'slots' is at least 1"
 
-    def probe(self, ctx: Context) -> Mapping[str, str]:
-        """The variables that the container does not have yet."""
+    def probe(self, ctx: Context) -> Mapping[str, str] | None:
+        """The variables that the container does not have yet; None before init knows the gang."""
+        if ctx.stat(_cluster_file(ctx)) is None:
+            return None
         return {n: v for n, v in self._variables(ctx).items() if n not in ctx.env}
 
-    def plan(self, state: Mapping[str, str]) -> Verdict:
+    def plan(self, state: Mapping[str, str] | None) -> Verdict:
         """Export them."""
+        if state is None:
+            return unknown("the addresses of the gang are known at run time")
         if not state:
             return no_change("the container has every variable")
         return will_change(f"export {', '.join(state)}")
 
     def apply(self, ctx: Context) -> Result:
         """Export them, and write MPI's hostfile."""
-        variables = dict(self.probe(ctx))
+        variables = {n: v for n, v in self._variables(ctx).items() if n not in ctx.env}
         if "mpi" in self.styles:
             lines = [f"{host} slots={self.slots}\n" for host in _hosts(ctx)[0]]
             ctx.write_file(_hostfile(ctx), "".join(lines).encode(), 0o644)
@@ -74,7 +79,8 @@ class GangEnvironment(StateModule):
 
     def _variables(self, ctx: Context) -> dict[str, str]:
         hosts, rank = _hosts(ctx)
-        count, leader, out = str(len(hosts)), hosts[0], {}
+        count, leader = str(len(hosts)), hosts[0]
+        out: dict[str, str] = {}
         if "torchrun" in self.styles:
             port = str(self.torchrun_port)
             out |= {
@@ -100,13 +106,17 @@ def _hostfile(ctx: Context) -> str:
     return os.path.join(ctx.pai_dir, "run", _HOSTFILE)
 
 
+def _cluster_file(ctx: Context) -> str:
+    return os.path.join(ctx.pai_dir, "runtime.d", "cluster.json")
+
+
 def _hosts(ctx: Context) -> tuple[list[str], int]:
     """The addresses of all instances in the order of their ranks, and the rank of this one.
 
     Raises:
         Permanent: an address is missing.
     """
-    path = os.path.join(ctx.pai_dir, "runtime.d", "cluster.json")
+    path = _cluster_file(ctx)
     try:
         cluster: Any = json.loads(ctx.read_file(path, _MAX_BYTES) or b"{}")
         own = (cluster["own"]["role"], cluster["own"]["index"])

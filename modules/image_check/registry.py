@@ -335,7 +335,7 @@ def _best_variant(variants: list[Any]) -> str:
     Raises:
         Transient: there is none.
     """
-    digests = {}
+    digests: dict[str, str] = {}
     for variant in variants:
         digest = variant.get("digest") if isinstance(variant, dict) else None
         platform = platform_of(variant.get("platform") if isinstance(variant, dict) else 0)

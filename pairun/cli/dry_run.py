@@ -9,16 +9,21 @@ import sys
 from collections.abc import Sequence
 
 from pairun.cli.options import add_roots, print_json, refusal_code
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError, Problem, Problems
+from pairun.formats.jsyaml import dialect_named
+from pairun.formats.stored import load_input
+from pairun.job.jobfile import read_input
 from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import Content, open_content
+from pairun.playbook.document.texts import decode
 from pairun.playbook.effective import Layers
 from pairun.report.jobreview_text import print_review, print_why
 from pairun.report.problems import print_problems
 from pairun.report.review_data import refused_data, reviews_data
-from pairun.review.jobreview import JobReview, review_job
+from pairun.review.injectedreview import is_injected, review_injected
+from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.podreview import review_pod
-from pairun.review.settings import read_settings
+from pairun.review.settings import Settings, read_settings
 from pairun.secrets.vault import Vault
 
 
@@ -88,12 +93,29 @@ def _check_usage(args: argparse.Namespace) -> None:
 def _reviews(args: argparse.Namespace, layers: Layers, vault: Vault) -> list[JobReview]:
     # Settings that cannot be read are an error before any job is reviewed.
     settings = read_settings(args.init_config)
-    reviews = [
-        review_job(path, layers, args.user, args.role, settings, vault=vault) for path in args.jobs
-    ]
+    reviews = [r for path in args.jobs for r in _reviews_of(path, args, layers, settings, vault)]
     if args.runtime_config or not args.jobs:
         reviews.append(review_pod(args.runtime_config, layers, args.user, settings, vault=vault))
     return reviews
+
+
+def _reviews_of(
+    path: str, args: argparse.Namespace, layers: Layers, settings: Settings, vault: Vault
+) -> list[JobReview]:
+    """The review of a job file, or of every Pod of an injected manifest."""
+    user: str = args.user
+    try:
+        data = load_input(path)
+        if is_injected(data):
+            source = decode(data, path, "job")
+            return review_injected(source, layers, user, settings, vault=vault)
+    except PairunError as e:
+        problems = Problems()
+        problems.extend(e.problems)
+        return [review_loaded(path, None, problems, layers, [], settings, vault=vault)]
+    dialect = dialect_named(layers.policy.job_yaml)
+    job, problems = read_input(data, path, user=user, dialect=dialect)
+    return [review_loaded(path, job, problems, layers, args.role, settings, vault=vault)]
 
 
 def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content: Content) -> None:

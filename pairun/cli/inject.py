@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.base.durations import parse_duration
+from pairun.cli.options import add_roots
 from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="keep a failed container for this long, as 30m")  # fmt: skip
     parser.add_argument("--playbook", metavar="FILE",
                         help="changes of the playbooks, as in extras.pairun of a job")  # fmt: skip
+    add_roots(parser, "a content root of the cluster, to hold --playbook against its policy")
     parser.add_argument("--init-resources", metavar="NAME=QUANTITY,...",
                         help="requests and limits of the init container; none for no such fields")  # fmt: skip
 
@@ -72,11 +74,29 @@ def run(args: argparse.Namespace) -> int:
     else:
         options = _options(args, Registries(os.environ, args.vault, args.auth))
         texts = [inject(source, options, problems) for source in sources]
+        if (args.playbook or args.hold or args.root) and not problems.errors:
+            _review(sources, texts, args, problems)
     print_problems(problems, args.vault)
     if problems.errors:
         return 1
     sys.stdout.write(_joined(texts))
     return 0
+
+
+def _review(
+    sources: list[Source], texts: list[str], args: argparse.Namespace, problems: Problems
+) -> None:
+    """Hold what a person adds to the playbooks against the layers and the policy of a cluster."""
+    from pairun.playbook.content import open_content
+    from pairun.playbook.effective import Layers
+    from pairun.review.injectedreview import review_injected
+    from pairun.review.settings import NO_SETTINGS
+
+    layers = Layers(open_content(args.root, os.environ))
+    for source, text in zip(sources, texts, strict=True):
+        made = Source(source.file, "job", text)
+        for review in review_injected(made, layers, "user", NO_SETTINGS, vault=args.vault):
+            problems.extend(review.problems)
 
 
 def _sources(path: str) -> list[Source]:

@@ -13,7 +13,8 @@ from pairun.errors import PairunError, Problem, Problems, Source, did_you_mean
 from pairun.formats.jsyaml import JS
 from pairun.formats.stored import MAX_FRAMEWORK_BYTES, framework_in, load_input
 from pairun.handover.door import Door
-from pairun.init.injected import command_layer, gang_framework, gang_in
+from pairun.init.injected import gang_framework
+from pairun.inject.podlayer import command_layer, gang_in
 from pairun.job.model import Job, Role, fc_name
 from pairun.kube.cluster import Cluster, cluster_from_framework
 from pairun.openpai.framework import job_from_framework

@@ -140,6 +140,34 @@ def gang_text(
     return json.dumps(made)
 
 
+def gang_sizes(env: Mapping[str, str]) -> tuple[dict[str, int], str] | None:
+    """The number of Pods of each role of a gang, and this Pod's role; None without a gang.
+
+    Args:
+        env: of the init container, as far as a manifest says it.
+
+    Raises:
+        ValueError: the variable is not usable.
+    """
+    text = env.get(VARIABLE)
+    if not text:
+        return None
+    roles, data = _roles(text)
+    return {role.name: role.instances for role in roles}, str(data.get("role"))
+
+
+def _roles(text: str) -> tuple[tuple[GangRole, ...], dict[str, Any]]:
+    try:
+        data = json.loads(text)
+        roles = tuple(
+            GangRole(**{**r, "index": tuple(IndexPart(**part) for part in r["index"])})
+            for r in data["roles"]
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise ValueError(f"{VARIABLE} does not describe a gang: {type(e).__name__}") from e
+    return roles, data
+
+
 def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
     """The gang that this Pod belongs to, its role and its number; None where it has none.
 
@@ -152,12 +180,8 @@ def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
     text = env.get(VARIABLE)
     if not text:
         return None
+    roles, data = _roles(text)
     try:
-        data = json.loads(text)
-        roles = tuple(
-            GangRole(**{**r, "index": tuple(IndexPart(**part) for part in r["index"])})
-            for r in data["roles"]
-        )
         same = {key: env.get(variable, "") for key, variable in data["same"].items()}
         values = {key: env.get(variable, "") for key, variable in data["index"].items()}
         own = next(r for r in roles if r.name == data["role"])

@@ -33,7 +33,7 @@ from pairun.job.planning import (
 from pairun.job.podresources import GPU_RESOURCE, asked
 from pairun.module import Phase
 from pairun.openpai.platform import platform_environment
-from pairun.openpai.startlayers import start_layer
+from pairun.openpai.startlayers import merged, start_layer
 from pairun.plan import USER_COMMAND
 from pairun.playbook.content import Content
 from pairun.playbook.document.checking import violations
@@ -199,7 +199,8 @@ def _plan_role(
     init_env: dict[str, str] = {}
     engine: Node | None = None
     if settings.plain:
-        engine = start_layer("plain_pod.yaml", "a plain Pod")
+        engine = merged(start_layer("plain_pod.yaml", "a plain Pod"), settings.engine)
+        init_env = dict(settings.init_env)
     else:
         platform, _ = platform_environment(job, role, 0, pod_uid="")
         init_env = {k: v for k, v in platform.items() if k not in _PER_INSTANCE and v}

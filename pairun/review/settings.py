@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import attrs
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problem, Problems
 from pairun.module import Phase
+from pairun.playbook.document.reading import Node
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.playbook.initplugins import InitPlugins
 from pairun.playbook.specs import PHASES
@@ -21,12 +23,16 @@ class Settings:
     Attributes:
         init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
         plain: the job is a plain Pod.
+        engine: what the way to start this Pod changes, above what every plain Pod has; or None.
+        init_env: variables of the init container that are known.
         phases: those to show.
         warnings: what will surprise in the settings themselves.
     """
 
     init_plugins: InitPlugins | None = None
     plain: bool = False
+    engine: Node | None = None
+    init_env: Mapping[str, str] = attrs.field(factory=dict)
     phases: tuple[Phase, ...] = PHASES
     warnings: tuple[Problem, ...] = ()
 

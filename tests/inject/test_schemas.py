@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -9,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import kubernetes.client
 import pytest
 
 from pairun.errors import Problems, Source
 from pairun.inject.injecting import inject
 from tests.inject.workloads import MANIFESTS, documents, options
 
+MODELS = importlib.import_module("kubernetes.client")
+"""The types of a current API, with their fields."""
 FILES = sorted(str(p.relative_to(MANIFESTS)) for p in (MANIFESTS / "manifests").rglob("*.yaml"))
 pytestmark = [
     pytest.mark.slow,
@@ -98,7 +100,7 @@ def unknown(data: Any, kind: str, path: str) -> Iterator[str]:
     elif match := re.fullmatch(r"dict\(str, (.*)\)", kind):
         for key, value in (data or {}).items():
             yield from unknown(value, match[1], f"{path}.{key}")
-    elif (model := getattr(kubernetes.client, kind, None)) is not None:
+    elif (model := getattr(MODELS, kind, None)) is not None:
         if not isinstance(data, dict):
             if data is not None:
                 yield f"{path} is no object"

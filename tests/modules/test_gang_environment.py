@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def cluster(folder: Path, *hosts: str | None, own: int = 1) -> None:
     """Write what init leaves of a gang of one leader and workers."""
-    instances = [{"index": i, "host_ip": h, "ports": {}} for i, h in enumerate(hosts[1:])]
+    instances: list[dict[str, Any]] = [
+        {"index": i, "host_ip": h, "ports": {}} for i, h in enumerate(hosts[1:])
+    ]
     data: dict[str, Any] = {
         "own": {"role": "worker", "index": own},
         "roles": [

@@ -1,0 +1,85 @@
+"""The review of an injected manifest: each of its Pods as its init container will plan it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from pairun.errors import Problems, Source
+from pairun.inject.podlayer import command_layer, sizes_in
+from pairun.inject.podspec import INIT, RECORD
+from pairun.inject.templates import Template, owners_in, templates_of
+from pairun.inject.tree import read_tree
+from pairun.openpai.plainpod import read_plain_job, without_server_warnings
+from pairun.playbook.effective import Layers
+from pairun.review.jobreview import JobReview, review_loaded
+from pairun.review.settings import Settings
+from pairun.secrets.vault import Vault
+
+
+def is_injected(data: bytes) -> bool:
+    """Whether a text may be a manifest with pairun in it."""
+    return RECORD.encode() in data
+
+
+def review_injected(
+    source: Source, layers: Layers, user: str, settings: Settings, *, vault: Vault
+) -> list[JobReview]:
+    """Review every injected Pod template of a manifest.
+
+    Args:
+        source: the manifest.
+        layers: the content roots, read.
+        user: whose Pods they are.
+        settings: what the cluster sets.
+        vault: takes every secret that was read.
+
+    Raises:
+        PairunError: the manifest cannot be read, or what pairun wrote into it was changed.
+    """
+    templates = [
+        template
+        for document in read_tree(source).documents
+        for owner in owners_in(document)
+        for template in templates_of(owner)
+    ]
+    return [
+        _review(source, template, env, layers, user, settings, vault)
+        for template in templates
+        for env in _environments(template)
+    ]
+
+
+def _environments(template: Template) -> Iterator[Mapping[str, str]]:
+    """The variables of a template's init container; none where it is not injected."""
+    for container in template.spec.plain().get("initContainers") or ():
+        if container.get("name") == INIT:
+            variables = container.get("env") or ()
+            yield {v["name"]: str(v["value"]) for v in variables if "value" in v}
+
+
+def _review(
+    source: Source,
+    template: Template,
+    env: Mapping[str, str],
+    layers: Layers,
+    user: str,
+    settings: Settings,
+    vault: Vault,
+) -> JobReview:
+    gang = sizes_in(env)
+    config = Source(f"{source.file}: {template.label}", "job", env.get("RUNTIME_CONFIG", ""))
+    sizes, role = gang or (None, None)
+    job, problems = read_plain_job(config, user=user, gang=sizes)
+    plain = attrs.evolve(
+        settings,
+        plain=True,
+        engine=command_layer(env),
+        init_env={"PAIRUN_BARRIER": "pods"} if gang else {},
+    )
+    only = [role] if role else []
+    review = review_loaded(config.file, job, problems, layers, only, plain, vault=vault)
+    kept = Problems()
+    kept.extend(without_server_warnings(list(review.problems)))
+    return attrs.evolve(review, problems=kept)
