@@ -19,12 +19,12 @@ GANG = 3
 START = """\
 echo "started $(date +%s%N)" >> /data/started
 test ! -e /var/run/secrets/kubernetes.io
-exit ${CODE:-0}
+exit 0
 """
 FAIL = 'if [ "$(hostname | tail -c 2)" = 1 ]; then echo "ModuleNotFoundError: No module named apex" >&2; exit 9; fi'
 
 
-def pod_template(image: str, node: Node, *more: str) -> Object:
+def pod_template(image: str, node: Node, script: str = START) -> Object:
     """A Pod template as a user writes it: one container, with the test's folder at /data."""
     return {
         "metadata": {"labels": {"app": "train"}},
@@ -34,7 +34,7 @@ def pod_template(image: str, node: Node, *more: str) -> Object:
                 {
                     "name": "pytorch",
                     "image": image,
-                    "command": ["bash", "-c", "\n".join([*more, START])],
+                    "command": ["bash", "-c", script],
                     "volumeMounts": [{"name": "data", "mountPath": "/data"}],
                 }
             ],
@@ -112,9 +112,8 @@ def together(node: Node, ended: list[Ended], gang: int) -> None:
 
 def test_a_pod(node: Node, injected: Any, debian: str) -> None:
     """A Pod ends with its command's own code, and its termination message says why."""
-    template = pod_template(
-        debian, node, 'echo "ModuleNotFoundError: No module named apex" >&2', "CODE=9"
-    )
+    trouble = 'echo "ModuleNotFoundError: No module named apex" >&2; exit 9'
+    template = pod_template(debian, node, trouble)
     pod = {"apiVersion": "v1", "kind": "Pod", **template}
     pod["metadata"]["name"] = "alone"
     node.apply(*injected(pod))
@@ -137,9 +136,8 @@ def test_a_job(node: Node, injected: Any, debian: str) -> None:
 
 def test_a_stateful_set(node: Node, injected: Any, debian: str) -> None:
     """The Pods of a StatefulSet start together; the key and the account are made beside it."""
-    template = pod_template(debian, node)
+    template = pod_template(debian, node, "sleep 600")
     del template["spec"]["restartPolicy"]
-    template["spec"]["containers"][0]["command"][2] = "echo started >> /data/started; sleep 600"
     workload = {
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"},
         "spec": {
@@ -172,15 +170,11 @@ def test_a_job_set(node: Node, injected: Any, debian: str) -> None:
 
 def test_a_pytorch_job(node: Node, injected: Any, debian: str) -> None:
     """A gang of three starts together, without a key too; the one that dies says why."""
+    failing = START.replace("exit 0", f"{FAIL}\nexit 0")
     specs = {
-        kind: {"replicas": n, "restartPolicy": "Never", "template": pod_template(debian, node, more)}
-        for kind, n, more in (("Master", 1, ""), ("Worker", 2, FAIL))
+        kind: {"replicas": n, "restartPolicy": "Never", "template": pod_template(debian, node, text)}
+        for kind, n, text in (("Master", 1, START), ("Worker", 2, failing))
     }  # fmt: skip
-    for replica in specs.values():
-        replica["template"]["spec"]["containers"][0]["command"][2] = (
-            replica["template"]["spec"]["containers"][0]["command"][2].replace(FAIL, "")
-            .replace("exit ${CODE", f"{FAIL}\nexit ${{CODE")
-        )  # fmt: skip
     workload = {
         "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "pt"},
         "spec": {"pytorchReplicaSpecs": specs},
