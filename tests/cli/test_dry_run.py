@@ -596,7 +596,9 @@ tasks:
 def test_the_real_examples_are_reviewed(shell: Shell) -> None:
     """Every job in examples/ can be reviewed, and says what its own comment promises."""
     found = sorted((shell.project / "examples").glob("*.yaml"))
-    examples = [p for p in found if p.stem not in ("plain-pod", "inject-job", "inject-jobset")]  # manifests
+    examples = [
+        p for p in found if p.stem not in ("plain-pod", "inject-job", "inject-jobset")
+    ]  # manifests
     assert examples
     for path in examples:
         said = shell("--dry-run", "--json", path)
