@@ -12,6 +12,7 @@ import attrs
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import PairunError, Problems, did_you_mean
 from pairun.formats.jsyaml import dialect_named
+from pairun.formats.stored import load_input
 from pairun.host.worlds import ReviewContext
 from pairun.job.checks.destinations import destination_warnings
 from pairun.job.checks.gracetime import grace_warnings
@@ -19,7 +20,7 @@ from pairun.job.checks.idleplugins import idle_plugin_warnings
 from pairun.job.checks.surprises import job_warnings
 from pairun.job.checks.variables import variable_warnings
 from pairun.job.hiding import hide_lines
-from pairun.job.jobfile import load_job
+from pairun.job.jobfile import read_input
 from pairun.job.model import Job, Role
 from pairun.job.planning import (
     CLUSTER_UNKNOWN,
@@ -31,6 +32,7 @@ from pairun.job.planning import (
     secrets_of,
 )
 from pairun.job.podresources import GPU_RESOURCE, asked
+from pairun.job.unsound import job_document
 from pairun.module import Phase
 from pairun.openpai.platform import platform_environment
 from pairun.openpai.startlayers import merged, start_layer
@@ -44,6 +46,7 @@ from pairun.playbook.pod.layering import PodSettings, check_roles, pod_settings
 from pairun.playbook.pod.schema import pod_schema
 from pairun.review.settings import NO_SETTINGS, Settings
 from pairun.review.taskreview import Reviewed, review_phase
+from pairun.review.unsound import unsound_problems
 from pairun.secrets.vault import Vault
 
 
@@ -92,7 +95,42 @@ def review_job(
     gpu_resource: str = GPU_RESOURCE,
 ) -> JobReview:
     """Read a job file and review it; the arguments are those of `review_loaded`."""
-    job, problems = load_job(path, user=user, dialect=dialect_named(layers.policy.job_yaml))
+    try:
+        data = load_input(path)
+    except PairunError as e:
+        problems = Problems()
+        problems.extend(e.problems)
+        return review_loaded(path, None, problems, layers, only, settings, vault=vault)
+    return review_data(
+        data,
+        path,
+        layers,
+        user,
+        only,
+        settings,
+        vault=vault,
+        pod_flags=pod_flags,
+        gpu_resource=gpu_resource,
+    )
+
+
+def review_data(
+    data: bytes,
+    path: str,
+    layers: Layers,
+    user: str,
+    only: list[str],
+    settings: Settings = NO_SETTINGS,
+    *,
+    vault: Vault,
+    pod_flags: Node | None = None,
+    gpu_resource: str = GPU_RESOURCE,
+) -> JobReview:
+    """Review the bytes of a job file; the other arguments are those of `review_loaded`."""
+    dialect = dialect_named(layers.policy.job_yaml)
+    job, problems = read_input(data, path, user=user, dialect=dialect)
+    if job is None and (document := job_document(data, path, dialect)) is not None:
+        problems.extend(unsound_problems(document, layers, settings))
     return review_loaded(
         path,
         job,

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems
-from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import framework_in, load_input
-from pairun.job.jobfile import read_input
 from pairun.playbook.content import built_in_root, open_content
 from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
@@ -20,7 +18,7 @@ from pairun.playbook.pluginfolders import check_folder
 from pairun.playbook.rootfiles import DESCRIPTION, not_a_root, root_around, unread
 from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 from pairun.playbook.rules import check_rules
-from pairun.review.jobreview import JobReview, review_loaded
+from pairun.review.jobreview import JobReview, review_data
 from pairun.review.lintpaths import files_in
 from pairun.review.podreview import review_pod
 from pairun.review.settings import NO_SETTINGS, read_settings
@@ -190,8 +188,7 @@ class _Linter:
         return self._with_syntax(review)
 
     def _lint_job(self, path: str, data: bytes, layers: Layers) -> Problems:
-        read = read_input(data, path, dialect=dialect_named(layers.policy.job_yaml))
-        return self._with_syntax(review_loaded(path, *read, layers, [], vault=self._vault))
+        return self._with_syntax(review_data(data, path, layers, "user", [], vault=self._vault))
 
     def _with_syntax(self, review: JobReview) -> Problems:
         """The problems of a review, with those that bash finds in its scripts."""

@@ -1,0 +1,68 @@
+"""The review of what is sound in a job that is not valid: its plugins and its overrides.
+
+So one run shows all problems, and not those of the job first, and of its overrides the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pairun.errors import Place, Problems
+from pairun.job.model import fc_name
+from pairun.job.unsound import plugin_uses, role_names, texts
+from pairun.playbook.document.checking import violations
+from pairun.playbook.document.reading import Node
+from pairun.playbook.effective import Layers
+from pairun.playbook.expressions.filecheck import check_expressions
+from pairun.playbook.inputs import PluginUse
+from pairun.playbook.pod.layering import check_roles, places_of, pod_settings
+from pairun.playbook.pod.schema import pod_schema
+from pairun.playbook.taskchecks import check_task
+from pairun.review.settings import Settings
+
+
+def unsound_problems(document: Node, layers: Layers, settings: Settings) -> Problems:
+    """What is wrong with the plugins and the overrides of a job whose own problems are known.
+
+    Args:
+        document: the job, with a valid text.
+        layers: the content roots, read.
+        settings: what the cluster sets.
+    """
+    uses = plugin_uses(document)
+    overrides = document.at(("extras", "pairun"))
+    everything, certain = Problems(), Problems()
+    effective = layers.effective(
+        uses, init_plugins=settings.init_plugins, job=overrides, problems=everything
+    )
+    if overrides is not None:
+        for phase, draft in effective.drafts.items():
+            for task in draft.tasks():
+                check_task(task, phase, layers.content, everything)
+        check_expressions(overrides, certain)
+        _check_pod(document, overrides, layers, certain)
+    places = _certain_places(uses, overrides)
+    # Which ids the plugins get depends on the role.
+    certain.extend(p for p in everything if p.place in places and p.id != "PR206")
+    return certain
+
+
+def _check_pod(document: Node, overrides: Node, layers: Layers, problems: Problems) -> None:
+    """Check the settings of the Pods of every role."""
+    own = overrides.get("pod")
+    if own is None or any(violations(own, pod_schema())):
+        return
+    names = role_names(document)
+    check_roles(own, [name for raw in names for name in (raw, fc_name(raw))], problems)
+    for name in names:
+        pod_settings(layers.policy, own, None, name, [fc_name(name)], problems)
+
+
+def _certain_places(uses: Sequence[PluginUse], overrides: Node | None) -> set[Place]:
+    """The places at which a problem does not depend on what the rest of the job would be."""
+    places = set(places_of(overrides)) if overrides is not None else set()
+    for use in uses:
+        places.add(use.place)
+        if not any("<%" in text for text in texts(use.parameters)):
+            places |= set(places_of(use.parameters))
+    return places
