@@ -21,6 +21,7 @@ from pairun.job.planning import (
 )
 from pairun.kube.cluster import Cluster
 from pairun.module import Secret
+from pairun.net.apicredentials import NoApiServer, access_of_pod, read_token
 from pairun.openpai.environment import cluster_facts
 from pairun.openpai.podconfig import with_config_dir
 from pairun.openpai.startlayers import merged
@@ -69,6 +70,7 @@ class PodPlans:
         self.secrets = [*secrets_of(self.pod.job), *self.pod.job_keys]
         self.vault.add(self.secrets)
         hide_job_key(Door(self.pai_dir), self.vault)
+        self.vault.add(_own_token(env))
         self._fill_vault()
         self._cluster: Cluster | None = self.pod.cluster
         self.meeting: Meeting | None = None
@@ -143,3 +145,11 @@ class PodPlans:
         listed = self.pod.init_plugins
         settings = listed.place.source.concealed if listed else ()
         self.vault.add([*settings, *self.layers.content.concealed()])
+
+
+def _own_token(env: Mapping[str, str]) -> list[str]:
+    """The token of this Pod's service account, if it has one: a task of init may print it."""
+    try:
+        return [read_token(access_of_pod(env).token)]
+    except NoApiServer:
+        return []

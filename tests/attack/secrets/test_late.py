@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -9,6 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.test_init import UID, Init, init
+
+__all__ = ["init"]
 
 ROOT = Path(__file__).parents[3]
 LATE = "late-Zq7'Marker <b>&\"w\\ $x9Kd and-some-more"
@@ -135,3 +140,47 @@ def test_a_secret_that_a_task_has_read(tmp_path: Path, root: Path) -> None:
     shown = {str(p): found for p in files if (found := leaks(p.read_text(errors="replace")))}
     assert shown == {}
     assert {"journal.jsonl", "pai-termination-log"} <= {p.name for p in files}
+
+
+def test_the_token_of_the_service_account(init: Init) -> None:
+    """What init proves itself with at the API server is in no output, whoever prints it."""
+    credentials = init.folder / "credentials"
+    credentials.mkdir()
+    (credentials / "token").write_text(LATE.replace(" ", "_"))
+    init.env |= {
+        "PAIRUN_API_CREDENTIALS": str(credentials),
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": "1",
+    }
+    init.placed(
+        "  - append:\n"
+        "    id: shows\n"
+        "    name: Shows it\n"
+        f"    cmd: {{script: 'cat {credentials}/token; echo; echo shown'}}\n"
+    )
+    code, printed = init.run()
+    assert code == 0, printed
+    assert "shown" in printed
+    assert leaks(printed) == []
+    for path in (init.volume / "logs").rglob("*"):
+        assert not path.is_file() or leaks(path.read_text(errors="replace")) == []
+    assert leaks((init.volume / "runtime.d/secrets.json").read_text()) == []
+
+
+def test_the_key_of_the_rendezvous(init: Init) -> None:
+    """The key that all instances of a job share is in no output of init, and is not handed over again."""
+    key = base64.b64encode(b"Marker-of-the-rendezvous-key").decode()
+    (init.volume / "rendezvous").mkdir()
+    (init.volume / "rendezvous/key").write_text(key)
+    init.placed(
+        "  - append:\n"
+        "    id: shows\n"
+        "    name: Shows it\n"
+        f"    cmd: {{script: 'cat {init.volume}/rendezvous/key; echo; echo shown'}}\n"
+    )
+    code, printed = init.run()
+    assert code == 0, printed
+    assert "shown" in printed
+    assert key not in printed
+    assert key not in (init.volume / "logs" / UID / "journal.jsonl").read_text()
+    assert key not in (init.volume / "runtime.d/secrets.json").read_text()

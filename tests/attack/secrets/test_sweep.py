@@ -134,12 +134,13 @@ def test_a_run_from_outside(mask: int, tmp_path: Path, shell: Shell) -> None:
         if path.is_file() and MARK.encode() in path.read_bytes():
             assert path.name in kept, path
             assert path.stat().st_mode & 0o077 == 0, path
-    page = tmp_path / "page.html"
-    for words in (["report"], ["report", "--json"], ["report", "--blame"], ["report", "--html", str(page)],
-                  ["diagnose", str(work)], ["--dry-run", str(job)], ["--dry-run", "--json", str(job)]):  # fmt: skip
+    page, review = tmp_path / "page.html", tmp_path / "review.html"
+    for words in (["report"], ["report", "--json"], ["report", "--blame"], ["report", "--metrics"],
+                  ["report", "--html", str(page)],
+                  ["diagnose", str(work)], ["--dry-run", str(job)], ["--dry-run", "--json", str(job)],
+                  ["--dry-run", "--html", str(review), str(job)]):  # fmt: skip
         more = [str(work)] if words[0] == "report" else []
         said = shell(*words, *more)
         assert MARK not in said.out + said.err, words
-    assert page.exists()
-    assert MARK not in page.read_text()
+    assert MARK not in page.read_text() + review.read_text()
     assert json.loads(shell("report", "--json", str(work)).out)
