@@ -115,10 +115,10 @@
     return [make("h3", { text: "Who set what" }), make("p", { classes: "quiet", text: `the task comes from ${settings.by}` }),
       items.length > 0 && make("ul", {}, ...items)];
   };
-  const taskDetails = (task) => [
+  const taskDetails = (task, phase) => [
     task.name && make("p", { text: task.name }),
     facts([
-      ["outcome", task.outcome], ["took", about(task)], ["began at", duration(task.begin)],
+      ["outcome", task.outcome], ["phase", phase.title], ["took", about(task)], ["began at", duration(task.begin)],
       ["module", task.module], ["kind", task.kind], ["fault", task.fault],
       ["attempts", task.attempts && (task.of ? `${task.attempts.length} of ${task.of}` : task.attempts.length)],
       ["role", task.handler && "exit handler"],
@@ -191,9 +191,9 @@
         track.append(makeBar(lane, {
           title: task.id, classes: outcomeClass(task.outcome) + flags,
           begin: task.begin, seconds: task.seconds, row,
-          lines: [`${kind}${task.id}: ${task.outcome}${tries}`, `${about(task)}, from ${duration(task.begin)}`, ...(task.message ? [task.message.slice(0, 200)] : [])],
+          lines: [`${kind}${task.id}: ${task.outcome}${tries}`, `${about(task)}, from ${duration(task.begin)}, ${phase.title}`, ...(task.message ? [task.message.slice(0, 200)] : [])],
           label: `${kind}${task.id}, ${task.outcome}${tries}, ${about(task)}, begins at ${duration(task.begin)}`,
-          content: () => taskDetails(task),
+          content: () => taskDetails(task, phase),
         }));
         if (tries) {
           for (const attempt of task.attempts) track.append(place(make("span", { classes: `part ${outcomeClass(attempt.outcome)}` }), attempt.begin, attempt.seconds, row));

@@ -68,7 +68,8 @@ def hostile(value: Any) -> Any:
 def test_hostile_texts_are_text(tmp_path: pathlib.Path) -> None:
     """Whatever a journal's fields hold, the page has the same elements, and no character that hides."""
     journals = {
-        f"worker-{i}": records for i, records in enumerate((stories.success(), stories.retries()))
+        f"worker-{i}": records
+        for i, records in enumerate((stories.success(), stories.retries(), stories.stopped()))
     }
     journals |= stories.gang(4)
     plain = page_of(stories.write(tmp_path / "plain", journals))
