@@ -44,7 +44,7 @@ sinks.Raw.take = take
 """
 HANGS = """
 import time, pairun.secrets.masking as masking, pairun.runtime.logs as logs
-logs.STALL_S = 1.0
+logs._wait.__defaults__ = (1.0,)
 masking.MaskedStream.feed = lambda self, data: time.sleep(600)
 """
 NO_SCANNER = """
@@ -78,9 +78,14 @@ def _everything(volume: Any, running: Any) -> str:
 
 @pytest.mark.parametrize(
     "patch",
-    [NO_VAULT, ALWAYS, ALWAYS + NO_WORDS, ONCE_BEFORE, ONCE_IN_A_FILE, HANGS, NO_SCANNER,
-     NO_VAULT + ALWAYS],
-    ids=["vault", "filter", "filter and words", "once", "file", "hangs", "scanner", "all"],
+    [
+        pytest.param(NO_VAULT, id="vault"), pytest.param(ALWAYS, id="filter"),
+        pytest.param(ONCE_BEFORE, id="once"), pytest.param(ONCE_IN_A_FILE, id="file"),
+        pytest.param(ALWAYS + NO_WORDS, id="filter and words", marks=pytest.mark.slow),
+        pytest.param(HANGS, id="hangs", marks=pytest.mark.slow),
+        pytest.param(NO_SCANNER, id="scanner", marks=pytest.mark.slow),
+        pytest.param(NO_VAULT + ALWAYS, id="all", marks=pytest.mark.slow),
+    ],
 )  # fmt: skip
 def test_broken(volume: Any, start: Any, succeeded: Any, patch: str) -> None:
     """Whatever part of the masking breaks, the exit code and exit handlers stay, secrets do not show."""

@@ -30,6 +30,7 @@ def test_stopped(volume: Any, start: Any, succeeded: Any, part: str) -> None:
     assert running.got("handlers ran")
 
 
+@pytest.mark.slow
 def test_stopped_by_the_platform(volume: Any, start: Any, succeeded: Any, eventually: Any) -> None:
     """Tasks that SIGTSTP to the container stops stay stopped until SIGCONT."""
     volume.tasks(
@@ -88,6 +89,7 @@ def test_summary(volume: Any, start: Any, name: str) -> None:
     assert "exitCode: 5" in (folder / "pai-termination-log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["STOP", "KILL"])
 def test_children_of_init_end(volume: Any, start: Any, name: str) -> None:
     """Orphans that are stopped or killed at random hold nothing up."""
@@ -125,3 +127,23 @@ def test_state_file_of_a_dead_helper(volume: Any, start: Any, succeeded: Any) ->
     running = start()
     assert running.end() == 255
     assert running.got("[pairun] the process of the tasks exited with 137 without a result")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["STOP", "KILL"])
+def test_server_of_the_rendezvous(volume: Any, start: Any, name: str) -> None:
+    """A stopped or killed server for the job's other instances holds up neither command nor end."""
+    (volume.root / "rendezvous").mkdir()
+    (volume.root / "rendezvous" / "key").write_text("a2V5")
+    volume.command(
+        "until server=$(pgrep -P $PPID -f serves-peers); do sleep 0.05; done\n"
+        f"kill -{name} $server; exit 5"
+    )
+    patch = (
+        "import pairun.runtime.peerserver as p\n"
+        "p._leads = lambda door: True\n"
+        "p.own_command = lambda *a: [sys.executable, '-c', 'import time; time.sleep(600)', 'serves-peers']"
+    )
+    running = start(TEST_PATCH=patch)
+    assert running.end() == 5
+    assert not running.got("[pairun] an error of pairun's own")
