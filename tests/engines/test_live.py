@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -98,6 +100,53 @@ def test_the_foot_shows_what_runs_and_the_recap_what_happened(
     assert re.search(r"worker-0 +2 +2 +1 +0 +exit 0", text)
     assert "prepare succeeded at attempt 2" in text
     assert "\nsucceeded: " in text
+
+
+SIZE = 4 << 20
+
+
+class Slow(BaseHTTPRequestHandler):
+    """Serves a file piece by piece, and the rest once somebody has seen enough."""
+
+    seen = threading.Event()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(SIZE))
+        self.end_headers()
+        sent = 0
+        while sent < SIZE:
+            piece = SIZE - sent if self.seen.wait(0.2) else min(1 << 15, SIZE - sent)
+            self.wfile.write(b"x" * piece)
+            sent += piece
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+def test_a_download_has_a_bar(job: Any, terminal: Any) -> None:
+    """How much of how much, in place of lines that scroll."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        waiting_task(job, script="true", timeout="20m")
+        (task,) = job.document["extras"]["pairun"]["runtime"]
+        del task["cmd"]
+        task["download"] = {
+            "url": f"http://127.0.0.1:{server.server_port}/data",
+            "dest": f"{job.folder}/data",
+        }
+        job.role("w", "echo begun")
+        with terminal() as run:
+            run.wait_for(
+                lambda text: re.search(
+                    r"w-0  runtime  prepare +[━╸╺]+ +[\d.]+ MiB of 4 MiB, \d+ s of 20 m", text
+                )
+            )
+            Slow.seen.set()
+            assert run.end() == 0, run.text
+        server.shutdown()
+    assert "progress prepare" not in run.text
+    assert "w-0 | begun" in run.text
 
 
 def test_secrets_are_masked_on_the_screen(job: Any, terminal: Any) -> None:
