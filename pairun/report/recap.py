@@ -57,6 +57,9 @@ def print_run(report: RunReport, console: Console, vault: Vault) -> None:
     if any(row.notes for row in rows):
         parts.append(_notes_of(rows, vault))
     parts += _ending(report, vault)
+    if console.is_terminal:
+        # sets it apart from the output above
+        console.print()
     console.print(Trimmed(Group(*parts)), end="")
 
 
@@ -261,11 +264,12 @@ def _why(diagnosis: Record) -> str:
 
 def _ending(report: RunReport, vault: Vault) -> list[RenderableType]:
     word, style = ("succeeded", "bold green") if report.succeeded else ("failed", "bold red")
-    verdict = Text.assemble((word, style), _text(vault, f": {report.verdict}"))
-    more = [_first_failure(report.instances)]
+    lines = [Text.assemble((word, style), _text(vault, f": {report.verdict}"))]
+    if first := _first_failure(report.instances):
+        lines.append(_text(vault, first, "bold"))
     if not report.succeeded:
-        more.append(f"exit code {report.exit_code}")
+        lines.append(Text(f"exit code {report.exit_code}"))
     workdir = report.workdir
-    more.append(f"logs: {workdir}/INSTANCE/output.log, more in {workdir}/INSTANCE/pai/logs")
+    logs = f"logs: {workdir}/INSTANCE/output.log, more in {workdir}/INSTANCE/pai/logs"
     page = f"a page to look at: pairun report --html report.html {shlex.quote(workdir)}"
-    return [verdict, *(_text(vault, line) for line in [*more, page] if line)]
+    return [*lines, _text(vault, logs, "dim"), _text(vault, page, "dim")]
