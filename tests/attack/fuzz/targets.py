@@ -170,6 +170,17 @@ TARGETS: Mapping[str, Target] = {
         ),
         mutations=(by_bytes, by_lines, by_lines),
     ),
+    "manifests": Target(
+        _read("examples/inject-job.yaml", "tests/attack/fuzz/seeds/manifests.yaml"),
+        _command(
+            "manifest.yaml",
+            ["inject", "--image", "example.com/pairun", "--container", "main", "FILE"],
+            ["inject", "--image", "example.com/pairun", "--container", "main", "--barrier", "FILE"],
+            ["inject", "--image", "example.com/pairun", "FILE"],
+            ["inject", "--remove", "FILE"],
+        ),
+        frozenset({0, 1, 2}),
+    ),
     "logs": Target(
         _read("diagnosis/python.yaml", "diagnosis/gpu.yaml"),
         _command("log", ["diagnose", "FILE"], ["diagnose", "--json", "FILE"]),
