@@ -35,6 +35,9 @@ _CREDENTIAL_HELPER = (
 So they are in no argument list, no log and not in the clone's configuration.
 """
 
+_TRACE_BYTES = 1 << 20
+"""How much of the headers is read, from the end."""
+
 _PROGRESS_S = 10.0
 """The shortest time between two lines of progress in the log."""
 
@@ -95,7 +98,9 @@ class Git:
             done = ctx.run(argv, env=env, cwd=cwd, capture=True, watch=_Log(ctx).take)
             if done.code != 0:
                 require_host(done, ctx)
-                headers = trace.read().decode("latin-1")
+                # Of a server that sends headers without end, the last ones.
+                trace.seek(max(0, os.fstat(trace.fileno()).st_size - _TRACE_BYTES))
+                headers = trace.read(_TRACE_BYTES).decode("latin-1")
                 raise failure_of(command, done, _asked_wait_s(headers, ctx.now()))
 
     def _environment(self, stall_s: float) -> dict[str, str | Secret | None]:

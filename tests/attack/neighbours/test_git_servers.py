@@ -44,6 +44,18 @@ def endless(request: Request) -> bool:
     return True
 
 
+def headers_without_end(request: Request) -> bool:
+    """Answer with one header after the other."""
+    request.close_connection = True
+    request.send_response(429)
+    with contextlib.suppress(OSError):
+        request.flush_headers()
+        while True:
+            request.wfile.write(b"X-Header: %s\r\n" % (b"x" * 1000) * 10)
+            time.sleep(0.001)
+    return True
+
+
 def pack_without_end(request: Request) -> bool:
     """Answer a fetch with a pack that announces four billion objects, byte by byte."""
     if not request.path.endswith("git-upload-pack") or b"command=fetch" not in request.body:
@@ -62,7 +74,7 @@ def pack_without_end(request: Request) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", [endless, pack_without_end])
+@pytest.mark.parametrize("answer", [endless, pack_without_end, headers_without_end])
 def test_a_server_that_never_ends(harness: Harness, served: Served, answer: object) -> None:
     """The attempt ends with its time, and leaves neither a process nor half a clone."""
     served.answer = answer  # type: ignore[assignment]
