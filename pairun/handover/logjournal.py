@@ -93,8 +93,7 @@ def read_log(lines: Iterable[str]) -> bytes | None:
     """The journal that a log shows, as its file would have it; None where it shows none.
 
     Args:
-        lines: of a container's log, or its beginning and its end; a line that is cut off or
-            damaged is left out.
+        lines: of a container's log, or of a part of it; incomplete and damaged lines are skipped.
     """
     records: list[bytes] = []
     has_line = False

@@ -72,7 +72,7 @@ def test_a_refusal_leads_to_its_line(open_page: Open, pages: Pages) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("story", ["review", "refused"])
-def test_nobody_is_shut_out(
+def test_it_is_accessible(
     open_page: Open, pages: Pages, story: str, width: int, scheme: str
 ) -> None:
     """Axe finds nothing serious, and a small screen needs no sideways scrolling, in both themes."""

@@ -68,7 +68,7 @@ def test_the_whole_journal_is_shown_again(tmp_path: pathlib.Path) -> None:
 
 
 def test_without_the_variable_the_log_is_as_ever(tmp_path: pathlib.Path) -> None:
-    """Nothing is shown where nobody asks for it."""
+    """The journal is shown only if the variable is true."""
     shown = Shown(tmp_path, {}, Vault())
     shown.record({"type": "phase_end"})
     shown.on_log.show(whole=True)
@@ -77,7 +77,7 @@ def test_without_the_variable_the_log_is_as_ever(tmp_path: pathlib.Path) -> None
 
 
 def test_secrets_are_masked(tmp_path: pathlib.Path) -> None:
-    """Also those that somebody else wrote into the file."""
+    """Also secrets that the command wrote into the file."""
     shown = Shown(tmp_path, ON, Vault(["very-secret-word"]))
     shown.record({"type": "task_end", "message": "it is very-secret-word"})
     shown.on_log.show()

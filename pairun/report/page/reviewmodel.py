@@ -75,7 +75,7 @@ _KEYWORDS = (
 
 
 def _leaves(path: str, value: Any, node: Node | None, vault: Vault) -> Iterator[SettingShown]:
-    """A setting; each entry of a mapping is a setting of its own, because layers merge by key."""
+    """A setting; each entry of a mapping is a separate setting, because layers merge by key."""
     is_late = isinstance(value, Mapping) and set(value) == {"unknown", "template"}
     if isinstance(value, Mapping) and value and not is_late and node is not None:
         entries = dict(node.items())

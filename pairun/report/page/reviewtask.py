@@ -56,7 +56,7 @@ def task_card(
     problems: Sequence[ProblemInPlace],
     same_as: str | None,
 ) -> Html:
-    """A task; it is open where it would change something, or where somebody decided on it.
+    """A task; open if it would change something, has a problem, or the job or a cluster set values.
 
     Args:
         task: as reviewed.

@@ -60,10 +60,10 @@
   // --- tip and details ---
 
   const tip = make("div", { id: "tip", hidden: "" });
-  const told = new WeakMap(); // bar → lines of its tip
-  const tell = (bar) => {
+  const tipLines = new WeakMap(); // bar → lines of its tip
+  const showTip = (bar) => {
     const box = bar.getBoundingClientRect();
-    tip.replaceChildren(...told.get(bar).map((text) => make("div", { text })));
+    tip.replaceChildren(...tipLines.get(bar).map((text) => make("div", { text })));
     tip.hidden = false;
     const left = Math.max(4, Math.min(box.left, innerWidth - tip.offsetWidth - 8));
     const above = box.top - tip.offsetHeight - 6;
@@ -145,7 +145,7 @@
   const makeBar = (lane, { title, classes, begin, seconds, row, lines, label, content }) => {
     const bar = make("button", { classes: `bar ${classes}`, type: "button", "aria-label": label, "aria-expanded": "false", tabindex: "-1" }, make("span", { text: title }));
     place(bar, begin, seconds, row);
-    told.set(bar, lines);
+    tipLines.set(bar, lines);
     bar.addEventListener("click", () => open(bar, `${lane.label}: ${title}`, content().filter((each) => each)));
     lane.bars.push(bar);
     return bar;
@@ -342,11 +342,11 @@
 
   timeline.addEventListener("pointerover", (event) => {
     const bar = event.target.closest(".bar");
-    if (bar) tell(bar);
+    if (bar) showTip(bar);
     else tip.hidden = true;
   });
   timeline.addEventListener("pointerleave", () => (tip.hidden = true));
-  timeline.addEventListener("focusin", (event) => told.has(event.target) && tell(event.target));
+  timeline.addEventListener("focusin", (event) => tipLines.has(event.target) && showTip(event.target));
   timeline.addEventListener("focusout", () => (tip.hidden = true));
   timeline.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return;

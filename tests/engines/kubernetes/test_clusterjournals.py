@@ -104,11 +104,11 @@ def test_only_parts_of_a_log_are_read(serve: Serve) -> None:
 
 
 def test_a_missing_right_is_named(serve: Serve) -> None:
-    """Who may not read logs is told so."""
+    """Without the right to read logs, the command fails and names the right."""
     job = Job()
     job.refuses = True
     cluster, _ = serve(job)
-    with pytest.raises(ClusterRefusal):
+    with pytest.raises(ClusterRefusal, match="pods/log"):
         read_cluster_instances(cluster, "mnist")
 
 
@@ -158,7 +158,7 @@ def test_a_file_wins_over_a_job(report: Report, tmp_path: Path) -> None:
 
 
 def test_without_a_cluster_a_name_is_a_file(report: Report, tmp_path: Path) -> None:
-    """A slip in a path is no question to a cluster that nobody has."""
+    """Without a kubeconfig, a missing file is reported, not a missing cluster."""
     (tmp_path / "config").unlink()
     code, text = report("nothing")
     assert code == 1

@@ -59,7 +59,7 @@ REFUSED = JOB.replace(
 
 
 def hostile_job(text: str) -> str:
-    """A job with a text wherever a job can have one of its own.
+    """A job with the same text in every field that takes any text.
 
     Args:
         text: any text.

@@ -100,7 +100,7 @@ def test_what_instances_share_is_there_once(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_first_failure_leads_its_role(tmp_path: pathlib.Path) -> None:
-    """Nobody looks for it among the others, which stand by their numbers."""
+    """The others follow by number."""
     lanes = model(instances_of(tmp_path / "logs", stories.gang(12, failing=7)), ())["lanes"]
     assert [lane["label"] for lane in lanes[:3]] == ["worker-7", "worker-0", "worker-1"]
 
