@@ -15,6 +15,8 @@ from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, Options
+from pairun.inject.resourcelist import KIND, is_resource_list, options_of
+from pairun.inject.tree import read_tree
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.report.problems import print_problems
@@ -69,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the manifest; 0 when pairun is in it, else 1."""
     sources = list(_sources(args.file))
     problems = Problems()
+    if KIND in sources[0].text and is_resource_list(tree := read_tree(sources[0])):
+        args = _configured(args, options_of(tree))
     if args.remove:
         texts = [uninject(source) for source in sources]
     else:
@@ -81,6 +85,20 @@ def run(args: argparse.Namespace) -> int:
         return 1
     sys.stdout.write(_joined(texts))
     return 0
+
+
+def _configured(args: argparse.Namespace, options: list[str]) -> argparse.Namespace:
+    """The arguments of a KRM function: those of its configuration, above the command's own."""
+    parser = argparse.ArgumentParser(prog="functionConfig", add_help=False)
+    add_arguments(parser)
+    parser.set_defaults(**vars(args))
+    # A build of manifests must give the same result each time, and a new key would not be.
+    if args.key_secret is None:
+        parser.set_defaults(key_secret=_NOTHING)
+    configured = parser.parse_args([*options, "--", args.file])
+    if not configured.barrier and configured.key_secret == _NOTHING:
+        configured.key_secret = None
+    return configured
 
 
 def _review(

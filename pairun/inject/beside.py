@@ -99,15 +99,16 @@ def add_beside(splices: Splices, tree: Tree, objects: list[Object]) -> None:
     if not objects:
         return
     text = tree.text
+    root = tree.documents[0]
+    items = root.own("items") if isinstance(root, Mapping) else None
+    is_function = isinstance(root, Mapping) and root.plain().get("kind") == "ResourceList"
+    if items and isinstance(items.value, Sequence) and (tree.is_json or is_function):
+        for made in objects:
+            splices.add_item(items.value, made)
+        return
     if tree.is_json:
-        root = tree.documents[0]
-        items = root.own("items") if isinstance(root, Mapping) else None
-        if items is not None and isinstance(items.value, Sequence):
-            for made in objects:
-                splices.add_item(items.value, made)
-        else:
-            splices.insert(0, _LIST)
-            splices.append("".join(f", {as_json(made)}" for made in objects) + "]}\n")
+        splices.insert(0, _LIST)
+        splices.append("".join(f", {as_json(made)}" for made in objects) + "]}\n")
         return
     newline = "\r\n" if "\r\n" in text else "\n"
     first = _FIRST_LINE if text.endswith("\n") else newline + _JOINED_LINE
