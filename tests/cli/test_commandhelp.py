@@ -19,6 +19,13 @@ from pairun.cli.main import COMMANDS, main, parser_of, shown_commands
 
 IN_A_CLUSTER = ("submit", "status", "logs", "delete", "doctor")
 """Their examples run against a real API server, in tests/real."""
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - {name: app, image: "ubuntu:22.04", command: [python3, train.py]}
+"""
 IN_A_COMMAND = ("barrier", "barrier wait")
 
 
@@ -59,6 +66,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bash(folder, "pairun new job && pairun new root && pairun run job.yaml")
     shutil.copy(Path(__file__).parents[2] / "examples/yarn.json", folder)
     shutil.copy(folder / "pairun-run/job/gang/framework.json", folder)
+    (folder / "pod.yaml").write_text(POD)
+    bash(folder, "pairun inject --image registry.example.com/pairun:1 pod.yaml > injected.yaml")
     (folder / "train.log").write_text("Traceback (most recent call last):\nMemoryError\n")
     return folder
 

@@ -29,7 +29,12 @@ def check_schema(node: Node, problems: Problems) -> None:
     extend: Callable[..., type[jsonschema.Draft202012Validator]] = jsonschema.validators.extend
     validator = extend(base, type_checker=types)(SCHEMA)
     if (other := _other_kind(value)) is not None:
-        problems.error("PR501", f"this is no job: {other}", node.place, "see docs/jobs.md")
+        problems.error(
+            "PR501",
+            f"this is no job: {other}",
+            node.place,
+            "`pairun new job` writes one to start from; see docs/jobs.md",
+        )
         return
     misplaced = _misplaced(node)
     problems.extend(misplaced.values())
