@@ -29,6 +29,7 @@ from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.effective import Layers
 from pairun.report.problems import print_problems
+from pairun.secrets.shapes import script_secrets
 from pairun.secrets.vault import Vault
 
 _POD_WARNINGS = ("PR718", "PR719")
@@ -121,10 +122,15 @@ class PodPlans:
     def take_scripts(self, scripts: Mapping[str, str]) -> None:
         """Use the scripts that programs of plugin folders wrote in further plans.
 
+        A program may have read passwords that nobody else knows, so its scripts are secrets, and
+        what looks like a password in them is masked.
+
         Args:
-            scripts: name to text; a text with a secret of the job becomes a secret.
+            scripts: name to text.
         """
-        self._written = {n: self.apart(text) for n, text in scripts.items()}
+        self.secrets += [found for text in scripts.values() for found in script_secrets(text)]
+        self.vault.add(self.secrets)
+        self._written = {name: Secret(text) for name, text in scripts.items()}
 
     def apart(self, value: str) -> str | Secret:
         """Make a secret of a value that holds a secret of the job."""

@@ -31,6 +31,9 @@ _LONG_USER = 16
 _SIGNATURE = re.compile(r"[?&;]sig=([^&;\s\"'<>{}$]+)")
 _ACCOUNT_KEY = re.compile("[A-Za-z0-9+/]{86}==")
 
+# Each word is looked at once, as in _KEY below.
+_ASSIGNMENT = re.compile(r"""(?<![\w-])([\w-]++)=["']?([^\s,;&|"'`<>()]++)""")
+
 _SCHEMES = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
 
 
@@ -148,6 +151,15 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
         yield value
         if header := _SCHEMES.fullmatch(value):
             yield header[1]
+
+
+def script_secrets(text: str) -> Iterator[str]:
+    """What of a script must not be shown: logins in addresses, signatures, options such as ``password=x``."""
+    yield from logins(text)
+    yield from _signatures(text)
+    for key, value in _ASSIGNMENT.findall(text):
+        if is_secret_key(key) and not value.startswith("$"):
+            yield value
 
 
 def _signatures(text: str) -> Iterator[str]:

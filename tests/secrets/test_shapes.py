@@ -6,7 +6,14 @@ import pytest
 
 from pairun.errors import Source
 from pairun.module import Secret
-from pairun.secrets.shapes import is_secret_key, logins, plain_secrets, secret_lines, with_secrets
+from pairun.secrets.shapes import (
+    is_secret_key,
+    logins,
+    plain_secrets,
+    script_secrets,
+    secret_lines,
+    with_secrets,
+)
 
 
 @pytest.mark.parametrize(
@@ -116,3 +123,19 @@ def test_a_misspelt_block_of_secrets_is_hidden(key: str) -> None:
 def test_an_endless_word_is_read_once() -> None:
     """A text of one word takes no longer than its length: a search per letter would never end."""
     assert secret_lines("a" * 5_000_000) == set()
+
+
+@pytest.mark.parametrize(
+    ("script", "secrets"),
+    [
+        ("mount -t cifs -o username=u,password=p4ss,vers=3.0 //s/x /m", {"p4ss"}),
+        ("export API_TOKEN='abc def'; TOKEN=$OTHER run", {"abc"}),
+        ("curl http://user:pw@host/?sig=xyz", {"pw", "xyz"}),
+        ("python train.py --password=one --epochs=3 -DKEY=v", {"one"}),
+        ("password=\nnext", set()),
+        ("echo no secret here; x=1", set()),
+    ],
+)
+def test_secrets_of_a_script(script: str, secrets: set[str]) -> None:
+    """Options and variables by their names, logins and signatures by their shape."""
+    assert set(script_secrets(script)) == secrets

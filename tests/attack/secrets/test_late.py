@@ -118,6 +118,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
+@pytest.mark.slow
 def test_a_secret_that_a_task_has_read(tmp_path: Path, root: Path) -> None:
     """Later tasks, the command, exit handlers, logs, journals, the termination message hide it."""
     credential = tmp_path / "credential"

@@ -87,6 +87,7 @@ def shown(init: Init, printed: str) -> dict[str, list[str]]:
     return {n: found for n, text in texts.items() if (found := leaks_of_known(text) + leaks(text))}
 
 
+@pytest.mark.slow
 def test_without_limits(volume: Init) -> None:
     """The command runs, and every form is masked: else the test below would say nothing."""
     code, printed = runtime(volume, "-c 0")
