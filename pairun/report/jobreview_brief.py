@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pairun.module import Phase
 from pairun.plan import EVENTS, USER_COMMAND
 from pairun.report.review_data import as_data
-from pairun.report.review_text import MARKS, ReviewText, container_texts
+from pairun.report.review_text import MARKS, ReviewText
+from pairun.report.shown import container_texts
 from pairun.review.jobreview import JobReview
 from pairun.review.taskreview import Reviewed
 from pairun.review.verdict import CHECKED

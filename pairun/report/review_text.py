@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from pairun.base.escapes import visible
-from pairun.module import format_duration, reveal
+from pairun.module import format_duration
 from pairun.plan import EVENTS, Late, Task
-from pairun.report.shown import fit, shown_data
+from pairun.report.shown import container_texts, fit, shown_data
 from pairun.report.tint import Tint
 from pairun.review.taskreview import Override, Reviewed
-from pairun.review.verdict import known_in_container
 from pairun.secrets.vault import Vault
 
 MARKS = {
@@ -194,12 +193,6 @@ def reason(item: Reviewed) -> str:
     if not (verdict.before or verdict.after):
         return verdict.because
     return f"{verdict.because} ({verdict.before or 'nothing'} → {verdict.after or 'nothing'})"
-
-
-def container_texts(*values: Any) -> list[str]:
-    """The paths and other texts in values that only the user's container can expand, each once."""
-    texts = (reveal(text) for value in values for text in known_in_container(value))
-    return list(dict.fromkeys(texts))
 
 
 def _keywords(task: Task) -> Iterator[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.module import Secret
+from pairun.module import Secret, reveal
 from pairun.plan import Late
+from pairun.review.verdict import known_in_container
 from pairun.secrets.vault import Vault
 
 
@@ -26,6 +27,12 @@ def known_kind(failure: Mapping[str, Any]) -> str:
     return "" if is_guess else kind
 
 
+def container_texts(*values: Any) -> list[str]:
+    """The paths and other texts in values that only the user's container can expand, each once."""
+    texts = (reveal(text) for value in values for text in known_in_container(value))
+    return list(dict.fromkeys(texts))
+
+
 def shown_data(value: Any, vault: Vault) -> Any:
     """Plain data with secrets masked, and late values as the reason why they are unknown."""
     if isinstance(value, Secret):
@@ -33,7 +40,9 @@ def shown_data(value: Any, vault: Vault) -> Any:
         masked = vault.text(value.reveal())
         return masked if masked != value.reveal() else repr(value)
     if isinstance(value, Late):
-        return {"unknown": value.because, "template": vault.text(value.template)}
+        texts = vault.text(", ".join(container_texts(value)))
+        because = f"known in the container: {texts}" if texts else value.because
+        return {"unknown": because, "template": vault.text(value.template)}
     if isinstance(value, Mapping):
         return {k: shown_data(v, vault) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairun.report.review_text import container_texts
+from pairun.report.shown import container_texts, shown_data
 from pairun.review.verdict import known_in_container
 
 if TYPE_CHECKING:
@@ -24,3 +24,5 @@ def test_a_path_with_variables(desk: Desk) -> None:
     assert list(known_in_container(board["PORT"])) == []
     assert list(known_in_container(board["LOGDIR_SPEC"])) == ["~/logs"]
     assert container_texts(git, board) == ["$HOME/code", "~/logs"]
+    shown = shown_data(git["CLONE_DIR"], review.vault)
+    assert shown["unknown"] == "known in the container: $HOME/code"

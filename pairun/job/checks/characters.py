@@ -106,7 +106,7 @@ def _warning(what: str, char: str, place: Place) -> Problem:
     hint = f"write {'a space' if meant == ' ' else meant}" if meant else "remove it"
     message = f"{what} U+{ord(char):04X} ({name})"
     if meant:
-        message += f", which is not {'a space' if meant == ' ' else meant}"
+        message += f" in place of {'a space' if meant == ' ' else meant}"
     return Problem("PR928", message, place, hint, "warning")
 
 
