@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jinja2 import TemplateError
@@ -64,7 +65,7 @@ def check_parameters(spec: Node, problems: Problems) -> None:
                     problems.warning(
                         "PR930",
                         f"'{name}' is not one of the spec's parameters",
-                        place_in(text, max(text.value.find(name), 0)),
+                        place_in(text, _position(text.value, name)),
                         did_you_mean(name, known) or "declare it under parameters.properties",
                     )
 
@@ -90,6 +91,12 @@ def _used(text: str, *, is_condition: bool) -> Iterator[str]:
         key = each.arg.value if isinstance(each.arg, ast.Const) else None
         names.append(_parameter(each.node, str(key)) if key is not None else None)
     yield from dict.fromkeys(name for name in names if name is not None)
+
+
+def _position(text: str, name: str) -> int:
+    """Where a text takes a parameter by its name."""
+    use = re.search(rf"\b(?:{'|'.join(_NAMES)})\s*(?:\.\s*|\[\s*['\"])({re.escape(name)})\b", text)
+    return use.start(1) if use else 0
 
 
 def _parameter(of: ast.Expr, name: str) -> str | None:

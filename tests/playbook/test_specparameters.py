@@ -24,7 +24,7 @@ def _task(body: str) -> str:
 
 
 UNDECLARED = [
-    ("cmd: {script: 'echo {{ parameters.nmae }}'}", "nmae"),
+    ("cmd: {script: 'echo nmae {{ parameters.nmae }}'}", "nmae }}"),
     ("cmd: {script: \"{{ parameters['nmae'] }}\"}", "nmae"),
     ("cmd: {script: '{% if parameters.nmae %}a{% endif %}'}", "nmae"),
     ("when: parameters.nmae == 1\n    cmd: {argv: [a]}", "nmae"),
