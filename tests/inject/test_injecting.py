@@ -206,6 +206,7 @@ def test_an_empty_file_and_a_template_of_helm() -> None:
 FILES = sorted(str(p.relative_to(MANIFESTS)) for p in (MANIFESTS / "manifests").rglob("*.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason="this machine has no collection of workloads")
 def test_every_real_manifest() -> None:
     """Each of the collection is injected and comes back byte by byte, or is refused with a reason."""

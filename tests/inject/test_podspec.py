@@ -20,6 +20,7 @@ spec:
 """
 
 
+@pytest.mark.slow
 def test_a_command_runs_behind_pid_1(tmp_path: Path) -> None:
     """The container's own command runs, with its words and its exit code as they are."""
     text = SHELL.replace("COMMAND", "'echo \"$WHO: $0 $1\"; exit 7', \"a  b\", '$HOME'")

@@ -17,7 +17,9 @@ from pairun.inject.injecting import inject
 from pairun.inject.options import Options
 
 IMAGE = "registry.example.com/pairun:1"
-MANIFESTS = Path("/work/shared/workloads")
+MANIFESTS = (
+    Path(os.environ.get("PAIRUN_SHARED") or Path(__file__).parents[3] / "shared") / "workloads"
+)
 """Real manifests and CRDs, where this machine has them."""
 
 POD = """\

@@ -86,7 +86,9 @@ def _pods_of(workload: Object) -> Iterator[tuple[str, Object, Object, Object]]:
                     "jobset.sigs.k8s.io/job-index": str(number),
                     "jobset.sigs.k8s.io/restart-attempt": "0",
                 }
+                # Kubernetes has it as both since 1.28.
                 annotations = {"batch.kubernetes.io/job-completion-index": str(index)}
+                labels |= annotations
                 template = copy.deepcopy(job["template"]["spec"]["template"])
                 yield f"{name}-{job['name']}-{number}-{index}", labels, annotations, template
     for kind, replica in spec.get("pytorchReplicaSpecs", {}).items():
@@ -103,7 +105,9 @@ def together(node: Node, ended: list[Ended], gang: int) -> None:
     """Every Pod waited for the whole gang, and started after the last one had an address."""
     for each in ended:
         assert each.code("pairun-init") == 0, each.story
-        assert f"all {gang} tasks have addresses" in each.said["pairun-init"], each.story
+        said = each.said["pairun-init"]
+        met = (f"{gang} of {gang} tasks have addresses", f"all {gang} tasks have found each other")
+        assert any(line in said for line in met), each.story
     begins = [each.state("pairun-init")["startedAt"] for each in ended]
     starts = [each.state("pytorch")["startedAt"] for each in ended]
     assert min(starts) >= max(begins)
