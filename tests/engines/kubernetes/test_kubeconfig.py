@@ -89,6 +89,16 @@ def test_a_login_that_fails(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("context", [None, "helped"])
+def test_the_login_is_masked(tmp_path: Path, context: str | None) -> None:
+    """A token in the file, and one that a command gets: a server may quote it."""
+    credential = {**json.loads(NO_TOKEN), "status": {"token": TOKEN}}
+    path = kubeconfig(tmp_path / "config", "http://x", f"echo '{json.dumps(credential)}'")
+    vault = Vault()
+    connect(Access(path, context), vault)
+    assert vault.texts == (TOKEN,)
+
+
 def test_the_namespace_is_the_contexts_unless_it_is_given(tmp_path: Path) -> None:
     """And default where nobody names one."""
     path = kubeconfig(tmp_path / "config", "http://x")
