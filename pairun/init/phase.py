@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from pairun.base.paths import journal_file
 from pairun.contract.loading import plan_loader
 from pairun.errors import PairunError
@@ -16,6 +18,7 @@ from pairun.handover.door import Door
 from pairun.handover.journal import Emit, Journal
 from pairun.handover.logjournal import LogJournal
 from pairun.handover.metrics import write_metrics
+from pairun.handover.stopnote import read_stop_note
 from pairun.init.eventsender import EventSender
 from pairun.init.handingover import hand_over, prepare
 from pairun.init.podinput import has_cluster
@@ -86,6 +89,8 @@ def run_phase(plans: PodPlans) -> int:
             outcome = (
                 hand_over(plans, volume, executor.shared.hidden) or executor.stopped() or outcome
             )
+        if outcome.event == "signal" and (note := read_stop_note(Door(plans.pai_dir))):
+            outcome = attrs.evolve(outcome, message=f"{outcome.message}: {note.words}")
         outcome = executor.run_handlers(outcome)
         if plans.meeting is not None:
             plans.meeting.end(stay=outcome.event == "success")

@@ -6,18 +6,16 @@ before it sends one; in a cluster the job's rendezvous knows which instance fail
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
-from pairun.base.paths import STOP_NOTE
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.weighing import Diagnosis, Evidence
 from pairun.handover.door import Door
+from pairun.handover.stopnote import read_stop_note
 
 STOPPED = "terminated_sigterm"
 BY_A_PERSON = "cancelled_by_user"
-_MAX_NOTE_BYTES = 4096
 
 
 def with_reason(
@@ -36,27 +34,18 @@ def with_reason(
         if other is None or not is_consequence(diagnosis):
             return diagnosis
         return diagnosis._replace(headline=f"{diagnosis.headline}; {other}")
-    by_person, words = _note(door)
-    if by_person:
+    note = read_stop_note(door)
+    if note is not None and note.by_person:
         kind = CLASSES[BY_A_PERSON]
         return diagnosis._replace(
-            klass=BY_A_PERSON, fault=kind.fault, retry=kind.retry, headline=words,
-            advice=kind.advice, evidence=(Evidence("", 0, words),),
+            klass=BY_A_PERSON, fault=kind.fault, retry=kind.retry, headline=note.words,
+            advice=kind.advice, evidence=(Evidence("", 0, note.words),),
         )  # fmt: skip
     if other is not None:
         advice = "look for the cause in that instance's log"
         headline = f"stopped because {other}"
-    elif words:
-        advice, headline = "", words
+    elif note is not None:
+        advice, headline = "", note.words
     else:
         return diagnosis
     return diagnosis._replace(fault="unknown", headline=headline, advice=advice)
-
-
-def _note(door: Door) -> tuple[bool, str]:
-    """Whether a person stopped the run, and why it was stopped; empty words without a note."""
-    try:
-        note = json.loads(door.read(f"{door.root}/{STOP_NOTE}", _MAX_NOTE_BYTES))
-        return bool(note["by_person"]), str(note["words"])[:200]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False, ""

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pairun.handover.journal import read_journal
+
 # Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
 pytestmark = pytest.mark.slow
 
@@ -129,6 +131,9 @@ def test_interrupt_in_init(job: Any, start: Any) -> None:
     assert run.end() == 130
     assert "failed: stopped by Ctrl-C (SIGINT) during init: no command was started" in run.lines
     assert " ".join(run.text.split()).count("the command was not started") == 2
+    (journal,) = (job.folder / "pairun-run/test/w-0").glob("pai/logs/*/journal.jsonl")
+    end = read_journal(str(journal))[-1]
+    assert end["message"] == "stopped by SIGTERM: `pairun run` was stopped by Ctrl-C (SIGINT)"
 
 
 def test_second_interrupt_kills(job: Any, start: Any, eventually: Any) -> None:

@@ -23,6 +23,7 @@ from pairun.engines.local.instance import LocalInstance, PhaseName
 from pairun.engines.local.instanceoutput import InstanceOutput
 from pairun.engines.local.isolation import Isolation, find_isolation
 from pairun.engines.local.workdir import GANG, TRIAL, WorkDir
+from pairun.handover.stopnote import StopNote
 from pairun.job.model import Job, Role
 from pairun.openpai.framework import make_framework, with_statuses
 from pairun.openpai.platform import platform_environment
@@ -336,9 +337,8 @@ class LocalRun:
     def _stop_all(self, why: str, *, by_person: bool = False) -> None:
         running = [i for i in self.instances if i.code is None]
         for instance in running:
-            # PID 1 reads it when it says why the command ended.
-            note = json.dumps({"by_person": by_person, "words": why})
             with contextlib.suppress(OSError):
+                note = StopNote(by_person, why).text()
                 _write(os.path.join(instance.volume, STOP_NOTE), note)
             instance.signal(signal.SIGTERM)
         if running and self._kill_at is None:

@@ -1,0 +1,40 @@
+"""The note that `pairun run` leaves on an instance's volume before it stops the instance.
+
+Both phases read it to name who stopped them: to a process every stop is the same SIGTERM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple
+
+from pairun.base.paths import STOP_NOTE
+from pairun.handover.door import Door
+
+_MAX_BYTES = 4096
+_MAX_WORDS = 200
+
+
+class StopNote(NamedTuple):
+    """Whether a person stopped the run, and what happened, in one sentence."""
+
+    by_person: bool
+    words: str
+
+    def text(self) -> str:
+        """The note as a file."""
+        return json.dumps(self._asdict())
+
+
+def read_stop_note(door: Door) -> StopNote | None:
+    """The note; None if there is none that can be read.
+
+    Args:
+        door: to the shared volume.
+    """
+    try:
+        note = json.loads(door.read(os.path.join(door.root, STOP_NOTE), _MAX_BYTES))
+        return StopNote(bool(note["by_person"]), str(note["words"])[:_MAX_WORDS])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
