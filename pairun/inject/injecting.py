@@ -128,7 +128,7 @@ def _inject_template(
     edit.add_volumes([{"name": VOLUME, "emptyDir": {}}, *addition.volumes])
     if addition.service_account:
         edit.set_account(addition.service_account)
-    edit.finish(init_container(options, addition, container, command.argv))
+    edit.finish(init_container(options, addition, template.spec, container, command.argv))
     edited += [template.spec, container]
 
 

@@ -31,6 +31,9 @@ KUBELET_S = 2.0
 """Of the Pod's grace time: what is kept from PID 1, for kubelet."""
 DEFAULT_GRACE_S = 30
 
+NOBODY = 65534
+"""Who the init container is where only the image says who the main one is."""
+
 _AFTER_HOLD_S = 10.0
 """For the end of a hold, beyond its time."""
 
@@ -168,13 +171,18 @@ class PodEdit:
 
 
 def init_container(
-    options: Options, addition: Addition, container: Mapping, command: Items[str]
+    options: Options,
+    addition: Addition,
+    spec: Mapping,
+    container: Mapping,
+    command: Items[str],
 ) -> dict[str, Any]:
     """The init container of a Pod.
 
     Args:
         options: what is asked for.
         addition: what the features add.
+        spec: the Pod's spec.
         container: the main container.
         command: its command, as it is written.
     """
@@ -188,8 +196,8 @@ def init_container(
         {"name": "RUNTIME_CONFIG", "value": _config(options, addition, name)},
         {"name": COMMAND, "value": variable_json(list(command))},
     ]
-    security = _security(container)
-    if "runAsUser" in security:
+    security = _security(spec, container)
+    if security.get("runAsUser") not in (None, NOBODY):
         env.append({"name": "PAIRUN_APP_UID", "value": str(security["runAsUser"])})
     made: dict[str, Any] = {
         "name": INIT,
@@ -225,13 +233,18 @@ def grace_s(spec: Mapping) -> float | None:
     return max(seconds - KUBELET_S, seconds / 2)
 
 
-def _security(container: Mapping) -> dict[str, Any]:
+def _security(spec: Mapping, container: Mapping) -> dict[str, Any]:
     """The init container's security context: the main container's, without its privileges."""
-    given = container.get("securityContext")
+    of_pod, given = spec.get("securityContext"), container.get("securityContext")
+    outer = of_pod.plain() if isinstance(of_pod, Mapping) else {}
     context = given.plain() if isinstance(given, Mapping) else {}
+    both = {**outer, **context}
     made = {name: context[name] for name in _OF_SECURITY if name in context}
     if (context.get("capabilities") or {}).get("drop"):
         made["capabilities"] = {"drop": context["capabilities"]["drop"]}
+    if both.get("runAsNonRoot") and both.get("runAsUser") is None:
+        # The user's image has a user of its own then; pairun's has root.
+        made["runAsUser"] = NOBODY
     return made
 
 

@@ -74,6 +74,15 @@ def test_the_security_of_the_pod_holds_for_init() -> None:
     assert {"name": "PAIRUN_APP_UID", "value": "1000"} in init["env"]
 
 
+def test_a_pod_that_may_not_run_as_root() -> None:
+    """Where the user's image names the user, the init container gets one that is not root."""
+    text = POD.replace("  containers:", "  securityContext: {runAsNonRoot: true}\n  containers:")
+    init = yaml.safe_load(injected(text))["spec"]["initContainers"][0]
+    assert init["securityContext"] == {"runAsUser": 65534}
+    text = text.replace("runAsNonRoot: true", "runAsNonRoot: true, runAsUser: 1000")
+    assert "securityContext" not in yaml.safe_load(injected(text))["spec"]["initContainers"][0]
+
+
 @pytest.mark.parametrize(
     ("seconds", "expected"), [("", "28s"), ("60", "58s"), ("3", "1.5s"), ("0", None)]
 )
