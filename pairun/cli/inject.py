@@ -23,6 +23,8 @@ from pairun.report.problems import print_problems
 
 IMAGE = "PAIRUN_IMAGE"
 _NOTHING = "none"
+_MARK = "\ufeff"
+"""The byte order mark, with which some editors begin a file."""
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
@@ -69,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the manifest; 0 when pairun is in it, else 1."""
-    sources = list(_sources(args.file))
+    read = _read(args.file)
+    sources = [decode(data, path, "job") for path, data in read]
     problems = Problems()
     if KIND in sources[0].text and is_resource_list(tree := read_tree(sources[0])):
         args = _configured(args, options_of(tree))
@@ -83,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
     print_problems(problems, args.vault)
     if problems.errors:
         return 1
-    sys.stdout.write(_joined(texts))
+    # What is read loses the mark, and what is printed is as it was but for pairun.
+    sys.stdout.write((_MARK if read[0][1].startswith(_MARK.encode()) else "") + _joined(texts))
     return 0
 
 
@@ -117,9 +121,10 @@ def _review(
             problems.extend(review.problems)
 
 
-def _sources(path: str) -> list[Source]:
+def _read(path: str) -> list[tuple[str, bytes]]:
+    """The manifests of a file or a folder, with their paths."""
     if not os.path.isdir(path):
-        return [decode(load_bytes(path), path, "job")]
+        return [(path, load_bytes(path))]
     paths = sorted(
         os.path.join(folder, name)
         for folder, _, names in os.walk(path)
@@ -129,7 +134,7 @@ def _sources(path: str) -> list[Source]:
     if not paths:
         hint = f"manifests end with {', '.join(_ENDINGS)}"
         raise PairunError(Problem("PR108", f"{path} has no manifest", hint=hint))
-    return [decode(load_bytes(p), p, "job") for p in paths]
+    return [(p, load_bytes(p)) for p in paths]
 
 
 def _joined(texts: list[str]) -> str:

@@ -59,3 +59,13 @@ def test_a_refusal_prints_no_manifest(shell: Shell) -> None:
     said = shell("inject", "--image", "pairun:1", path)
     assert (said.code, said.out) == (1, "")
     assert "PR820" in said.err
+
+
+def test_a_byte_order_mark_and_line_ends_stay(shell: Shell) -> None:
+    """A file of Windows comes back as it was."""
+    text = "\ufeff" + POD.replace("\n", "\r\n")
+    path = shell.file("pod.yaml", text)
+    made = shell("inject", "--image", "pairun:1", path)
+    assert "\r\n" in made.out
+    again = shell.file("injected.yaml", made.out)
+    assert shell("inject", "--remove", again).out == text
