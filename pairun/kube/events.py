@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 MAX_MESSAGE_BYTES = 1024
 """The longest message that the API server takes (Kubernetes API reference, Event v1)."""
@@ -22,6 +20,9 @@ class PodName(NamedTuple):
     @property
     def events_path(self) -> str:
         """The path of the events of its namespace, at the API server."""
+        # Imported here, as in `pod_event`: every module's process loads this file.
+        from urllib.parse import quote
+
         return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/events"
 
 
@@ -53,6 +54,8 @@ def pod_event(
         warning: its type is Warning, else Normal.
         key: equal ones make one Event, however often it is sent; by default what the Event says.
     """
+    import hashlib
+
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     text = f"{pod.uid}\0{reason}\0{message}"
     key = key or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -145,7 +145,12 @@ def test_again_in_the_same_volume(pod: _Pod) -> None:
     assert second.out in log
     assert (pod.logs / "prelog_1" / "user-stdout" / "current").read_text() == "hi\n"
     assert (pod.logs / "prelog_1" / "runtime.log").exists()
-    assert sorted(p.name for p in pod.logs.iterdir()) == ["init.log", "journal.jsonl", "prelog_1"]
+    assert sorted(p.name for p in pod.logs.iterdir()) == [
+        "init.log",
+        "journal.jsonl",
+        "metrics.txt",
+        "prelog_1",
+    ]
     assert not (pod.volume / "stale").exists()
     assert not (pod.volume / "run" / "release").exists()
     assert (secrets / "here").read_text() == (mounted / "here").read_text() == "kept"
