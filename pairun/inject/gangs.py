@@ -92,8 +92,17 @@ def gang_of(
     gang = Gang(
         same=_same(template),
         roles=tuple(_role(t) for t in stage if _count(t)),
-        role=fc_name(template.role),
+        role=_role_name(template),
     )
+    names = [role.name for role in gang.roles]
+    if len(set(names)) < len(names):
+        problems.error(
+            "PR824",
+            f"{label}: no barrier, because two roles have the same letters and digits in their "
+            f"names: {', '.join(sorted({t.matched for t in stage}))}",
+            template.spec.place,
+        )
+        return None
     if gang.size < 2:
         problems.warning(
             "PR824", f"{label}: no barrier, because this Pod starts alone", template.spec.place
@@ -128,12 +137,18 @@ def _role(template: Template) -> GangRole:
         labels |= _match_labels(template)
         offset = int((template.item.get("ordinals") or {}).get("start") or 0)
     return GangRole(
-        name=fc_name(template.role),
+        name=_role_name(template),
         instances=instances,
         labels=labels,
         index=tuple(parts),
         offset=offset,
     )
+
+
+def _role_name(template: Template) -> str:
+    """The name of a role in variables: letters and digits, a letter first."""
+    name = fc_name(template.role)
+    return name if name[:1].isalpha() else f"role{name}"
 
 
 def _count(template: Template) -> int:

@@ -196,3 +196,12 @@ def test_a_restart_in_place_is_a_warning() -> None:
     """Where containers restart in their Pods, the barrier holds for the first start alone."""
     text = INDEXED.replace("{containers", "{restartPolicy: OnFailure, containers")
     assert any("restarts a failed container in its Pod" in r for r in refusals(text, barrier=True))
+
+
+def test_names_of_roles() -> None:
+    """A role's name becomes that of a variable; two that become the same are refused."""
+    spec = "{replicatedJobs: [{name: FIRST, template: {spec: {template: T}}}, {name: a-b, template: {spec: {template: T}}}]}"
+    text = workload("JobSet", "jobset.x-k8s.io/v1alpha2", spec)
+    made = gangs(injected(text.replace("FIRST", "0a"), barrier=True))
+    assert [r["name"] for r in made[0]["roles"]] == ["role0a", "ab"]
+    assert any("the same letters" in r for r in refusals(text.replace("FIRST", "ab"), barrier=True))
