@@ -133,6 +133,9 @@ def _role(template: Template) -> GangRole:
     instances, offset = _count(template), rule.offset
     if template.owner.kind == "LeaderWorkerSet" and _is_worker(template) and _has_leader(template):
         offset = 1
+    spec = template.owner.data.get("spec") or {}
+    if template.owner.kind == "MPIJob" and spec.get("runLauncherAsWorker") and rule.index:
+        offset = 1  # the launcher is number 0 then
     if template.owner.kind == "StatefulSet":
         labels |= _match_labels(template)
         offset = int((template.item.get("ordinals") or {}).get("start") or 0)

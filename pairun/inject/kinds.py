@@ -144,7 +144,12 @@ def _job(name: str, root: str) -> Kind:
     rule = RoleRule(
         template=f"{root}template", name="worker", count=("parallelism",), index=(INDEXED,)
     )
-    return Kind(name=name, groups=("batch",), roles=(rule,), same=("batch.kubernetes.io/job-name",))
+    return Kind(
+        name=name,
+        groups=("batch",),
+        roles=(rule,),
+        same=("batch.kubernetes.io/job-name", "job-name"),
+    )
 
 
 _SCALED = "its number of Pods changes while it runs, and they have no numbers"

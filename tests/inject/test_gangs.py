@@ -198,6 +198,16 @@ def test_a_restart_in_place_is_a_warning() -> None:
     assert any("restarts a failed container in its Pod" in r for r in refusals(text, barrier=True))
 
 
+def test_a_launcher_that_is_a_worker() -> None:
+    """The workers' numbers begin after the launcher's."""
+    spec = (
+        "{runLauncherAsWorker: true, mpiReplicaSpecs: {Launcher: {template: T}, "
+        "Worker: {replicas: 2, template: T}}}"
+    )
+    (gang, _) = gangs(injected(workload("MPIJob", "kubeflow.org/v2beta1", spec), barrier=True))
+    assert [role["offset"] for role in gang["roles"]] == [0, 1]
+
+
 def test_names_of_roles() -> None:
     """A role's name becomes that of a variable; two that become the same are refused."""
     spec = "{replicatedJobs: [{name: FIRST, template: {spec: {template: T}}}, {name: a-b, template: {spec: {template: T}}}]}"
