@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pairun.secrets.forms import MASK
 from pairun.secrets.masking import mask
-from pairun.secrets.scanner import WRAPPED, PythonScanner
+from pairun.secrets.scanner import WRAPPED, PythonScanner, run_before
 from tests.effort import cases
 
 
@@ -110,6 +110,15 @@ LINES = st.lists(
 ).map("".join)  # fmt: skip
 
 
+def _whole(scanner: Any, text: str, before: int, final: bool) -> bytes:
+    """What a scanner makes of a text and, where it is not final, of what waited at its end."""
+    data, using = text.encode(), scanner(FORMS, MASK.encode())
+    out, size = mask(using, data, final=final, before=before)
+    rest, before = data[size:], run_before(data, size, before)
+    last, _ = mask(using, rest, final=True, before=before)
+    return (data[:size] if out is None else out) + (rest if last is None else last)
+
+
 FORMS = [b"A" * 12, b"mA\x1bA", b"AAab", b"abab"]
 
 
@@ -117,13 +126,12 @@ FORMS = [b"A" * 12, b"mA\x1bA", b"AAab", b"abab"]
 @example(text="\n" + "A" * WRAPPED + "\n", before=0, final=False)
 @settings(max_examples=cases(1500))
 def test_both_scanners_mask_the_same(compiled: Any, text: str, before: int, *, final: bool) -> None:
-    """Escape codes and wraps are the same for both, also where the data cuts them."""
-    data = text.encode()
-    one, other = (
-        mask(each(FORMS, MASK.encode()), data, final=final, before=before)
-        for each in (PythonScanner, compiled)
-    )
-    assert one == other
+    """Escape codes and wraps are the same for both, also where the data cuts them.
+
+    How much of the end waits for the next piece may differ: the one in C knows of fewer seams that
+    no form crosses them.
+    """
+    assert _whole(PythonScanner, text, before, final) == _whole(compiled, text, before, final)
 
 
 @pytest.mark.parametrize(
