@@ -16,7 +16,7 @@ from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, Options
 from pairun.inject.resourcelist import KIND, is_resource_list, options_of
-from pairun.inject.tree import read_tree
+from pairun.inject.treereading import read_tree
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.report.problems import print_problems

@@ -7,7 +7,8 @@ from typing import Any
 
 from pairun.errors import Problems, Source
 from pairun.inject.beside import without_beside
-from pairun.inject.tree import Mapping, Part, Sequence, Tree, read_tree, target
+from pairun.inject.tree import Mapping, Part, Sequence, Tree, target
+from pairun.inject.treereading import read_tree
 
 Path = tuple[str | int, ...]
 

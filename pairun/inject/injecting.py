@@ -26,7 +26,8 @@ from pairun.inject.podspec import (
 from pairun.inject.removal import remove
 from pairun.inject.splices import Splices
 from pairun.inject.templates import Template, owners_in, templates_of
-from pairun.inject.tree import Mapping, Tree, read_tree
+from pairun.inject.tree import Mapping, Tree
+from pairun.inject.treereading import read_tree
 
 GRACE = "PAIRUN_GRACE"
 TERMINATION = "PAIRUN_TERMINATION_LOG"

@@ -10,7 +10,7 @@ from pairun.errors import Problems, Source
 from pairun.inject.podlayer import command_layer, sizes_in
 from pairun.inject.podspec import INIT, RECORD
 from pairun.inject.templates import Template, owners_in, templates_of
-from pairun.inject.tree import read_tree
+from pairun.inject.treereading import read_tree
 from pairun.openpai.plainpod import read_plain_job, without_server_warnings
 from pairun.playbook.effective import Layers
 from pairun.review.jobreview import JobReview, review_loaded

@@ -171,6 +171,16 @@ def test_anchors_that_only_pods_share() -> None:
     assert removed(made) == text
 
 
+def test_a_mode_that_comes_by_an_alias() -> None:
+    """A list that is written out keeps its values: 0400 is octal for kubectl."""
+    volumes = "x-v: &v [{name: s, secret: {secretName: s, defaultMode: 0400, optional: yes}}]\n"
+    text = volumes + POD.replace("  containers:", "  volumes: *v\n  containers:")
+    (pod,) = documents(injected(text))
+    secret = {"secretName": "s", "defaultMode": 0o400, "optional": True}
+    assert pod["spec"]["volumes"][0]["secret"] == secret
+    assert removed(injected(text)) == text
+
+
 def test_text_that_others_share_is_not_edited() -> None:
     """Where an edit would reach another container, pairun refuses."""
     two = POD.replace("    image", "    env: &env [{name: A, value: b}]\n    image")

@@ -1,0 +1,201 @@
+"""A text to the trees of its documents: libyaml's events, read by one loop."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+from yaml._yaml import CParser
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+)
+
+from pairun.errors import PairunError, Place, Problem, Source
+from pairun.inject.tree import Alias, Entry, Mapping, Part, Scalar, Sequence, Tree, after_blanks
+from pairun.playbook.document.scalars import CORE
+
+MAX_DEPTH = 100
+MAX_VALUES = 200_000
+"""Of one file, with every alias counted as what it stands for."""
+
+_SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+
+
+def read_tree(source: Source) -> Tree:
+    """Read every document of a text.
+
+    Raises:
+        PairunError: it is not YAML, or too deep or too large.
+    """
+    # libyaml knows no surrogate pairs; what stands for one must have its length.
+    text = _SURROGATES.sub(r"\\u2603\\u2603", source.text)
+    try:
+        return Tree(source, _Reader(source, CParser(text)).documents())
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        place = Place(source, mark.line + 1, mark.column + 1) if mark else None
+        raise _refused(source, e.problem or e.context or "not YAML", place) from e
+    except yaml.YAMLError as e:
+        reason = getattr(e, "reason", None) or "a character that YAML does not allow"
+        raise _refused(source, reason, None) from e
+
+
+_HELM = "a template of Helm is no manifest: inject what `helm template` prints"
+
+
+def _refused(source: Source, what: str, place: Place | None) -> PairunError:
+    return PairunError(
+        Problem(
+            "PR101",
+            f"{source.file} is not YAML: {what}",
+            place,
+            _HELM if "{{" in source.text else None,
+        )
+    )
+
+
+class _Reader:
+    """Builds trees from events: one loop with an explicit stack."""
+
+    def __init__(self, source: Source, parser: Any) -> None:
+        self._source = source
+        self._parser = parser
+        self._anchors: dict[str, Part] = {}
+        self._sizes: dict[int, int] = {}
+        self._open: list[tuple[Part, list[Part]]] = []
+        self._roots: list[Part] = []
+
+    def documents(self) -> list[Part]:
+        while self._parser.check_event():
+            event = self._parser.get_event()
+            if isinstance(event, DocumentStartEvent):
+                self._anchors.clear()
+            elif isinstance(event, ScalarEvent):
+                self._close(event, self._scalar(event))
+            elif isinstance(event, AliasEvent):
+                self._close(event, self._alias(event))
+            elif isinstance(event, CollectionStartEvent):
+                self._begin(event)
+            elif isinstance(event, CollectionEndEvent):
+                part, children = self._open.pop()
+                self._fill(part, children, event)
+                self._close(event, part)
+        return [r for r in self._roots if not (isinstance(r, Scalar) and r.value is None)]
+
+    def _span(self, event: Event) -> tuple[int, int, Place]:
+        start, end = event.start_mark, event.end_mark
+        assert start is not None  # libyaml marks every event
+        assert end is not None
+        place = Place(self._source, start.line + 1, start.column + 1)
+        return start.index, end.index, place
+
+    def _begin(self, event: CollectionStartEvent) -> None:
+        start, end, place = self._span(event)
+        if len(self._open) >= MAX_DEPTH:
+            raise PairunError(Problem("PR104", f"nested more than {MAX_DEPTH} levels deep", place))
+        kind = Mapping if isinstance(event, MappingStartEvent) else Sequence
+        part = kind(start, end, place, flow=bool(event.flow_style))
+        # An anchor is known once its collection has ended, so that nothing contains itself.
+        self._open.append((part, []))
+        if event.anchor:
+            self._anchors.pop(event.anchor, None)
+            self._named(event, part)
+
+    def _named(self, event: NodeEvent, part: Part) -> None:
+        if event.anchor:
+            self._anchors[event.anchor] = part
+
+    def _fill(self, part: Part, children: list[Part], event: Event) -> None:
+        if isinstance(part, Mapping):
+            for key, value in zip(children[::2], children[1::2], strict=True):
+                if not isinstance(key, Scalar):
+                    hint = _HELM if "{{" in self._source.text else None
+                    raise PairunError(Problem("PR107", "a key must be text", key.place, hint))
+                part.entries.append(Entry(key, value))
+            self._check_keys(part)
+        elif isinstance(part, Sequence):
+            part.items = children
+        if isinstance(part, Mapping | Sequence):
+            if part.flow:
+                part.end = self._span(event)[1]
+            elif children:
+                first = children[0]
+                part.end = children[-1].end
+                if isinstance(part, Mapping):
+                    part.start = first.start
+                else:
+                    # The event begins at the anchor where the list has one.
+                    part.start = after_blanks(self._source.text, part.start, named=True)
+
+    def _check_keys(self, part: Mapping) -> None:
+        seen: set[Any] = set()
+        for entry in part.entries:
+            name = entry.key.value
+            if name in seen and name != "<<":
+                raise PairunError(
+                    Problem("PR106", f"the key '{name}' is given twice", entry.key.place)
+                )
+            seen.add(name)
+
+    def _scalar(self, event: ScalarEvent) -> Scalar:
+        start, end, place = self._span(event)
+        plain = (event.tag in (None, "!")) and event.implicit[0] and not event.style
+        value = _as_kubectl_reads(event.value) if plain else event.value
+        scalar = Scalar(start, end, place, value)
+        if event.style in ("|", ">"):
+            scalar.is_block = True
+            header = self._source.text[start:end].split("\n", 1)[0].split("#", 1)[0]
+            scalar.keeps = "+" in header
+            scalar.end = start + len(self._source.text[start:end].rstrip())
+        self._named(event, scalar)
+        return scalar
+
+    def _alias(self, event: AliasEvent) -> Alias:
+        start, end, place = self._span(event)
+        part = self._anchors.get(event.anchor or "")
+        if part is None or any(part is open_ for open_, _ in self._open):
+            what = "contains itself" if part else "is not anchored"
+            raise PairunError(Problem("PR101", f"the alias {what}", place))
+        part.aliased = True
+        return Alias(start, end, place, part)
+
+    def _close(self, event: Event, part: Part) -> None:
+        children = (
+            [e.value for e in part.entries]
+            if isinstance(part, Mapping)
+            else part.items
+            if isinstance(part, Sequence)
+            else [part.part]
+            if isinstance(part, Alias)
+            else []
+        )
+        size = 1 + sum(self._sizes[id(child)] for child in children)
+        self._sizes[id(part)] = size
+        if size > MAX_VALUES:
+            raise PairunError(
+                Problem("PR105", f"the aliases expand to more than {MAX_VALUES} values", part.place)
+            )
+        (self._open[-1][1] if self._open else self._roots).append(part)
+
+
+_OLD_BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}
+
+
+def _as_kubectl_reads(text: str) -> Any:
+    """A scalar without quotes: YAML 1.2, with the octal numbers and booleans of YAML 1.1.
+
+    Lists that come by an alias are written out, and a file's mode of 0400 must stay what it is.
+    """
+    if re.fullmatch("0[0-7]+", text):
+        return int(text, 8)
+    if text.lower() in _OLD_BOOLEANS:
+        return _OLD_BOOLEANS[text.lower()]
+    return CORE.resolve(text)
