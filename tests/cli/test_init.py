@@ -679,7 +679,7 @@ PluginHelper(config).inject_commands(["echo done"], post)
 
 
 def test_a_key_that_a_plugin_folder_gets(init: Init, tmp_path: pathlib.Path) -> None:
-    """It is masked in the log, and a script that holds it is kept with the secrets."""
+    """It is masked in the log, and the scripts that its program writes are kept with the secrets."""
     key = "PRIVATE-KEY-OF-THE-JOB"
     folder = tmp_path / "root/plugins/keys"
     folder.mkdir(parents=True)
@@ -702,4 +702,6 @@ def test_a_key_that_a_plugin_folder_gets(init: Init, tmp_path: pathlib.Path) -> 
     assert (init.volume / "runtime.d/plugin_pre0.sh").stat().st_mode & 0o777 == 0o600
     plan = json.loads((init.volume / "runtime.d/plan.json").read_text())
     (task,) = [s for s in plan["steps"] if s.get("id") == "keys_2"]
-    assert task["on_exit"][0]["args"]["script"] == "set -o errexit\necho done\n"
+    script = task["on_exit"][0]["args"]["script"]
+    secrets = json.loads((init.volume / "runtime.d/secrets.json").read_text())
+    assert secrets["values"][script["$secret"]] == "set -o errexit\necho done\n"
