@@ -22,7 +22,8 @@ class Source:
 
     Attributes:
         file: the name people know the text by (a path, ``-``, ``config annotation``).
-        layer: ``built-in``, ``cluster``, ``plugin``, ``engine`` or ``job``.
+        layer: ``built-in``, ``cluster``, ``plugin``, ``engine``, ``job`` or
+            ``manifest``, which is no layer of a playbook.
         text: the decoded text, or empty when it could not be decoded.
     """
 

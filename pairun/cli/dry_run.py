@@ -107,7 +107,7 @@ def _reviews_of(
     try:
         data = load_input(path)
         if is_injected(data):
-            source = decode(data, path, "job")
+            source = decode(data, path, "manifest")
             return review_injected(source, layers, user, settings, vault=vault)
     except PairunError as e:
         problems = Problems()

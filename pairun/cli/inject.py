@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the manifest; 0 when pairun is in it, else 1."""
     read = _read(args.file)
-    sources = [decode(data, path, "job") for path, data in read]
+    sources = [decode(data, path, "manifest") for path, data in read]
     problems = Problems()
     if KIND in sources[0].text and is_resource_list(tree := read_tree(sources[0])):
         args = _configured(args, options_of(tree))
@@ -116,7 +116,7 @@ def _review(
 
     layers = Layers(open_content(args.root, os.environ))
     for source, text in zip(sources, texts, strict=True):
-        made = Source(source.file, "job", text)
+        made = Source(source.file, source.layer, text)
         for review in review_injected(made, layers, "user", NO_SETTINGS, vault=args.vault):
             problems.extend(review.problems)
 

@@ -11,6 +11,9 @@ from pairun.inject.podspec import COMMAND, STYLES
 from pairun.kube.gang import GangPods, gang_sizes, read_gang
 from pairun.playbook.document.reading import Node, node_of
 
+COMMAND_FILE = "the container's command"
+"""What messages call the layer of `command_layer`."""
+
 
 def command_layer(env: Mapping[str, str]) -> Node | None:
     """The changes of the runtime playbook for the container's own command; None without one.
@@ -30,7 +33,7 @@ def command_layer(env: Mapping[str, str]) -> Node | None:
         argv = None
     if not isinstance(argv, list) or not argv or not all(isinstance(a, str) for a in argv):
         raise PairunError(Problem("PR704", f"{COMMAND} is not a JSON list of words"))
-    place = Place(Source("the container's command", "engine", ""), 0, 0)
+    place = Place(Source(COMMAND_FILE, "engine", ""), 0, 0)
     operations: list[dict[str, Any]] = [
         {"patch": "user_command", "args": {"script": None, "argv": argv}}
     ]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 
-from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
+from pairun.errors import Place
+from pairun.playbook.document.reading import Node, decode, load_bytes, node_of, read_text
 
 
 def start_layer(file: str, name: str) -> Node:
-    """The operations of one way to start.
+    """The operations of one way to start; their place is the layer, whose file a user cannot open.
 
     Args:
         file: the description, beside this module.
         name: the layer's name in reviews.
     """
     data = load_bytes(os.path.join(os.path.dirname(__file__), file))
-    return read_text(decode(data, name, "engine"))
+    node = read_text(decode(data, name, "engine"))
+    return node_of(node.plain(), Place(node.place.source, 0, 0))
 
 
 def merged(low: Node | None, high: Node | None) -> Node | None:

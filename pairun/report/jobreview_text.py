@@ -138,7 +138,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _print_pod(text: ReviewText, review: JobReview, *, full: bool) -> None:
-    text.wrapped(f"a plain Pod, no job of OpenPAI: one instance · {review.path}", hang="  ")
+    size = sum(role.instances for role in review.job.roles) if review.job else 1
+    instances = "one instance" if size == 1 else f"one of {size} in the gang"
+    text.wrapped(f"a plain Pod, no job of OpenPAI: {instances} · {review.path}", hang="  ")
     brief = Brief(text, review)
     for role, phases in review.tasks.items():
         text.line()

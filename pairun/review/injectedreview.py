@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 import attrs
 
-from pairun.errors import Problems, Source
-from pairun.inject.podlayer import command_layer, sizes_in
+from pairun.base.durations import parse_seconds
+from pairun.base.grace import VARIABLE as GRACE
+from pairun.errors import Place, Problem, Problems, Source
+from pairun.inject.maincontainer import containers_of
+from pairun.inject.podlayer import COMMAND_FILE, command_layer, sizes_in
 from pairun.inject.podspec import INIT, RECORD
 from pairun.inject.templates import Template, owners_in, templates_of
+from pairun.inject.tree import Mapping as MappingPart
+from pairun.inject.tree import Sequence
 from pairun.inject.treereading import read_tree
+from pairun.job.checks.gracetime import PodGrace
 from pairun.openpai.plainpod import read_plain_job, without_server_warnings
 from pairun.playbook.effective import Layers
 from pairun.review.jobreview import JobReview, review_loaded
@@ -72,14 +79,46 @@ def _review(
     config = Source(f"{source.file}: {template.label}", "job", env.get("RUNTIME_CONFIG", ""))
     sizes, role = gang or (None, None)
     job, problems = read_plain_job(config, user=user, gang=sizes)
+    main = _main_container(template, env)
     plain = attrs.evolve(
         settings,
         plain=True,
+        grace=_grace(template, main),
         engine=command_layer(env),
         init_env={"PAIRUN_BARRIER": "pods"} if gang else {},
     )
     only = [role] if role else []
     review = review_loaded(config.file, job, problems, layers, only, plain, vault=vault)
     kept = Problems()
-    kept.extend(without_server_warnings(list(review.problems)))
+    command = main.get("command")
+    place = command.place if command else main.place
+    kept.extend(_in_manifest(p, place) for p in without_server_warnings(list(review.problems)))
     return attrs.evolve(review, problems=kept)
+
+
+def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:
+    """The container that the injection put behind PID 1."""
+    containers = containers_of(template.spec)
+    try:
+        name = json.loads(env.get(RECORD, "")).get("container")
+    except (ValueError, AttributeError):
+        name = None
+    named = (c for c in containers if (given := c.get("name")) and given.plain() == name)
+    return next(named, containers[0] if containers else template.spec)
+
+
+def _grace(template: Template, container: MappingPart) -> PodGrace | None:
+    """The grace time of PID 1; None where its variable is not in the manifest."""
+    env = container.get("env")
+    variables = [v for v in env.plain() if isinstance(v, dict)] if isinstance(env, Sequence) else []
+    text = next((v.get("value") for v in variables if v.get("name") == GRACE), None)
+    seconds = parse_seconds(str(text)) if text else None
+    given = template.spec.get("terminationGracePeriodSeconds")
+    return None if seconds is None else PodGrace(seconds, given.place if given else None)
+
+
+def _in_manifest(problem: Problem, command: Place) -> Problem:
+    """A problem of the command, with the command's place in the manifest."""
+    if problem.place is None or problem.place.source.file != COMMAND_FILE:
+        return problem
+    return problem._replace(place=command)

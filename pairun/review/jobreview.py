@@ -180,7 +180,7 @@ def review_loaded(
             try:
                 plan = _plan_role(layers, job, role, settings, problems, vault)
                 _warn_of_unfinished_modules(plan, layers.content, problems)
-                problems.extend(grace_warnings(plan))
+                problems.extend(grace_warnings(plan, settings.grace))
                 others = settings.plain or settings.init_plugins is not None
                 problems.extend(variable_warnings(plan, other_settings=others))
                 problems.extend(destination_warnings(plan, layers.content))

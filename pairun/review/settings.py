@@ -9,6 +9,7 @@ import attrs
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problem, Problems
+from pairun.job.checks.gracetime import PodGrace
 from pairun.module import Phase
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.texts import decode, load_bytes
@@ -25,6 +26,7 @@ class Settings:
         plain: the job is a plain Pod.
         engine: what the way to start this Pod changes, above what every plain Pod has; or None.
         init_env: variables of the init container that are known.
+        grace: the Pod's own grace time, which replaces the playbook's; None where it is unknown.
         phases: those to show.
         warnings: what will surprise in the settings themselves.
     """
@@ -33,6 +35,7 @@ class Settings:
     plain: bool = False
     engine: Node | None = None
     init_env: Mapping[str, str] = attrs.field(factory=dict)
+    grace: PodGrace | None = None
     phases: tuple[Phase, ...] = PHASES
     warnings: tuple[Problem, ...] = ()
 

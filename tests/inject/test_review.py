@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
 from pairun.errors import Source
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
+from pairun.report.jobreview_text import print_review
 from pairun.review.injectedreview import is_injected, review_injected
 from pairun.review.jobreview import JobReview
 from pairun.review.settings import NO_SETTINGS
@@ -56,3 +59,43 @@ def test_the_policy_holds() -> None:
     tasks = [{"patch": "user_command", "timeout": "1s"}]
     (review,) = reviews(injected(POD, playbook={"runtime": tasks}))
     assert [p.id for p in review.problems.errors] == ["PR402"]
+
+
+TORCHRUN = POD.replace("""["sh", -c, 'exit 3']""", "[torchrun, train.py]")
+
+
+def test_the_grace_time_of_the_pod_counts() -> None:
+    """A review reads the Pod's grace time, not the playbook's."""
+    long = TORCHRUN.replace(
+        "  restartPolicy", "  terminationGracePeriodSeconds: 300\n  restartPolicy"
+    )
+    (review,) = reviews(injected(long))
+    assert not list(review.problems)
+
+
+def test_a_short_grace_time_is_shown_in_the_manifest() -> None:
+    """The warning shows the command and the grace time of the manifest, nothing generated."""
+    short = TORCHRUN.replace(
+        "  restartPolicy", "  terminationGracePeriodSeconds: 20\n  restartPolicy"
+    )
+    text = injected(short)
+    (review,) = reviews(text)
+    (problem,) = review.problems
+    assert problem.id == "PR921"
+    assert "grace time is 14.4s" in problem.message
+    places = [problem.place, *(place for _, place in problem.also)]
+    lines = [text.splitlines()[place.line - 1].strip() for place in places if place]
+    assert lines == [
+        'command: ["/usr/local/pai/runtime", "--", torchrun, train.py]',
+        "terminationGracePeriodSeconds: 20",
+    ]
+    assert "terminationGracePeriodSeconds" in (problem.hint or "")
+
+
+def test_a_gang_is_named_by_its_size() -> None:
+    """The review of a gang's Pod says how many Pods there are, and no place that nobody can open."""
+    _, worker = reviews(injected(JOBSET, barrier=True))
+    said = io.StringIO()
+    print_review(worker, open_content([], {}), said, full=True)
+    assert "one of 3 in the gang" in said.getvalue()
+    assert "when = job.gang  ← engine a plain Pod, was" in said.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pairun.base.forwarding import LATEST_STEP, Forwarding, read_forwarding
 from pairun.base.grace import Grace
@@ -21,16 +22,35 @@ TORCHRUN_S = 30.0
 _TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b")
 
 
-def grace_warnings(plan: RolePlan) -> Iterator[Problem]:
-    """Every warning about the grace time in the user's container of a role."""
+class PodGrace(NamedTuple):
+    """The grace time that a manifest gives its Pod.
+
+    Attributes:
+        seconds: PID 1's part of it.
+        place: where the manifest sets it; None for Kubernetes' default.
+    """
+
+    seconds: float
+    place: Place | None
+
+
+def grace_warnings(plan: RolePlan, pod: PodGrace | None = None) -> Iterator[Problem]:
+    """Every warning about the grace time in the user's container of a role.
+
+    Args:
+        plan: of the role.
+        pod: the grace time that the Pod's manifest sets; it replaces the playbook's.
+    """
     if (runtime := plan.plans.get("runtime")) is None:
         return
     draft = plan.effective.drafts["runtime"]
-    grace = Grace(runtime.grace_s)
-    also = [] if draft.grace is None else [("the grace time", draft.grace.place)]
+    grace = Grace(runtime.grace_s if pod is None else pod.seconds)
+    of_playbook = draft.grace.place if draft.grace else None
+    place = of_playbook if pod is None else pod.place
+    also = [] if place is None else [("the grace time", place)]
     command = next((t for t in runtime.tasks() if t.module == USER_COMMAND), None)
     yield from _handlers(runtime, draft, grace, also)
-    yield from _torchrun(plan, command, grace, also)
+    yield from _torchrun(plan, command, grace, also, in_pod=pod is not None)
     if command is not None:
         yield from _signals(command, draft, grace, also)
 
@@ -76,20 +96,29 @@ def _longest_s(handler: Task) -> float | None:
     return min((s for s in (handler.deadline_s, attempts) if s is not None), default=None)
 
 
-def _torchrun(plan: RolePlan, command: Task | None, grace: Grace, also: _Also) -> Iterator[Problem]:
+def _torchrun(
+    plan: RolePlan, command: Task | None, grace: Grace, also: _Also, *, in_pod: bool
+) -> Iterator[Problem]:
     argv = None if command is None else command.args.get("argv")
     text = " ".join(map(str, argv)) if isinstance(argv, list) else user_command(plan.job, plan.role)
     if grace.command_s >= TORCHRUN_S or not _TORCHRUN.search(text):
         return
-    nodes = command_nodes(plan.job, plan.role)
-    place = next((n.place for n in nodes if _TORCHRUN.search(str(n.value))), nodes[0].place)
+    if command is not None and isinstance(argv, list):
+        place = _place_of_argument(plan.effective.drafts["runtime"], command, "argv")
+    else:
+        nodes = command_nodes(plan.job, plan.role)
+        place = next((n.place for n in nodes if _TORCHRUN.search(str(n.value))), nodes[0].place)
     yield _warning(
         "PR921",
         f"torchrun gives its workers {format_duration(TORCHRUN_S)} to end after a stop, and the "
         f"command's part of the grace time is {format_duration(grace.command_s)}",
         place,
-        "workers must have saved what counts by then; or raise grace in the runtime playbook "
-        "together with the Pod's own grace period",
+        "workers must have saved what counts by then; or raise "
+        + (
+            "terminationGracePeriodSeconds in the manifest, and inject it again"
+            if in_pod
+            else "grace in the runtime playbook together with the Pod's own grace period"
+        ),
         also,
     )
 
@@ -97,10 +126,7 @@ def _torchrun(plan: RolePlan, command: Task | None, grace: Grace, also: _Also) -
 def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator[Problem]:
     if (forwarding := _forwarding(command)) is None:
         return
-    command_draft = draft.find(command.id)
-    module = command_draft.node.get(command.module) if command_draft else None
-    node = module.get("signals") if module else None
-    place = node.key or node.place if node else None
+    place = _place_of_argument(draft, command, "signals")
     for number in (signal.SIGTERM, signal.SIGINT):
         steps = forwarding.steps(number)
         last_s = max((s.after_s for s in steps), default=0.0)
@@ -123,6 +149,13 @@ def _signals(command: Task, draft: Draft, grace: Grace, also: _Also) -> Iterator
             "send it the signal that it saves its work on: SIGTERM: SIGUSR1",
             [],
         )
+
+
+def _place_of_argument(draft: Draft, task: Task, argument: str) -> Place | None:
+    task_draft = draft.find(task.id)
+    module = task_draft.node.get(task.module) if task_draft else None
+    node = module.get(argument) if module else None
+    return node.key or node.place if node else None
 
 
 def _forwarding(command: Task) -> Forwarding | None:
