@@ -149,3 +149,19 @@ SCHEMA: Schema = {
     "required": ["protocolVersion", "name", "type", "taskRoles"],
     "additionalProperties": False,
 }
+
+
+def home_of(key: str) -> str | None:
+    """Where a key belongs, in words; None for an unknown key and for one that fits several places.
+
+    Args:
+        key: of the job, of a role, or of a mapping in a role.
+    """
+    if key in _COMMON:
+        return None
+    if key in ROLE_KEYS:
+        return "a role of `taskRoles`"
+    for name, schema in _TASK_ROLE["properties"].items():
+        if key in schema.get("properties", ()):
+            return f"`{name}` of a role"
+    return "the job itself, beside `taskRoles`" if key in SCHEMA["properties"] else None

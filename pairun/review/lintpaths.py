@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from pairun.base.runfolders import MARKER
 from pairun.contract.sources import module_at, module_paths
 from pairun.errors import PairunError, Problem
 from pairun.playbook.rootfiles import DESCRIPTION, MODULES
@@ -19,7 +20,8 @@ def files_in(folder: str) -> list[str]:
     """The YAML files and modules in a folder and below it, in order of their names.
 
     Links to folders are not followed. Of a plugin folder in OpenPAI's form only the description is
-    listed. Names that begin with ``_`` or ``.`` are skipped, as everywhere in a content root.
+    listed. Names that begin with ``_`` or ``.`` are skipped, as everywhere in a content root, and
+    so are the work directories of ``pairun run``.
 
     Args:
         folder: its path.
@@ -61,7 +63,7 @@ def _below(folder: str, levels: int) -> Iterator[str]:
         if name.startswith(("_", ".")) or path in modules:
             continue
         if os.path.isdir(path):
-            if not os.path.islink(path):
+            if not os.path.islink(path) and not os.path.isfile(os.path.join(path, MARKER)):
                 yield from _below(path, levels - 1)
         elif name.endswith(_YAML) and os.path.isfile(path):
             yield path

@@ -108,7 +108,7 @@ def test_what_is_no_file(shell: Shell) -> None:
 
 IMAGE = '  - {name: image, type: dockerimage, uri: "ubuntu:22.04"}\n'
 JOBS: list[tuple[str, str, str, str, str]] = [
-    ("without roles", "taskRoles:", "taskRole:", "PR504", "'taskRoles' is missing"),
+    ("without roles", "taskRoles:", "taskRole:", "PR502", "did you mean 'taskRoles'?"),
     ("with no role", "  worker:\n", "  {}\n#", "PR501", ""),
     ("with a missing prerequisite", "dockerImage: image", "dockerImage: imag", "PR505", "imag"),
     ("with two prerequisites of one name", IMAGE, IMAGE * 2, "PR508", "image"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pairun.base.runfolders import MARKER
 from pairun.contract.sources import built_in_modules
 
 if TYPE_CHECKING:
@@ -483,6 +484,14 @@ def test_a_folder_is_bounded(shell: Shell) -> None:
     linked = shell.root({"a/job.yaml": shell.job_text}, "linked")
     (linked / "a/again").symlink_to(linked)
     assert shell("lint", linked).out.splitlines()[-1] == "1 file: no problems"
+
+
+def test_the_folders_of_runs_are_skipped(shell: Shell) -> None:
+    """What `pairun run` makes beside a job holds copies of its settings, many levels deep."""
+    run = "pairun-run/job/"
+    files = {f"{run}{MARKER}": "", run + "/".join("abcdefghi") + "/x.yaml": "replicas: 3\n"}
+    folder = shell.root({"job.yaml": shell.job_text, **files}, "jobs")
+    assert shell("lint", folder).out == f"{folder}/job.yaml: job\n1 file: no problems\n"
 
 
 def test_a_folder_without_files(shell: Shell) -> None:

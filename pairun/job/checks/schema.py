@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pairun.errors import Place, Problem, Problems, did_you_mean
-from pairun.formats.protocol import ROLE_KEYS, SCHEMA, Schema
+from pairun.errors import Place, Problem, Problems, did_you_mean, nearest
+from pairun.formats.protocol import ROLE_KEYS, SCHEMA, Schema, home_of
 from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import Timestamp, js_text
@@ -78,10 +78,11 @@ def _report(
     name, place, shown = _dotted(path), at.place, _shown(at, path)
     if keyword == "additionalProperties":
         for key, child in _unknown(at, schema):
-            _report_unknown(key, child.key or child.place, schema, name, out)
+            _report_unknown(key, child.key or child.place, schema, path, out)
     elif keyword == "required":
+        misspelt = _misspelt(at, schema)
         for key in allowed:
-            if key not in at.value:
+            if key not in at.value and key not in misspelt:
                 where = f" in {name}" if name else ""
                 out.error("PR504", f"'{key}' is missing{where}", at.key or place)
     elif path in {(), ("protocolVersion",)}:
@@ -92,6 +93,14 @@ def _report(
         message, hint = _sentence(keyword, allowed, at, shown)
         hint = _command_hint(path, at) or hint
         out.error("PR503", f"{name} {message}", place, hint)
+
+
+def _misspelt(at: Node, schema: Schema) -> set[str | None]:
+    """The known keys that unknown ones most likely mean, which are errors of their own."""
+    if schema.get("additionalProperties") is not False:
+        return set()
+    unknown = (key for key, _ in _unknown(at, schema))
+    return {nearest(key, schema["properties"]) for key in unknown if home_of(key) is None}
 
 
 def _other_kind(value: object) -> str | None:
@@ -106,7 +115,10 @@ def _other_kind(value: object) -> str | None:
 def _command_hint(path: tuple[str | int, ...], at: Node) -> str | None:
     """How a command is written, for what people write instead."""
     if path[-1:] == ("commands",) and isinstance(at.value, str):
-        return f"commands are a list: [{json.dumps(at.value)}]"
+        script = at.value.strip()
+        if "\n" in script:
+            return "commands are a list: write '- |' in a line below, and indent the text under it"
+        return f"commands are a list: [{json.dumps(script)}]"
     if path[-2:-1] == ("commands",) and isinstance(at.value, dict) and len(at.value) == 1:
         key, child = next(iter(at.items()))
         if isinstance(child.value, str | int | float) or child.value is None:
@@ -133,7 +145,10 @@ def _sentence(keyword: str, allowed: Any, at: Node, shown: str) -> tuple[str, st
     return "must not be empty", None  # minItems, minProperties
 
 
-def _report_unknown(key: str, place: Place, schema: Schema, name: str, out: Problems) -> None:
+def _report_unknown(
+    key: str, place: Place, schema: Schema, path: tuple[str | int, ...], out: Problems
+) -> None:
+    name = _dotted(path)
     where = f" in {name}" if name else ""
     if "patternProperties" in schema:
         out.error(
@@ -142,7 +157,8 @@ def _report_unknown(key: str, place: Place, schema: Schema, name: str, out: Prob
             place,
         )
     else:
-        hint = did_you_mean(key, schema["properties"])
+        home = home_of(key) if path[:1] in {(), ("taskRoles",)} else None
+        hint = f"it belongs in {home}" if home else did_you_mean(key, schema["properties"])
         out.error("PR502", f"unknown key '{key}'{where}", place, hint)
 
 

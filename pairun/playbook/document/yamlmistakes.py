@@ -8,6 +8,14 @@ from collections.abc import Sequence
 LABELS = re.compile(r"^( *)(?:- +)?[^\s#][^#]*:(?: |$)")
 """A line that begins a value under a key, or an item that holds one."""
 
+_QUOTED = re.compile(
+    r"""^ *(?:- +)*(?:[^\s#"'-][^#"']*?: +)?(?P<text>(?P<quote>["']).*(?P=quote) .*\S) *$"""
+)
+"""A line whose value begins with a quoted part, and goes on behind it."""
+
+_NAME = re.compile(r"(?:^|\s)[*&][\w-]*$")
+"""An anchor or an alias at which the parser stopped."""
+
 _KEY = re.compile(r"^( *(?:- +)*)[^\s#-][^#]*?:(?: +([^\s#].*)?)?$")
 """A line that begins with a key: what stands before the key, and its value on this line."""
 
@@ -31,15 +39,23 @@ def likely_mistake(problem: str, lines: Sequence[str], line: int, column: int) -
         if ": " not in before and (hint := _too_deep(lines, line)):
             return hint
         return "quote the text if it holds ': ', or put the key on its own line"
+    if (quoted := _QUOTED.match(here)) and len(before) > quoted.start("text"):
+        return f"quote the whole text: {_single_quoted(quoted['text'])}"
     if "alias" in problem:
         return "an alias (*name) needs an anchor (&name) before it"
-    if here[column - 1 : column] in {"@", "`", "%", "*", "&"}:
+    if here[column - 1 : column] in {"@", "`", "%", "*", "&"} or _NAME.search(before):
         return "quote text that begins with a character YAML uses itself"
     if "did not find expected" in problem:
         return _too_deep(lines, line) or _indentation(
             lines, line, len(before) - len(before.lstrip()) if before.strip() else column - 1
         )
     return None
+
+
+def _single_quoted(text: str) -> str:
+    """A text as YAML writes it between single quotes."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
 
 
 def _too_deep(lines: Sequence[str], line: int) -> str | None:

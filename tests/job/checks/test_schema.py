@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.job.jobfile import read_job
@@ -52,3 +54,45 @@ def test_a_role_may_have_the_name_of_a_key() -> None:
         "'resourcePerInstance' is missing in taskRoles.data",
         "taskRoles.data.commands must be a list, not 'a'",
     ]
+
+
+ROLE = "  worker:\n    dockerImage: image\n    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}\n"
+
+
+def test_a_misspelt_key_is_one_error() -> None:
+    """That the key is missing under its right name follows, and is not reported beside it."""
+    assert messages_of(f"{ROLE}    comands: [a]\n") == [
+        ("unknown key 'comands' in taskRoles.worker", "did you mean 'commands'?")
+    ]
+    role = ROLE.replace("cpu: 1, ", "cpus: 1, ") + "    commands: [a]\n"
+    assert messages_of(role) == [
+        ("unknown key 'cpus' in taskRoles.worker.resourcePerInstance", "did you mean 'cpu'?")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "home"),
+    [
+        ("    minFailedInstances: 1\n", "`completion` of a role"),
+        ("    gpu: 1\n", "`resourcePerInstance` of a role"),
+        ("    shmMB: 64\n", "`extraContainerOptions` of a role"),
+        ("    completion: {instances: 1}\n", "a role of `taskRoles`"),
+        ("    jobRetryCount: 1\n", "the job itself, beside `taskRoles`"),
+        ("completion: {minFailedInstances: 1}\n", "a role of `taskRoles`"),
+        ("instances: 1\n", "a role of `taskRoles`"),
+        ("minFailedInstances: 1\n", "`completion` of a role"),
+    ],
+)
+def test_a_key_that_belongs_elsewhere(written: str, home: str) -> None:
+    """The hint names the place, not the nearest key of the wrong one."""
+    ((message, hint),) = messages_of(f"{ROLE}    commands: [a]\n{written}")
+    assert message.startswith("unknown key")
+    assert hint == f"it belongs in {home}"
+
+
+def test_commands_as_a_block_of_text() -> None:
+    """The hint shows how a list holds the block, and not the text with its line breaks."""
+    ((_, hint),) = messages_of(f"{ROLE}    commands: |\n      ls\n      pwd\n")
+    assert hint == "commands are a list: write '- |' in a line below, and indent the text under it"
+    ((_, hint),) = messages_of(f"{ROLE}    commands: |\n      ls\n")
+    assert hint == 'commands are a list: ["ls"]'

@@ -54,6 +54,11 @@ from pairun.playbook.document.yamlmistakes import likely_mistake
         ),
         ("a: b: c\n", "quote the text if it holds ': ', or put the key on its own line"),
         ("a: @b\n", "quote text that begins with a character YAML uses itself"),
+        ("- *.py\n", "quote text that begins with a character YAML uses itself"),
+        ("- *a.py -x\n", "quote text that begins with a character YAML uses itself"),
+        ('- "echo hi" && ls\n', """quote the whole text: '"echo hi" && ls'"""),
+        ('a: "b" c\n', """quote the whole text: '"b" c'"""),
+        ("a:\n  - 'x' | y's\n", "quote the whole text: '''x'' | y''s'"),
     ],
 )
 def test_the_hint_says_what_was_meant(text: str, hint: str) -> None:
