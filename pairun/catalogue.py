@@ -97,7 +97,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     # 5xx: job protocol
     ("PR501", "not a job of protocol v2", "See docs/jobs.md."),
     ("PR502", "unknown key", "Keys of the job protocol are fixed; remove it or correct it."),
-    ("PR503", "a value of the wrong kind", "Correct the value."),
+    ("PR503", "a value of the wrong kind", "Write a value of the kind that the message names."),
     ("PR504", "missing", "Add what is named."),
     ("PR505", "no such prerequisite", "Name one that the job's prerequisites list has."),
     ("PR506", "prerequisites require each other in a circle", "Break the circle."),
@@ -161,7 +161,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Raise its limits of processes, file descriptors and memory.",
     ),
     ("PR711", "unknown key of a plain Pod's settings", "See docs/plain-pod.md for the keys."),
-    ("PR712", "a value of the wrong kind in a plain Pod's settings", "Correct the value."),
+    (
+        "PR712",
+        "a value of the wrong kind in a plain Pod's settings",
+        "Write a value of the kind that the message names.",
+    ),
     ("PR713", "missing in a plain Pod's settings", "Add what is named."),
     (
         "PR714",
@@ -224,7 +228,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "It is read as protocol v2; `pairun convert` prints what it becomes.",
     ),
     ("PR741", "unknown key of an exit spec", "See docs/exit-codes.md for the keys."),
-    ("PR742", "a value of the wrong kind in an exit spec", "Correct the value."),
+    (
+        "PR742",
+        "a value of the wrong kind in an exit spec",
+        "Write a value of the kind that the message names.",
+    ),
     ("PR743", "missing in an exit spec", "Add what is named."),
     (
         "PR744",
@@ -330,7 +338,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Leave out what is named, or choose another profile; see docs/pod.md.",
     ),
     ("PR790", "unknown key in diagnosis rules", "See docs/diagnosis.md for the keys."),
-    ("PR791", "a value of the wrong kind in diagnosis rules", "Correct the value."),
+    (
+        "PR791",
+        "a value of the wrong kind in diagnosis rules",
+        "Write a value of the kind that the message names.",
+    ),
     ("PR792", "missing in diagnosis rules", "Add what is named."),
     (
         "PR793",

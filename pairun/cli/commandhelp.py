@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -16,6 +16,40 @@ class CommandParser(argparse.ArgumentParser):
             return "\n".join([*_head(self.prog, description or ""), super().format_help()])
         finally:
             self.description = description
+
+
+def parse(
+    parser: argparse.ArgumentParser, argv: Sequence[str], namespace: argparse.Namespace
+) -> argparse.Namespace:
+    """Parse a command line, whose options may stand between its other arguments.
+
+    Args:
+        parser: of the command.
+        argv: the arguments.
+        namespace: gets the values.
+
+    Raises:
+        SystemExit: the usage is wrong; argparse has printed why.
+    """
+    rest = (argparse.PARSER, argparse.REMAINDER)
+    if any(action.nargs in rest for action in parser._actions):
+        parsed, unknown = parser.parse_known_args(argv, namespace)
+    else:
+        parsed, unknown = parser.parse_known_intermixed_args(argv, namespace)
+    if unknown:
+        from pairun.cli.suggesting import unknown_arguments
+
+        parser.error(unknown_arguments(unknown, _options(parser)))
+    return parsed
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The options of a parser and of its sub-commands."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for within in action.choices.values():
+                yield from _options(within)
 
 
 def _head(prog: str, description: str) -> Iterator[str]:

@@ -39,8 +39,9 @@ def run(args: argparse.Namespace) -> int:
             return 0
         style = Tint(sys.stdout)
         for line in document(args.name, content, COMMANDS):
+            shown = line.replace("``", "`")
             # A line without indentation is a heading.
-            print(style(line, "bold") if line and not line.startswith(" ") else line)
+            print(style(shown, "bold") if shown and not shown.startswith(" ") else shown)
     except PairunError as e:
         if not args.json:
             raise

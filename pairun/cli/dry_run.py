@@ -120,6 +120,9 @@ def _reviews_of(
 
 def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content: Content) -> None:
     for review in reviews:
+        if args.role and review.job is not None and not review.plans:
+            # No role has this name: there is nothing to show, only the error below.
+            continue
         if args.why:
             print_why(review, args.why, content, sys.stdout)
         else:

@@ -8,7 +8,7 @@ import gc
 import importlib
 import sys
 
-from pairun.cli.commandhelp import CommandParser
+from pairun.cli.commandhelp import CommandParser, parse
 from pairun.errors import PairunError
 from pairun.secrets.vault import Vault
 
@@ -120,7 +120,7 @@ def _stdout_fails() -> bool:
 def _run(command: str, argv: list[str], vault: Vault) -> int:
     """Run a command; it finds the process's one vault in its arguments."""
     if command:
-        args = parser_of(command).parse_args(argv, argparse.Namespace(vault=vault))
+        args = parse(parser_of(command), argv, argparse.Namespace(vault=vault))
         return int(importlib.import_module(f"pairun.cli.{command}").run(args))
     return _top(argv, vault)
 
@@ -172,7 +172,7 @@ def _top(argv: list[str], vault: Vault) -> int:
     parser = _top_parser()
     if argv and (suggestion := suggested(argv, shown_commands())):
         parser.error(suggestion)
-    args = parser.parse_args(argv, argparse.Namespace(vault=vault))
+    args = parse(parser, argv, argparse.Namespace(vault=vault))
     if args.version:
         from pairun.cli.versions import bill_of_materials, version
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pairun.errors import nearest
 
@@ -71,6 +71,19 @@ def no_command(words: Sequence[str], commands: Collection[str]) -> str:
     near = nearest(words[0], commands)
     hint = f"did you mean '{near}'?" if near else "`pairun --help` lists the commands"
     return f"there is no command and no file '{word}'; {hint}"
+
+
+def unknown_arguments(words: Sequence[str], options: Iterable[str]) -> str:
+    """The error about arguments that a command does not know.
+
+    Args:
+        words: those arguments.
+        options: what the command has.
+    """
+    message = f"unrecognized arguments: {' '.join(map(_shown, words))}"
+    option = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
+    near = nearest(option, options) if option else None
+    return f"{message}; did you mean '{near}'?" if near else message
 
 
 def _shown(word: str) -> str:

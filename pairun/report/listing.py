@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from pairun.catalogue import CATALOGUE
+from pairun.contract.arguments import arguments
 from pairun.diagnose.classes import CLASSES
 from pairun.errors import PairunError, Problem, did_you_mean
 from pairun.playbook.content import Content
@@ -47,24 +49,35 @@ def _pages(words: list[str], content: Content, commands: Collection[str]) -> lis
         name = word.upper() if word.upper().startswith("PR") and word[2:].isdigit() else word
         pages = [(k, name) for k, each in known.items() if name in each and kind in (None, k)]
         if not pages:
-            raise PairunError(_no_page(name, kind, known, commands))
+            raise PairunError(_no_page(name, kind, content, commands))
         listed += [p for p in pages if p not in listed]
     return listed
 
 
-def _no_page(
-    name: str, kind: str | None, known: dict[str, list[str]], commands: Collection[str]
-) -> Problem:
+def _no_page(name: str, kind: str | None, content: Content, commands: Collection[str]) -> Problem:
+    known = _known(content)
     if others := [k for k, each in known.items() if name in each]:
         hint: str | None = f"it is a {others[0]}: pairun doc {others[0]} {name}"
     else:
         near = [n for k, each in known.items() for n in each if kind in (None, k)]
         listings = [f"{k}s" for k in KINDS] if kind is None else []
         hint = did_you_mean(name, [*near, *listings]) or "`pairun doc` lists all of them"
+        if users := _modules_with(name, content):
+            hint = f"it is an argument of {', '.join(users)}: pairun doc {users[0]}"
         if name in commands:
             hint = f"it is a command: pairun {name} --help"
     what = f"{kind} '{name}'" if kind else f"documentation of '{name}'"
     return Problem("PR801", f"there is no {what}", hint=hint)
+
+
+def _modules_with(argument: str, content: Content) -> list[str]:
+    """The modules that have an argument of this name; one that cannot be loaded has none."""
+    users = []
+    for name in sorted(content.modules):
+        with contextlib.suppress(PairunError):
+            if any(a.name == argument for a in arguments(content.module(name))):
+                users.append(name)
+    return users
 
 
 def document(words: list[str], content: Content, commands: Collection[str]) -> Iterator[str]:

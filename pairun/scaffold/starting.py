@@ -39,7 +39,7 @@ KINDS: Mapping[str, Kind] = {
     "job": Kind(
         "job",
         {"@NAME@.yaml": "job.yaml"},
-        ("pairun --dry-run @NAME@.yaml", "pairun run @NAME@.yaml"),
+        ("pairun --dry-run @ROOT@@NAME@.yaml", "pairun run @ROOT@@NAME@.yaml"),
     ),
     "plugin": Kind(
         "my_plugin",
@@ -62,7 +62,7 @@ KINDS: Mapping[str, Kind] = {
             "@NAME@/playbooks/policy.yaml": "root_policy.yaml",
             "@NAME@/Dockerfile": "root_dockerfile",
         },
-        ("pairun lint @NAME@", "pairun --dry-run --root @NAME@ JOB"),
+        ("pairun lint @ROOT@@NAME@", "pairun --dry-run --root @ROOT@@NAME@ JOB"),
     ),
 }
 
@@ -80,7 +80,8 @@ def write_start(kind: str, name: str | None, root: str, content: Content) -> Wri
     Args:
         kind: a key of `KINDS`.
         name: of the job, plugin or module; of a root, its folder. None for the kind's default.
-        root: the content root to which a plugin or module is added; empty for the current folder.
+        root: the folder below which the files are written; empty for the current folder. A plugin or
+            a module is added to the content root there.
         content: the content roots whose names are taken.
 
     Raises:

@@ -29,7 +29,7 @@ def test_a_modules_page(shell: Shell, name: str) -> None:
     out = shell("doc", name).out
     cls = CONTENT.module(name)
     assert f"module {name}" in out
-    assert (cls.__doc__ or "").split("\n")[0] in out
+    assert (cls.__doc__ or "").split("\n")[0].replace("``", "`") in out
     for argument in arguments(cls):
         assert f"  {argument.name} (" in out
         assert argument.doc in out
@@ -91,12 +91,14 @@ def test_the_overview_says_what_each_name_is(shell: Shell) -> None:
     """Every module, plugin and keyword stands there with its sentence, and how many errors."""
     out = shell("doc").out
     for name in CONTENT.modules:
-        assert f"  {name:18}{(CONTENT.module(name).__doc__ or '').splitlines()[0]}\n" in out
+        sentence = (CONTENT.module(name).__doc__ or "").splitlines()[0].replace("``", "`")
+        assert f"  {name:18}{sentence}\n" in out
     for name, spec in CONTENT.specs.items():
         assert f"  {name:18}{CONTENT.document(*spec).plain()['summary']}\n" in out
     for keyword in KEYWORDS.values():
         assert f"  {keyword.name:18}{keyword.meaning}\n" in out
     assert f"{len(CATALOGUE)} errors and warnings" in out
+    assert "``" not in out
 
 
 def test_a_name_that_two_kinds_have(shell: Shell) -> None:
@@ -130,6 +132,7 @@ def test_a_name_of_another_kind(shell: Shell) -> None:
         (["module", "errors"], "`pairun doc` lists all of them"),
         (["moduls"], "did you mean 'modules'?"),
         (["diff"], "it is a command: pairun diff --help"),
+        (["nounset"], "it is an argument of user_command: pairun doc user_command"),
         (["git", "gti_clone"], "did you mean 'git_clone'?"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",

@@ -109,6 +109,7 @@ def test_one_role_can_be_chosen_by_either_name(shell: Shell) -> None:
     assert said.code == 1
     assert "PR509" in said.ids
     assert "did you mean 'Work_er'?" in said.err
+    assert said.out == ""
 
 
 # --- content roots ---------------------------------------------------------------------------------

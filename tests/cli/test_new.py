@@ -30,3 +30,17 @@ def test_a_file_that_exists_ends_with_1_and_a_wrong_name_with_2(shell: Shell) ->
     assert (again.code, again.ids) == (1, ["PR812"])
     assert shell("new", "job", "a b").code == 2
     assert shell("new", "playbook").code == 2
+
+
+def test_the_next_commands_name_the_files_where_they_are(shell: Shell) -> None:
+    """With --root, a content root and a job lie below it, too."""
+    assert "next: pairun lint y/clus\n" in shell("new", "root", "clus", "--root", "y").out
+    assert shell("lint", "y/clus").code == 0
+    assert "next: pairun --dry-run y/job.yaml\n" in shell("new", "job", "--root", "y").out
+
+
+def test_options_may_stand_between_the_arguments(shell: Shell) -> None:
+    """The name follows an option; a missing kind is named as in the usage."""
+    said = shell("new", "module", "--root", "cluster", "check_disk")
+    assert "wrote cluster/modules/check_disk.py\n" in said.out
+    assert shell("new").err.endswith("required: job|plugin|module|root\n")

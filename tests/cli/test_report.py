@@ -393,6 +393,13 @@ def test_what_cannot_be_read(shell: Any, path: str | None) -> None:
     assert (said.code, said.out, said.ids) == (1, "", ["PR810"])
 
 
+def test_the_name_of_a_run_is_not_its_path(shell: Any) -> None:
+    """The hint names the run's folder, or says how to find a run."""
+    (shell.tmp / "pairun-run/train").mkdir(parents=True)
+    assert "help: did you mean pairun-run/train?\n" in shell("report", "train").err
+    assert "help: `pairun report` shows the last run" in shell("report", "trian").err
+
+
 def test_one_unreadable_journal_costs_only_itself(shell: Any) -> None:
     """The other instances are reported, and the exit code says that something is missing."""
     said = shell("report", run_folder(shell, w_0=WHOLE, w_1="no journal at all\n"))

@@ -55,3 +55,19 @@ def test_a_command_that_exists_is_never_corrected() -> None:
     for meant in MEANT.values():
         assert meant.startswith("--") or meant.split()[0] in commands
     assert suggested(["run"], commands) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("lint --formt json job.yaml", "--format"),
+        ("report --htlm=page.html", "--html"),
+        ("barrier wait --timeut 3s name", "--timeout"),
+        ("--dry-run --exitcode job.yaml", "--exit-code"),
+    ],
+)
+def test_the_nearest_option_is_suggested(shell: Shell, typed: str, meant: str) -> None:
+    """Of every command and of the commands within it."""
+    said = shell(*typed.split())
+    assert said.code == 2
+    assert said.err.endswith(f"; did you mean '{meant}'?\n")

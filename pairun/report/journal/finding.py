@@ -71,7 +71,16 @@ def find(path: str | None) -> list[JournalFile]:
             return [_journal_file(path, None)]
         return _below(path, Folder(path))
     except OSError as e:
-        raise _unreadable(e.filename or path or RUNS, e.strerror or str(e)) from e
+        hint = _hint_for(path) if isinstance(e, FileNotFoundError) and path else None
+        raise _unreadable(e.filename or path or RUNS, e.strerror or str(e), hint) from e
+
+
+def _hint_for(missing: str) -> str:
+    """What to type in place of a path that does not exist."""
+    run = os.path.join(RUNS, missing)
+    if os.path.isdir(run):
+        return f"did you mean {describe(run)}?"
+    return f"`pairun report` shows the last run in {RUNS}/; for a job in a cluster, check --context"
 
 
 def _unreadable(path: str, why: str, hint: str | None = None) -> PairunError:
