@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -194,13 +195,27 @@ def test_process_killed(job: Any, start: Any, eventually: Any, victim: str) -> N
     run = start("--grace", "3s")
     if victim == "runtime":
         run.wait_for("w-0 | up")
-        _kill(run, "runtime")
+        assert _kill(run, "pairun", "runtime")
     elif victim == "init":
         run.wait_for("[pairun] 2 instances")
-        eventually(lambda: _kill(run, "init"))
+        eventually(lambda: _kill(run, "pairun", "init"))
     else:
         run.wait_for("w-0 | up")
         os.kill(job.running()[0], signal.SIGKILL)
+    _ends_and_can_be_repeated(run, job, start, eventually)
+
+
+@pytest.mark.parametrize("start", ["namespaces"], indirect=True)
+def test_parent_of_pid1_killed(job: Any, start: Any, eventually: Any) -> None:
+    """An instance ends with the process that waits outside of its namespaces."""
+    _slow(job)
+    run = start("--grace", "3s")
+    run.wait_for("w-0 | up")
+    assert _kill(run, "pairun.engines.local.enter")
+    _ends_and_can_be_repeated(run, job, start, eventually)
+
+
+def _ends_and_can_be_repeated(run: Any, job: Any, start: Any, eventually: Any) -> None:
     assert run.end() in (137, 143)
     eventually(lambda: not job.running())
     (job.folder / "go").touch()
@@ -208,19 +223,42 @@ def test_process_killed(job: Any, start: Any, eventually: Any, victim: str) -> N
     assert again.end() == 0, f"{run.text}\n\nagain:\n{again.text}"
 
 
-def _kill(run: Any, phase: str) -> bool:
-    """Kill one process of that phase; whether there was one."""
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-            cwd = os.readlink(path.parent / "cwd")
-        except OSError:
-            continue
-        mine = cwd.startswith(str(run.folder))
-        if mine and words[-3:-1] == [b"pairun", phase.encode()] and b"unshare" not in words[0]:
-            os.kill(int(path.parent.name), signal.SIGKILL)
-            return True
+def _kill(run: Any, *module: str) -> bool:
+    """Kill the first process of a run that is ``python -P -m`` and these words.
+
+    The search goes down from the engine, so that a phase is found before what it forks. The
+    working directory does not tell whose a process is: PID 1 leaves it.
+
+    Returns:
+        Whether there was one.
+    """
+    generation = [run.process.pid]
+    while generation:
+        for pid in generation:
+            if _command_line(pid)[1 : len(module) + 3] == ["-P", "-m", *module]:
+                os.kill(pid, signal.SIGKILL)
+                return True
+        generation = [child for pid in generation for child in _children(pid)]
     return False
+
+
+def _command_line(pid: int) -> list[str]:
+    """The argv of a process; empty once it has ended."""
+    try:
+        return os.fsdecode(pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")
+    except OSError:
+        return []
+
+
+def _children(pid: int) -> list[int]:
+    """The children of all threads of a process; none once it has ended."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                text = pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text()
+                children += map(int, text.split())
+    return children
 
 
 def test_repeated(job: Any, start: Any) -> None:
