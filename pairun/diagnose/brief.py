@@ -16,10 +16,7 @@ CONSEQUENCES = frozenset(
 """Classes of instances that fail because another one did."""
 
 _EVIDENCE_CHARS = 200
-_RETRY_ADVICE = {
-    "after_fix": "do not run it again before that",
-    "never": "do not run it again",
-}
+_RETRY_ADVICE = {"after_fix": "do not run it again before that"}
 _WHOSE = {
     "user": "the job's own",
     "platform": "the platform's",
@@ -60,16 +57,25 @@ def is_consequence(diagnosis: Diagnosis) -> bool:
 
 def in_words(diagnosis: Diagnosis) -> list[str]:
     """The lines that people read: what happened, the evidence, what to do."""
-    about = f"{diagnosis.klass}, {diagnosis.confidence:.0%}"
-    if diagnosis.klass not in (NONE, UNKNOWN):
-        about += f", {_WHOSE[diagnosis.fault]}"
-    lines = [f"{_visible(diagnosis.headline)} ({about})"]
+    lines = [_visible(diagnosis.headline) + _about(diagnosis)]
     shown = diagnosis.evidence if diagnosis.klass == UNKNOWN else diagnosis.evidence[:1]
     lines += [f"  {_place(e)}{_visible(e.text[:_EVIDENCE_CHARS])}" for e in shown]
     if diagnosis.advice:
         advice = filter(None, (diagnosis.advice, _RETRY_ADVICE.get(diagnosis.retry or "")))
         lines.append(f"  do: {'; '.join(advice)}")
     return lines
+
+
+def _about(diagnosis: Diagnosis) -> str:
+    """The class, how sure it is, and whose fault: nothing of an unknown one, no doubt of a fact."""
+    if diagnosis.klass == UNKNOWN:
+        return ""
+    about = [diagnosis.klass]
+    if diagnosis.confidence < 1:
+        about.append(f"{diagnosis.confidence:.0%}")
+    if diagnosis.klass != NONE:
+        about.append(_WHOSE[diagnosis.fault])
+    return f" ({', '.join(about)})"
 
 
 def _place(evidence: Evidence) -> str:

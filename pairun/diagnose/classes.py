@@ -232,7 +232,7 @@ CLASSES: Mapping[str, FailureClass] = {
         "the time limit is reached",
         "ask for more time, or go on from a checkpoint",
     ),
-    "cancelled_by_user": _user("a user cancelled the job", "nothing to do", "never"),
+    "cancelled_by_user": _user("a user cancelled the job", "run it again when you like", "never"),
     NONE: FailureClass("nothing is wrong in the log", "unknown", None, ""),
     UNKNOWN: _unknown("cause unknown", "read the last lines", "retry")._replace(retry=None),
 }

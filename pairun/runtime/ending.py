@@ -88,8 +88,12 @@ class Ending:
         self._unmatched = NO_MATCH if replaced else code
         self._write_short(self._unmatched, self.user_code)
 
-    def finish(self) -> int:
-        """Write the full message of the failure; returns the container's exit code."""
+    def finish(self, script: str) -> int:
+        """Write the full message of the failure; returns the container's exit code.
+
+        Args:
+            script: path of the user's command; empty if it is no script.
+        """
         from pairun.runtime.exitsummary import Question
         from pairun.runtime.messagefile import budget_of
 
@@ -110,6 +114,7 @@ class Ending:
                 "interrupted": self._grace.signal == signal.SIGINT,
             },
             secrets=self._vault.texts,
+            script=script if self._of_command else "",
         )
         answer = self._ask(question)
         if answer is None:

@@ -23,6 +23,7 @@ from pairun.diagnose.weighing import Diagnosis
 from pairun.handover.door import Door
 from pairun.handover.opening import open_regular
 from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of
+from pairun.runtime.failedcommand import with_commands
 from pairun.runtime.stopreason import with_reason
 from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, excerpt, message
 from pairun.secrets.vault import Vault
@@ -139,6 +140,7 @@ class Question(NamedTuple):
         diagnosis_file: path of the diagnosis rules; the file may be missing.
         facts: fields of `pairun.diagnose.circumstances.Circumstances`.
         secrets: the texts to mask.
+        script: path of the script that failed; empty if something else did.
     """
 
     volume: str
@@ -151,6 +153,7 @@ class Question(NamedTuple):
     diagnosis_file: str
     facts: Mapping[str, Any]
     secrets: Sequence[str] = ()
+    script: str = ""
 
 
 class Answer(NamedTuple):
@@ -205,7 +208,9 @@ def answer_to(
     if table is not None:
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         log = evidence.user_log or evidence.platform_log
-        diagnosis = _masked(diagnose_log(table, log, facts, DIAGNOSIS_S), vault)
+        diagnosis = diagnose_log(table, log, facts, DIAGNOSIS_S)
+        diagnosis = with_commands(diagnosis, door, question.script, question.user_code)
+        diagnosis = _masked(diagnosis, vault)
         code = exit_code_of(diagnosis, table)
         diagnosis = with_reason(diagnosis, door, first_failure)
         lines = in_words(diagnosis)

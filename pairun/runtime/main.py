@@ -25,6 +25,7 @@ from pairun.handover.journal import Journal
 from pairun.handover.logfile import VARIABLE as LOG_VARIABLE
 from pairun.handover.logjournal import LogJournal
 from pairun.handover.reader import Inputs, read_inputs
+from pairun.handover.stopnote import read_stop_note
 from pairun.runtime.children import FailedHandler, Letter, State, own_command, secrets_of
 from pairun.runtime.ending import Ending
 from pairun.runtime.logs import LOG_PIPE, Logs
@@ -116,7 +117,9 @@ class RuntimePhase:
         folder = log_dir(pai_dir, self.env)
         self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_VARIABLE))
         self._grace = Grace(self._grace_s())
-        self._supervisor = Supervisor(self._grace, self.say, self._record, self._directory)
+        self._supervisor = Supervisor(
+            self._grace, self.say, self._record, self._directory, self._stopper
+        )
         self._ending = Ending(
             self._door, self.env, self._vault, self._supervisor, self._grace, self.say
         )
@@ -181,7 +184,7 @@ class RuntimePhase:
     def _summarised(self, code: int) -> int:
         """Write the termination message; returns the container's exit code."""
         self._logs.complete(self._left_for_logs)
-        replaced = self._ending.finish()
+        replaced = self._ending.finish("" if self._inputs.argv else self._inputs.script)
         if self._ending.diagnosis is not None:
             self._record("diagnosis", **self._ending.diagnosis)
         if replaced != code:
@@ -192,6 +195,10 @@ class RuntimePhase:
     def say(self, line: str) -> None:
         """Write one line for people."""
         self._logs.say(line)
+
+    def _stopper(self) -> str | None:
+        """Who stops this container from outside, if its engine has left a note."""
+        return None if read_stop_note(self._door) is None else "`pairun run`"
 
     def close_logs(self) -> None:
         """Write the rest of the logs."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.classes import CLASSES
-from pairun.diagnose.weighing import Diagnosis, Evidence
+from pairun.diagnose.weighing import Diagnosis
 from pairun.handover.door import Door
 from pairun.handover.stopnote import read_stop_note
 
@@ -38,8 +38,8 @@ def with_reason(
     if note is not None and note.by_person:
         kind = CLASSES[BY_A_PERSON]
         return diagnosis._replace(
-            klass=BY_A_PERSON, fault=kind.fault, retry=kind.retry, headline=note.words,
-            advice=kind.advice, evidence=(Evidence("", 0, note.words),),
+            klass=BY_A_PERSON, fault=kind.fault, retry=kind.retry, confidence=1.0,
+            headline=note.words, advice=kind.advice, evidence=(),
         )  # fmt: skip
     if other is not None:
         advice = "look for the cause in that instance's log"

@@ -69,6 +69,7 @@ class Supervisor:
         say: takes one line for people.
         record: takes a record for the journal: its type and its fields.
         directory: where children start; None for where this process is.
+        outside: who stops this container from outside, in words; None if that is unknown.
 
     Attributes:
         grace: the same clock.
@@ -82,6 +83,7 @@ class Supervisor:
         say: Callable[[str], None],
         record: Callable[..., None] = lambda _type, **_fields: None,
         directory: WorkingDirectory | None = None,
+        outside: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.grace = grace
         self.child: int | None = None
@@ -89,6 +91,7 @@ class Supervisor:
         self._say = say
         self._record = record
         self._directory = directory
+        self._outside = outside
         self._ended: dict[int, int] = {}
         self._alone = True
         self._later: list[tuple[float, int, int]] = []
@@ -286,7 +289,9 @@ class Supervisor:
 
         def report() -> None:
             grace = f"is {self.grace.seconds:g} s" if first else "has started already"
-            self._say(f"received {_name(number)} {words}; the grace time {grace}")
+            stopper = self._outside() if sender.is_outside else None
+            whence = words if stopper is None else f"from {stopper}"
+            self._say(f"received {_name(number)} {whence}; the grace time {grace}")
             self._record("stop", signal=_name(number), **fields)
 
         return report

@@ -144,6 +144,55 @@ def test_the_note_of_the_engine_says_who_stopped_it(
     assert run.end() == 143
     why = rules.message["diagnosis"]
     assert (why["headline"], why["fault"]) == (headline, fault)
+    is_note = headline != "the job was stopped from outside"
+    (received,) = (line for line in run.got("[pairun] ") if "received SIGTERM" in line)
+    # without a PID namespace the kernel names the sender
+    assert "from outside this container" not in received or not is_note
+    assert "from `pairun run`; " in received or "from process " in received or not is_note
+    doubt = r"cancelled_by_user, the job's own" if fault == "user" else r"terminated_sigterm, \d\d%"
+    assert any(
+        re.search(re.escape(headline) + rf" \({doubt}", line) for line in run.got("[pairun] ")
+    )
+    assert not any("do not run it again" in line for line in run.got("[pairun] "))
+
+
+ERREXIT = """set -o errexit
+set -o nounset
+if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi
+"""
+SET_X = "add `set -x` as the first command: the log then shows each one before it runs"
+
+
+@pytest.mark.parametrize(
+    ("script", "headline", "evidence", "advice"),
+    [
+        ("false\necho last", "`false` failed with exit code 1", "the log is empty", "correct it, or append `|| true`"),
+        ("echo a\ngrep -q x /dev/null", "`grep -q x /dev/null` failed with exit code 1", "a", ""),
+        ("true\n( exit 7 )\n", "a command failed with exit code 7", "one of: `true`; `( exit 7 )`", SET_X),
+        ("set -x\ntrue\nfalse", "a command failed with exit code 1", "one of: `true`; `false`", "read the last lines"),
+        ("set +e\ntrue\nfalse", "the log is empty", "", "check where"),
+    ],
+    ids=["silent", "after output", "several", "traced", "without errexit"],
+)  # fmt: skip
+def test_errexit_ends_a_script_without_a_word(
+    volume: Any, start: Any, rules: Rules, script: str, headline: str, evidence: str, advice: str
+) -> None:
+    """If nothing else says why, pairun names the commands of which one failed."""
+    volume.command(ERREXIT + script)
+    run = start(**rules.env)
+    assert run.end() != 0
+    (why,) = rules.journal
+    assert why["class"] == "unknown"
+    assert why["headline"].startswith(headline)
+    assert ("; no command after it ran" in why["headline"]) == ("set +e" not in script)
+    assert evidence in [e["text"] for e in why["evidence"]] or not evidence
+    assert why["advice"].startswith(advice)
+    lines = run.got("[pairun] ")
+    assert f"[pairun] {why['headline']}" in lines
+    assert (
+        f"[pairun]   {evidence}" in [re.sub(r"log:\d+: ", "", each) for each in lines]
+        or not evidence
+    )
 
 
 @pytest.mark.parametrize(

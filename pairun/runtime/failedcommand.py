@@ -1,0 +1,85 @@
+"""Which of the job's commands may have failed, if nothing else says why the job died.
+
+The shell runs a job's commands with errexit: the first one that fails ends the script, often
+without a word.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pairun.diagnose.classes import CLASSES, UNKNOWN
+from pairun.diagnose.weighing import Diagnosis, Evidence
+from pairun.handover.door import Door
+
+_MAX_BYTES = 1 << 16
+_COMMAND_CHARS = 60
+_ALL_CHARS = 160
+_ERREXIT = "set -o errexit\n"
+"""How a script begins that ends at the first command that fails."""
+
+_WITHOUT_ERREXIT = re.compile(r"\bset \+(?:\w*e|o errexit)")
+_XTRACE = re.compile(r"\bset -(?:\w*x|o xtrace)")
+_CONTINUED = re.compile(r"\\\n\s*")
+_NEVER_FAILS = re.compile(
+    r"#|set [-+]|if \(set -o pipefail\)|(?:do|done|then|else|fi|esac|[{}();]+)$"
+    r"|echo\b[^<>|&;$`(\\]*$"
+)
+"""Lines of a script that are no command, or fail only if nothing else works."""
+
+
+def with_commands(diagnosis: Diagnosis, door: Door, script: str, code: int) -> Diagnosis:
+    """The diagnosis; if the cause is unknown, with the commands of which one failed.
+
+    Args:
+        diagnosis: what log, exit code and signals say.
+        door: to the shared volume.
+        script: path of the user's command; empty if it is no script for a shell.
+        code: its exit code.
+    """
+    # POSIX: from 126 to 128 the shell speaks, above it signals, of which Linux has 64
+    if diagnosis.klass != UNKNOWN or not script or not code or 126 <= code <= 192:
+        return diagnosis
+    try:
+        text = door.read(script, _MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return diagnosis
+    commands = _commands_in(text)
+    if not commands or not text.startswith(_ERREXIT) or _WITHOUT_ERREXIT.search(text):
+        return diagnosis
+    evidence, advice = list(diagnosis.evidence), diagnosis.advice
+    if diagnosis.headline != CLASSES[UNKNOWN].meaning:
+        evidence.append(Evidence("", 0, diagnosis.headline))
+        advice = "correct it, or append `|| true` if its failure does not matter"
+    if len(commands) > 1:
+        evidence.append(Evidence("", 0, f"one of: {_listed(commands)}"))
+        if not _XTRACE.search(text):
+            advice = "add `set -x` as the first command: the log then shows each one before it runs"
+    subject = _quoted(commands[0]) if len(commands) == 1 else "a command"
+    return diagnosis._replace(
+        headline=f"{subject} failed with exit code {code}; no command after it ran",
+        evidence=tuple(evidence),
+        advice=advice,
+    )
+
+
+def _commands_in(script: str) -> list[str]:
+    """The lines that may have failed; a continued line is one."""
+    lines = (line.strip() for line in _CONTINUED.sub(" ", script).splitlines())
+    return [line for line in lines if line and not _NEVER_FAILS.match(line)]
+
+
+def _listed(commands: list[str]) -> str:
+    shown: list[str] = []
+    chars = 0
+    for command in map(_quoted, commands):
+        chars += len(command) + 2
+        if chars > _ALL_CHARS:
+            return f"{'; '.join(shown)}; … ({len(commands)} in all)"
+        shown.append(command)
+    return "; ".join(shown)
+
+
+def _quoted(command: str) -> str:
+    cut = len(command) > _COMMAND_CHARS
+    return f"`{command[: _COMMAND_CHARS - 1]}…`" if cut else f"`{command}`"
