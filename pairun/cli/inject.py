@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pairun.base.durations import parse_duration
+from pairun.base.durations import format_duration, parse_duration
 from pairun.cli.options import add_roots
 from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.inject.imagecommand import Registries
@@ -19,6 +20,7 @@ from pairun.inject.resourcelist import KIND, is_resource_list, options_of
 from pairun.inject.treereading import read_tree
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.document.texts import decode, load_bytes
+from pairun.playbook.pod.table import QUANTITY
 from pairun.report.problems import print_problems
 
 IMAGE = "PAIRUN_IMAGE"
@@ -115,6 +117,16 @@ def _review(
     from pairun.review.settings import NO_SETTINGS
 
     layers = Layers(open_content(args.root, os.environ))
+    longest = layers.policy.longest("hold_max")
+    if longest and (parse_duration(args.hold or "0s") or 0) > longest[0]:
+        # The review would show the task that is made of the option, once for each template.
+        problems.error(
+            "PR402",
+            f"--hold {args.hold} is longer than the policy allows",
+            hint=f"at most {format_duration(longest[0])}",
+            also=[("the policy", longest[1])],
+        )
+        return
     for source, text in zip(sources, texts, strict=True):
         made = Source(source.file, source.layer, text)
         for review in review_injected(made, layers, "user", NO_SETTINGS, vault=args.vault):
@@ -150,7 +162,7 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
     image = args.image or os.environ.get(IMAGE, "")
     if not image or image.split() != [image]:
         problems.error(
-            "PR801",
+            "PR782",
             f"'{image}' is no image" if image else "the init container has no image",
             hint=f"give pairun's image, as the cluster pulls it, with --image or {IMAGE}",
         )
@@ -206,6 +218,13 @@ def _resources(text: str | None, problems: Problems) -> Mapping[str, Any]:
     if text == _NOTHING:
         return {}
     values = _pairs("--init-resources", text, problems)
+    for name, value in values.items():
+        if not re.fullmatch(QUANTITY, value):
+            problems.error(
+                "PR801",
+                f"--init-resources: '{value}' is no quantity for {name}",
+                hint="as in cpu=100m,memory=256Mi",
+            )
     return {"requests": values, "limits": values}
 
 

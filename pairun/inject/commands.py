@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pairun.errors import PairunError, Problems
+from pairun.errors import PairunError, Problems, nearest
 from pairun.inject.templates import Template
 from pairun.inject.tree import Mapping
 from pairun.inject.tree import Sequence as List
@@ -29,6 +29,9 @@ AskImage = Callable[[str], ImageCommand]
 
 _MPI = {"v2beta1": ["/usr/sbin/sshd", "-De"], "v1": ["sleep", "365d"]}
 """What the controllers of MPIJob run in a worker without a command, by version of the kind."""
+
+_FIELDS = ("command", "args")
+"""The fields of a container that say what runs; no other field of Kubernetes is near to them."""
 
 
 class Command(NamedTuple):
@@ -67,6 +70,16 @@ def command_of(
     command, args = _words(container, "command"), _words(container, "args")
     if command:
         return Command(None, [*command, *args])
+    for entry in container.entries:
+        key = str(entry.key.value)
+        if key not in _FIELDS and (field := nearest(key, _FIELDS)):
+            problems.error(
+                "PR821",
+                f"{template.label} has no command, but the unknown field '{key}'",
+                entry.key.place,
+                f"did you mean '{field}'?",
+            )
+            return None
     if not args and (written := _of_controller(template)):
         problems.warning(
             "PR826",
@@ -83,7 +96,7 @@ def command_of(
             "PR821",
             f"{template.label} has no command, and what its image runs is unknown",
             container.place,
-            "give it with --entrypoint",
+            "give it with --entrypoint COMMAND",
         )
         return None
     try:
@@ -99,7 +112,7 @@ def command_of(
             f"{template.label} has no command, and its image has no ENTRYPOINT"
             + ("" if args else " and no CMD"),
             container.place,
-            "give it with --entrypoint",
+            "give it with --entrypoint COMMAND",
         )
         return None
     return Command(_escaped(own), [*own, *args], asked.pinned)

@@ -72,7 +72,8 @@ class Registries:
         try:
             entrypoint, cmd, digest = conversation.command()
         except Failure as e:
-            hint = e.hint or "give the command with --entrypoint"
+            way = "give the command with --entrypoint COMMAND"
+            hint = f"{way}; {e.hint}" if e.hint else way
             message = f"what {image} runs is unknown: {e.message}"
             raise PairunError(Problem("PR821", message, hint=hint)) from e
         name = image.partition("@")[0].strip()

@@ -30,11 +30,10 @@ def test_a_folder_is_one_manifest(shell: Shell) -> None:
 
 
 USAGE = [
-    ((), "the init container has no image"),
-    (("--image", "a b"), "'a b' is no image"),
     (("--hold", "30"), "--hold 30 is not a duration"),
     (("--entrypoint", "'"), "--entrypoint"),
     (("--init-resources", "cpu"), "'cpu' is not NAME=VALUE"),
+    (("--init-resources", "cpu=lots"), "'lots' is no quantity for cpu"),
     (("--ssh",), "--ssh has no effect without --barrier"),
     (("--barrier", "--gang", "1"), "--gang 1 is no gang"),
     (("--barrier", "--selector", "a=b"), "--selector needs --gang"),
@@ -47,9 +46,37 @@ def test_wrong_usage(shell: Shell, options: tuple[str, ...], message: str) -> No
     """What cannot be meant is an error that says so, with exit code 2."""
     path = shell.tmp / "pod.yaml"
     path.write_text(POD)
-    image = () if not options or "--image" in options else ("--image", "pairun:1")
-    said = shell("inject", *image, *options, path)
+    said = shell("inject", "--image", "pairun:1", *options, path)
     assert (said.code, message in said.err) == (2, True), said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [((), "the init container has no image"), (("--image", "a b"), "'a b' is no image")],
+)
+def test_no_image(shell: Shell, options: tuple[str, ...], message: str) -> None:
+    """A missing or wrong image is the same error as of `pairun manifest`, with exit code 1."""
+    said = shell("inject", *options, shell.file("pod.yaml", POD))
+    assert (said.code, said.ids, message in said.err) == (1, ["PR782"], True), said.err
+
+
+def test_a_hold_beyond_the_policy(shell: Shell) -> None:
+    """It is refused once, by the name of the option, and not as a task that nobody wrote."""
+    two = POD + "---\n" + POD.replace("NAME", "second")
+    said = shell("inject", "--image", "pairun:1", "--hold", "99h", shell.file("pods.yaml", two))
+    assert (said.code, said.ids) == (1, ["PR402"])
+    assert "--hold 99h is longer than the policy allows" in said.err
+    assert "at most 30m" in said.err
+    assert "deadline" not in said.err
+
+
+def test_a_misspelt_command(shell: Shell) -> None:
+    """A field that nearly is `command` is named, and no registry is asked."""
+    path = shell.file("pod.yaml", POD.replace("command", "commnad"))
+    said = shell("inject", "--image", "pairun:1", path)
+    assert (said.code, said.ids) == (1, ["PR821"])
+    assert "unknown field 'commnad'" in said.err
+    assert "did you mean 'command'?" in said.err
 
 
 def test_a_refusal_prints_no_manifest(shell: Shell) -> None:

@@ -125,8 +125,9 @@ def test_a_credential_helper(registry: str, tmp_path: Path) -> None:
 
 def test_a_registry_that_refuses(registry: str, tmp_path: Path) -> None:
     """Without a login, or with a file that cannot be read, the error says so and shows no secret."""
-    with pytest.raises(PairunError, match="does not show team/train without a login"):
+    with pytest.raises(PairunError, match="does not show team/train without a login") as refused:
         registries(tmp_path, {}).ask(f"{registry}/team/train:1")
+    assert "--entrypoint COMMAND" in str(refused.value.problems[0].hint)
     with pytest.raises(PairunError, match="'a b' is no image"):
         registries(tmp_path, {}).ask("a b")
     (tmp_path / "config.json").write_text(f'{{"auths": "{PAIR}')
