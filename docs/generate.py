@@ -163,7 +163,8 @@ def _command(name: str, parser: argparse.ArgumentParser, level: str) -> Iterator
         meaning = meaning.replace("|", "&#124;").replace("%%", "%")
         default = "" if action.default in (None, False, []) else f" (default `{action.default}`)"
         said = default if "default" not in meaning else ""
-        yield f"| `{spelled}{value}` | {meaning}{said} |"
+        argument = f"{spelled}{value}".replace("|", "\\|")
+        yield f"| `{argument}` | {meaning}{said} |"
     for action in actions:
         if isinstance(action, argparse._SubParsersAction):
             for verb, its in action.choices.items():

@@ -18,6 +18,7 @@ from pairun.engines.local.precheck import check
 from pairun.engines.local.runreport import run_report
 from pairun.errors import PairunError, Problems
 from pairun.formats.jsyaml import dialect_named
+from pairun.job.checks.unknownsecrets import unknown_secrets
 from pairun.job.hiding import hide_lines
 from pairun.job.jobfile import load_job
 from pairun.job.model import Job
@@ -84,8 +85,11 @@ def _job(args: argparse.Namespace) -> Job:
     args.vault.add(secrets_of(job))
     hide_lines(job.node, args.vault)
     print_problems((p for p in problems if p.severity == "warning"), args.vault)
+    job = resized(job, args.role, args.instances)
+    if unknown := list(unknown_secrets(job)):
+        raise PairunError(*unknown)
     # A plugin that needs a secret cannot run without it, so a tag in its parameters is an error.
-    return attrs.evolve(resized(job, args.role, args.instances), secrets_unknown=False)
+    return attrs.evolve(job, secrets_unknown=False)
 
 
 def _print_recap(job: Job, outcome: RunOutcome, args: argparse.Namespace) -> None:

@@ -113,11 +113,16 @@ def test_masked_secrets_are_unknown_and_their_tags_stay(shell: Shell) -> None:
     job_file = shell.process("convert", file)
     assert 'secrets: "******"' in job_file.out
     assert job_file.ids == ["PR737"]
-    # A plugin cannot do without; this is said before anything starts.
-    ran = shell.process("run", "--no-namespace", "--workdir", "work", file)
-    assert ran.code == 1
-    assert "PR510" in ran.ids
-    assert not (shell.tmp / "work").exists()
+    # Neither can do without: the command, and without it the plugin.
+    for each, needs in (
+        (made, "worker needs <% $secrets.token %>"),
+        (framework(text.replace(command, "[run]")), "$secrets.token"),
+    ):
+        ran = shell.process("run", "--no-namespace", "--workdir", "work", stored(shell, each))
+        assert ran.code == 1
+        assert "PR510" in ran.ids
+        assert needs in ran.err
+        assert not (shell.tmp / "work").exists()
 
 
 def test_problems_stand_in_the_annotation(shell: Shell) -> None:
