@@ -510,6 +510,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a completion that no number of instances reaches",
         "minFailedInstances and minSucceededInstances count at most the role's instances.",
     ),
+    (
+        "PR932",
+        "a command that YAML joins to the one above it",
+        "Write each command of the list in the same column.",
+    ),
 )
 
 CATALOGUE = {id_: ErrorKind(title, advice) for id_, title, advice in _ROWS}

@@ -50,6 +50,9 @@ def _print_text(
     if problems:
         sys.stdout.flush()
         print_problems(problems, args.vault)
+        warnings = len(problems)
+        if not _exit_code(problems):
+            print(f"{warnings} warning{'s' * (warnings != 1)}", file=sys.stderr)
     else:
         linted = [kind for kind in files.values() if kind != SKIPPED]
         print(f"{len(linted)} file{'s' * (len(linted) != 1)}: no problems")

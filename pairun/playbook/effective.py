@@ -16,7 +16,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import Draft, GroupDraft, TaskDraft, draft_task, merged
 from pairun.playbook.initplugins import InitPlugins, replace_tasks
 from pairun.playbook.inputs import PluginUse
-from pairun.playbook.keywords import FOREIGN, playbook_schema
+from pairun.playbook.keywords import BESIDE, FOREIGN, playbook_schema
 from pairun.playbook.patches import Patcher
 from pairun.playbook.pluginfolders import folder_plugins
 from pairun.playbook.pod.schema import pod_schema
@@ -88,7 +88,9 @@ class Layers:
             problems: takes what is wrong.
             phase: the phase that its file's name says.
         """
-        problems.extend(violations(document, self._schema, foreign=FOREIGN, what="keyword"))
+        problems.extend(
+            violations(document, self._schema, foreign=FOREIGN, beside=BESIDE, what="keyword")
+        )
         tasks, patches = document.get("tasks"), document.get("patches")
         if tasks is None and patches is None:
             problems.error("PR205", "a playbook has 'tasks' or 'patches'", document.place)
@@ -207,7 +209,9 @@ class Layers:
         before = len(problems.errors)
         schema = layer_schema({name: {} for name in self.content.modules})
         whole = "extras.pairun"
-        problems.extend(violations(node, schema, foreign=FOREIGN, what="keyword", whole=whole))
+        problems.extend(
+            violations(node, schema, foreign=FOREIGN, beside=BESIDE, what="keyword", whole=whole)
+        )
         if len(problems.errors) > before and not isinstance(node.value, dict):
             return
         for name, value in entries(node, "vars"):

@@ -122,16 +122,22 @@ KEYWORDS: dict[str, Keyword] = {
         Keyword("disable", "operation", _ID, "Take the task with this id out.", "",
                  "disable: port_check"),
         Keyword("before", "operation", _ID, "Insert a task before the one with this id.", "",
-                 "before: user_command"),
+                 "before: user_command\nname: Say hello\ncmd: {script: echo hello}"),
         Keyword("after", "operation", _ID, "Insert a task after the one with this id.", "",
-                 "after: mount_storage"),
+                 "after: mount_storage\nname: List the data\ncmd: {script: ls /mnt}"),
         Keyword("append", "operation", {"type": ["null", "boolean"]},
                  "Insert a task at the end of the phase, before the user's command.", "",
-                 "append:"),
+                 "append:\nname: Say hello\ncmd: {script: echo hello}"),
     )
 }  # fmt: skip
 
 OPERATIONS = ("patch", "disable", "before", "after", "append")
+
+BESIDE: dict[str, str] = {
+    name: f"write the module beside '{name}:', in the same column, not below it"
+    for name in ("before", "after", "append")
+}
+"""What to do about a task that stands below its operation."""
 
 FOREIGN: dict[str, str] = {
     "ignore_errors": "failure_policy: ignore",

@@ -163,6 +163,8 @@ class Patcher:
             task.disabled = target.place
 
     def _insert(self, kind: str, op: Node) -> None:
+        if isinstance(op.value[kind].value, dict):
+            return  # the check of the format reports the task that stands below the operation
         body = Node({k: n for k, n in op.items() if k not in OPERATIONS}, op.place, op.key)
         task = draft_task(body, self._modules, self._layer, self._problems)
         if task is None or not self._may_insert(task.module, op):

@@ -87,6 +87,7 @@ def test_warnings_are_no_errors(shell: Shell) -> None:
     text = f"{PLAYBOOK}  - {{name: N, cmd: {{argv: [a]}}, retries: 3}}\n"
     said = shell("lint", shell.file("p.yaml", text))
     assert (said.code, said.ids) == (0, ["PR910"])
+    assert said.err.endswith("\n1 warning\n")
     assert "no problems" not in said.out
     bounded = text.replace("retries: 3", "retries: 3, deadline: 1m")
     assert shell("lint", shell.file("p.yaml", bounded)).ids == []

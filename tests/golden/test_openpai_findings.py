@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
-NEW = {"PR516", "PR903", "PR926", "PR927", "PR928", "PR929", "PR930", "PR931"}
+NEW = {"PR516", "PR903", "PR926", "PR927", "PR928", "PR929", "PR930", "PR931", "PR932"}
 EXPECTED = {
     ("contrib__debug-tools__examples__caffe2-resnet50-debug.yaml", "PR903", 35),  # $PYTHONPATH
     ("examples__mnist_500_tasks__yaml__CPU_500Task_MNIST.yaml", "PR929", 64),  # teamwise_storage

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pairun.errors import render
+from pairun.errors import PairunError, render
 from pairun.playbook.document.reading import node_of
 from pairun.playbook.drafts import merged
 
@@ -33,6 +33,22 @@ def patched(desk: Desk, operations: str, head: str = "") -> Any:
     low = desk.root({"playbooks/init.yaml": LOW}, "low")
     text = f"phase: init\n{head}patches:\n{operations}"
     return desk.review(desk.job_text, low, desk.root({"playbooks/init.yaml": text}))
+
+
+@pytest.mark.parametrize("word", ["append", "before", "after"])
+def test_a_task_that_stands_below_its_operation(desk: Desk, word: str) -> None:
+    """One error says where it belongs, in a job as in a cluster's playbook."""
+    entry = f"- {word}:\n        cmd: {{script: ls}}\n"
+    job = f"{desk.job_text}extras:\n  pairun:\n    runtime:\n    {entry}"
+    root = desk.root({"playbooks/runtime.yaml": f"phase: runtime\npatches:\n  {entry}"})
+    with pytest.raises(PairunError) as refused:
+        desk.review(desk.job_text, root)
+    for problems in (desk.review(job).problems.errors, refused.value.problems):
+        (problem,) = problems
+        assert problem.id == "PR204"
+        assert (
+            problem.hint == f"write the module beside '{word}:', in the same column, not below it"
+        )
 
 
 def test_a_cluster_patches_what_the_image_brings(desk: Desk) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pairun.errors import Place, Problem, Problems, nearest
+from pairun.job.checks.folded import folded_warnings
 from pairun.job.hiding import mask_secrets
 from pairun.job.model import Job, Role
 from pairun.job.templates import (
@@ -29,6 +30,7 @@ def job_warnings(job: Job) -> Problems:
         out.extend(_completion(role))
         out.extend(_tags(job, role))
         out.extend(_image(role))
+        out.extend(folded_warnings(command_nodes(job, role)))
     out.extend(_secrets(job))
     return out
 

@@ -32,6 +32,7 @@ def violations(
     ids: Ids = PLAYBOOK_IDS,
     *,
     foreign: Mapping[str, str] | None = None,
+    beside: Mapping[str, str] | None = None,
     what: str = "key",
     whole: str = "the document",
 ) -> Iterator[Problem]:
@@ -42,6 +43,7 @@ def violations(
         schema: JSON Schema, draft 2020-12.
         ids: the error ids to use.
         foreign: words of other formats, and the word to use here.
+        beside: keys below which people write what belongs beside them, and the help then.
         what: what a mapping's entries are called in messages (``key``, ``keyword``).
         whole: what the tree itself is called.
     """
@@ -57,9 +59,21 @@ def violations(
     try:
         for error in validator.iter_errors(value):
             for each in _innermost(error):
-                yield from _problems(node, each, ids, foreign or {}, what, whole)
+                for problem in _problems(node, each, ids, foreign or {}, what, whole):
+                    yield _with_help(problem, node, each, beside or {})
     except Unresolvable as e:
         yield Problem(ids.kind, f"the schema refers to {e.ref}, which it does not hold", node.place)
+
+
+def _with_help(
+    problem: Problem, root: Node, error: ValidationError, beside: Mapping[str, str]
+) -> Problem:
+    """A problem with the help for a mapping that stands below a key in place of beside it."""
+    path = tuple(error.absolute_path)
+    node, key = root.at(path), path[-1] if path else None
+    if key in beside and node is not None and isinstance(node.value, dict):
+        return problem._replace(hint=beside[str(key)])
+    return problem
 
 
 def _innermost(error: ValidationError) -> list[ValidationError]:

@@ -1,0 +1,44 @@
+"""Commands that YAML joins into one, because the second stands deeper than the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pairun.errors import Place, Problem
+from pairun.playbook.document.reading import Node
+from pairun.secrets.shapes import yaml_lines
+
+
+def folded_warnings(commands: Iterable[Node]) -> Iterator[Problem]:
+    """A warning for each line that looks like a command of the list, and continues the one above.
+
+    Args:
+        commands: of a role.
+    """
+    for command in commands:
+        for place in _items(command):
+            yield Problem(
+                "PR932",
+                "this line continues the command above it, and is no command of its own",
+                place,
+                "indent its '-' as that of the command above",
+                "warning",
+            )
+
+
+def _items(command: Node) -> Iterator[Place]:
+    """The lines of a plain text that begin as an item of a list, but for the first."""
+    place, text = command.place, command.value
+    if not isinstance(text, str):
+        return
+    lines = yaml_lines(place.source.text)
+    joined = lines[place.line - 1][place.column - 1 :].strip() if place.line <= len(lines) else ""
+    for number in range(place.line, len(lines)):
+        line = lines[number].strip()
+        # Quotes and the head of a block are no part of a text, and a comment ends a plain one.
+        if not line or not text.startswith(f"{joined} {line}"):
+            return
+        if line.startswith("- "):
+            column = lines[number].index("-") + 1
+            yield Place(place.source, number + 1, column)
+        joined += f" {line}"
