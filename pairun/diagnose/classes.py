@@ -119,7 +119,7 @@ CLASSES: Mapping[str, FailureClass] = {
     ),
     "command_not_found": _user(
         "the shell does not find a program",
-        "install it in the image, or correct PATH",
+        "is the name a typo? else install the program in the image, or correct PATH",
     ),
     "usage_error": _user(
         "a program does not accept its arguments",

@@ -526,3 +526,42 @@ def test_the_end_of_a_container_has_it_in_three_lines(rules: Rules) -> None:
     assert (len(in_words(found)), exit_code_of(found, read)) == (3, 20)
     unsure = why(read, (TRACE + "lib.Strange: 1\n").encode(), Circumstances(exit_code=1), 1.0)
     assert (unsure.klass, exit_code_of(unsure, read)) == ("user_code_error", None)
+
+
+@pytest.mark.parametrize(
+    ("line", "headline", "advice"),
+    [
+        (
+            "user.sh: line 4: pyton3: command not found",
+            "the shell does not find the program 'pyton3'",
+            "is the name a typo?",
+        ),
+        ("ls: cannot access '/data': No such file or directory", "missing: '/data'", ""),
+        ("ls: cannot access \u2018/data\u2019: No such file or directory", "missing: '/data'", ""),
+        ("bash: line 3: cd: /data: No such file or directory", "missing: '/data'", ""),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/x'", "missing: '/data/x'", ""),
+        ("cat: words: No such file or directory", "is not where the job looks for it", ""),
+        (
+            "0  0 --:--:-- 0curl: (6) Could not resolve host: exmaple.invalid",
+            "no address is found for the host 'exmaple.invalid'",
+            "is the name a typo?",
+        ),
+        (
+            "wget: unable to resolve host address \u2018exmaple.invalid\u2019",
+            "no address is found for the host 'exmaple.invalid'",
+            "is the name a typo?",
+        ),
+        (
+            "curl: (7) Failed to connect to hub.example.com port 443: Connection refused",
+            "a service outside the job could not be reached",
+            "run it again",
+        ),
+    ],
+)  # fmt: skip
+def test_the_headline_names_what_is_missing(
+    line: str, headline: str, advice: str, table: Table
+) -> None:
+    """A name in the log stands in the headline, and a wrong name may be a typo."""
+    diagnosis = said(line, table, exit_code=1)
+    assert headline in diagnosis.headline
+    assert diagnosis.advice.startswith(advice)
