@@ -18,6 +18,7 @@ from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, Options
 from pairun.inject.resourcelist import KIND, is_resource_list, options_of
 from pairun.inject.treereading import read_tree
+from pairun.kube.labels import LABEL_KEY
 from pairun.playbook.document.reading import read_file
 from pairun.playbook.document.texts import decode, load_bytes
 from pairun.playbook.pod.table import QUANTITY
@@ -56,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="the number of Pods of the gang, where the kind does not say it")  # fmt: skip
     parser.add_argument("--selector", metavar="KEY=VALUE,...",
                         help="labels of the gang's Pods, with --gang")  # fmt: skip
+    parser.add_argument("--index-label", metavar="KEY",
+                        help="the label with a Pod's number, from 0, with --selector "
+                        "(default: the end of the Pod's name)")  # fmt: skip
     parser.add_argument("--service-account", metavar="NAME",
                         help="whose token init gets; it may list and get pods "
                         "(default: one that is made beside the workload)")  # fmt: skip
@@ -193,6 +197,7 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
         env=list(dict.fromkeys(args.env)),
         gang=args.gang,
         selector=selector,
+        index_label=args.index_label,
         service_account=args.service_account,
         key_secret=None if args.key_secret == _NOTHING else args.key_secret or "",
     )
@@ -200,7 +205,15 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
 
 def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems: Problems) -> None:
     if not args.barrier:
-        for name in ("ssh", "env", "gang", "selector", "service_account", "key_secret"):
+        for name in (
+            "ssh",
+            "env",
+            "gang",
+            "selector",
+            "index_label",
+            "service_account",
+            "key_secret",
+        ):
             if getattr(args, name):
                 option = f"--{name.replace('_', '-')}"
                 problems.error("PR801", f"{option} has no effect without --barrier")
@@ -208,6 +221,11 @@ def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems:
         problems.error("PR801", f"--gang {args.gang} is no gang", hint="it has 2 Pods or more")
     if selector and args.gang is None:
         problems.error("PR801", "--selector needs --gang N")
+    if args.index_label is not None:
+        if not selector:
+            problems.error("PR801", "--index-label needs --gang N --selector KEY=VALUE")
+        if not re.fullmatch(LABEL_KEY, args.index_label):
+            problems.error("PR801", f"--index-label '{args.index_label}' is no key of a label")
     if args.ssh and args.key_secret == _NOTHING:
         problems.error("PR801", "--ssh makes its keys of the gang's key, and --key-secret is none")
 

@@ -65,8 +65,9 @@ class Features:
         made = Addition()
         if not self._options.barrier:
             return made
+        asked = self._options
         gang = gang_of(
-            template, siblings, self._options.gang, self._options.selector, self._problems
+            template, siblings, asked.gang, asked.selector, self._problems, asked.index_label
         )
         if gang is None:
             return made

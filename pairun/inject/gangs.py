@@ -15,7 +15,10 @@ from pairun.inject.templates import Template
 from pairun.job.model import fc_name
 from pairun.kube.gang import POD_NAME, VARIABLE, GangRole, IndexPart, gang_text
 
-_SAY = "say it: --gang N --selector KEY=VALUE, for Pods whose names end with their numbers"
+_SAY = (
+    "say it: --gang N --selector KEY=VALUE, for Pods whose names end with their numbers; "
+    "--index-label KEY names a label that has them"
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -65,6 +68,7 @@ def gang_of(
     size: int | None,
     selector: Mapping[str, str],
     problems: Problems,
+    index_label: str | None = None,
 ) -> Gang | None:
     """The gang of a template's Pods.
 
@@ -75,13 +79,14 @@ def gang_of(
         selector: labels of its Pods, where a person says them.
         problems: takes an error where the barrier would never pass; a warning where there is no
             gang, or none but this Pod.
+        index_label: the label with a Pod's number, with `selector`; None for the end of its name.
 
     Returns:
         The gang, or None.
     """
     known, rule, label = template.owner.known, template.rule, template.label
     if size is not None:
-        return _asked(template, size, selector)
+        return _asked(template, size, selector, index_label)
     if known is None or rule is None or known.lone:
         why = known.lone if known and known.lone else "nothing says how many Pods there are"
         problems.warning("PR824", f"{label}: no barrier, because {why}", template.spec.place, _SAY)
@@ -111,12 +116,13 @@ def gang_of(
     return gang
 
 
-def _asked(template: Template, size: int, selector: Mapping[str, str]) -> Gang:
+def _asked(
+    template: Template, size: int, selector: Mapping[str, str], index_label: str | None
+) -> Gang:
     known, rule = template.owner.known, template.rule
     if selector or known is None or rule is None or not known.same:
-        role = GangRole(
-            name="worker", instances=size, labels=dict(selector), index=(IndexPart(key=POD_NAME),)
-        )
+        index = IndexPart(key=index_label or POD_NAME)
+        role = GangRole(name="worker", instances=size, labels=dict(selector), index=(index,))
         return Gang(same=list(selector), roles=(role,), role="worker")
     role = attrs.evolve(_role(template), instances=size)
     return Gang(same=known.same, roles=(role,), role=role.name)

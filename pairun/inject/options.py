@@ -32,6 +32,7 @@ class Options:
         env: for which programs the gang's variables are exported: torchrun, mpi, jax.
         gang: the number of its Pods, where the kind's own fields do not say it.
         selector: labels of its Pods, likewise.
+        index_label: the label with a Pod's number; None for the end of its name.
         service_account: with the right to see the Pods; None to make one.
         key_secret: a Secret with the gang's key; empty to make one, None for a gang without.
         resources: of the init container; empty for none.
@@ -47,6 +48,7 @@ class Options:
     env: Sequence[str] = ()
     gang: int | None = None
     selector: Mapping[str, str] = attrs.field(factory=dict)
+    index_label: str | None = None
     service_account: str | None = None
     key_secret: str | None = ""
     ask: AskImage | None = None

@@ -138,6 +138,20 @@ def test_a_gang_that_a_person_says() -> None:
     assert gang["roles"][0]["instances"] == 3
 
 
+def test_the_number_in_a_label() -> None:
+    """A gang that a person describes may have its Pods' numbers in a label."""
+    text = workload("Unknown", "example.com/v1", "{replicas: 3, template: T}")
+    made = injected(
+        text, barrier=True, gang=3, selector={"app": "x"}, index_label="example.com/rank"
+    )
+    (gang,) = gangs(made)
+    assert gang["roles"][0]["index"] == [{"key": "example.com/rank", "weight": 1}]
+    variable = gang["index"]["example.com/rank"]
+    init = documents(made)[0]["spec"]["template"]["spec"]["initContainers"][0]
+    (source,) = [v["valueFrom"] for v in init["env"] if v["name"] == variable]
+    assert source == {"fieldRef": {"fieldPath": "metadata.labels['example.com/rank']"}}
+
+
 # --- rights and the key --------------------------------------------------------------------------
 
 INDEXED = workload("Job", "batch/v1", "{completionMode: Indexed, parallelism: 2, template: T}")
