@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 import attrs
 from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from pairun.base.escapes import visible
 from pairun.module import format_duration
 from pairun.report.live.activity import spaced
-from pairun.report.paper import Trimmed
+from pairun.report.paper import UNBOUNDED, Trimmed
 from pairun.report.runnotes import first_failure_in, notes_on, records_of
 from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
 from pairun.secrets.vault import Vault
@@ -36,7 +37,7 @@ def print_run(report: RunReport, console: Console, vault: Vault) -> None:
     rows = _rows(report.instances)
     parts: list[RenderableType] = [
         _text(vault, _mode(report), style="dim"),
-        _table(rows, vault),
+        _table(rows, console, vault),
     ]
     if any(row.notes for row in rows):
         parts.append(_notes_of(rows, vault))
@@ -53,7 +54,7 @@ class _Row:
 
     Attributes:
         label: the first one, and how many more.
-        counts: how many of their tasks had which outcome.
+        counts: how many of their tasks had which outcome; a command that failed is counted, too.
         phases: how init and the command ended.
         failed: whether they failed by themselves.
         notes: what else there is to know.
@@ -82,9 +83,12 @@ def _rows(instances: Sequence[InstanceReport]) -> list[_Row]:
     counts, notes = {}, {}
     for each in instances:
         records = records_of(each.journal)
-        counts[each.label] = Counter(
+        counts[each.label] = outcomes = Counter(
             str(r.get("outcome")) for r in records if r["type"] == "task_end"
         )
+        if _worst(each) != 0:
+            # no task, but what failed
+            outcomes["failed"] = max(1, outcomes["failed"])
         notes[each.label] = notes_on(each, records)
         codes = tuple(p.code if p else None for p in (each.init, each.command))
         alike = (each.label.rpartition("-")[0], codes, *counts[each.label].items())
@@ -117,14 +121,23 @@ def _phases(phases: Sequence[PhaseReport | None]) -> str:
     return f"exit {last.code} (≤ {spaced(format_duration(last.seconds))})"
 
 
-def _table(rows: Sequence[_Row], vault: Vault) -> Table:
+def _table(rows: Sequence[_Row], console: Console, vault: Vault) -> Table:
+    """A line for each row; on a narrow terminal the times are below the exit codes."""
+    table = _table_with(rows, vault, " (")
+    unbounded = console.options.update_width(UNBOUNDED)
+    if Measurement.get(console, unbounded, table).maximum <= console.width:
+        return table
+    return _table_with(rows, vault, "\n(")
+
+
+def _table_with(rows: Sequence[_Row], vault: Vault, before_time: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("instance", overflow="fold")
     counted = [c for c in _COUNTED if c != "ignored" or any(row.counts[c] for row in rows)]
     for name in counted:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("init")
-    table.add_column("command")
+    table.add_column("init", no_wrap=True)
+    table.add_column("command", no_wrap=True)
     for row in rows:
         cells = [_text(vault, row.label, style="red" if row.failed else "")]
         for name in counted:
@@ -132,7 +145,8 @@ def _table(rows: Sequence[_Row], vault: Vault) -> Table:
             cells.append(Text(str(number), style=name if number else "dim"))
         for phase in row.phases:
             bad = row.failed and not phase.startswith(("exit 0 ", "-"))
-            cells.append(Text(phase, style="red" if bad else ""))
+            text = phase.replace(" (", before_time)
+            cells.append(Text(text, style="red" if bad else ""))
         table.add_row(*cells)
     return table
 

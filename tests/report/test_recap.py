@@ -71,6 +71,34 @@ def test_columns() -> None:
     ]
 
 
+@pytest.mark.parametrize("width", [58, 60, 70, 73])
+def test_a_narrow_terminal_breaks_no_time(width: int) -> None:
+    """Where a row is too wide, its times stand whole below the exit codes; else beside them."""
+    command = PhaseReport(code=127, seconds=0.8)
+    stream = io.StringIO()
+    console = paper(stream)
+    console.width = width
+    report = RunReport(
+        namespaces=True, because="", images=["a"], succeeded=False, exit_code=127, verdict="v",
+        instances=[_instance("worker-0", command=command)], workdir="x",
+    )  # fmt: skip
+    print_run(report, console, Vault())
+    lines = [line for line in stream.getvalue().splitlines() if "exit 127 " in line or "(" in line]
+    assert all(len(line) <= width for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert "(1.2 s) (800 ms)" in text or "exit 0 (1.2 s) exit 127 (800 ms)" in text
+    assert not any(line.split() == ["s)"] for line in stream.getvalue().splitlines())
+
+
+def test_a_command_that_failed_is_counted() -> None:
+    """The command is no task of the journal, but a row of a failed instance shows a failure."""
+    failed, stopped = PhaseReport(code=1, seconds=1), PhaseReport(code=143, seconds=1)
+    lines = _render(
+        _instance("w-0", command=failed), _instance("w-1", command=stopped, stopped="Ctrl-C")
+    )
+    assert [line.split()[4] for line in lines[2:4]] == ["1", "0"]
+
+
 def test_notes_and_width(tmp_path: pathlib.Path) -> None:
     """What healed, failed and ran at exit is told, and no line is longer than 100 columns."""
     records: list[dict[str, Any]] = [
@@ -165,7 +193,7 @@ def test_many_instances_that_ended_alike_share_a_row(tmp_path: pathlib.Path) -> 
     lines = _render(*many)
     assert [re.sub(" +", " ", line) for line in lines[2:4]] == [
         f"w-0 +{MOST_ROWS * 4 - 2} 0 0 0 0 exit 0 (≤ 1.2 s) exit 0 (≤ 5.7 s)",
-        "w-7 0 0 0 0 exit 0 (1.2 s) exit 3 (1.7 s)",
+        "w-7 0 0 0 1 exit 0 (1.2 s) exit 3 (1.7 s)",
     ]
     assert len(lines) < 10
 
