@@ -136,8 +136,8 @@ def _table_with(rows: Sequence[_Row], vault: Vault, before_time: str) -> Table:
     counted = [c for c in _COUNTED if c != "ignored" or any(row.counts[c] for row in rows)]
     for name in counted:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("init", no_wrap=True)
-    table.add_column("command", no_wrap=True)
+    table.add_column("init")
+    table.add_column("command")
     for row in rows:
         cells = [_text(vault, row.label, style="red" if row.failed else "")]
         for name in counted:
