@@ -10,3 +10,6 @@ MARKER = ".pairun-run"
 
 PREVIOUS = "previous"
 """A folder in a work directory: the files of the previous run; it is pairun's if it has a `MARKER`."""
+
+OUTCOME = ".pairun-outcome.json"
+"""A file in a work directory: whether the job of the run succeeded, and why."""

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pairun.base.escapes import visible
 from pairun.module import format_duration
+from pairun.report.journal.runoutcome import although
 from pairun.report.live.activity import spaced
 from pairun.report.paper import UNBOUNDED, Trimmed
 from pairun.report.runnotes import first_failure_in, notes_on, records_of
@@ -177,7 +178,10 @@ def _text(vault: Vault, text: str, style: str = "") -> Text:
 
 def _ending(report: RunReport, vault: Vault) -> list[RenderableType]:
     word, style = ("succeeded", "bold green") if report.succeeded else ("failed", "bold red")
-    lines = [Text.assemble((word, style), _text(vault, f": {report.verdict}"))]
+    failed = sum(_worst(each) != 0 for each in report.instances)
+    despite = f" by its completion policy, {although(failed)}" if failed else ""
+    verdict = f"{despite if report.succeeded else ''}: {report.verdict}"
+    lines = [Text.assemble((word, style), _text(vault, verdict))]
     if first := first_failure_in(report.instances):
         lines.append(_text(vault, first, "bold"))
     if not report.succeeded:

@@ -525,6 +525,23 @@ def test_a_real_run_has_both_ends(shell: Any) -> None:
     assert instance["logs"] == ["pairun-run/mnist/worker-0/output.log"]
 
 
+@pytest.mark.slow
+def test_a_job_that_succeeds_although_an_instance_failed_is_told_as_one(shell: Any) -> None:
+    """By the recap and by the report, also after runs that left the same file."""
+    policy = "    completion: {minFailedInstances: -1, minSucceededInstances: -1}\n"
+    text = shell.job_text.replace("commands: [train]", "commands: ['exit $PAI_TASK_INDEX']")
+    job = shell.file("job.yaml", text.replace("  worker:\n", f"  worker:\n{policy}"))
+    sentence = (
+        "succeeded by its completion policy, although 1 instance failed: all instances have ended\n"
+    )
+    for _ in range(3):
+        ran = shell.process("run", "--no-namespace", "--workdir", "work", job)
+        assert ran.code == 0, ran.err
+        assert f"\n{sentence}" in ran.out
+    told = " ".join(shell.process("report", "work").out.split())
+    assert f"the job {sentence.strip()}" in told
+
+
 def test_nothing_on_standard_input(shell: Any) -> None:
     """No journal at all is an error, not a run in which nothing happened."""
     said = shell.process("report", "-", stdin="")

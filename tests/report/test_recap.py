@@ -99,6 +99,15 @@ def test_a_command_that_failed_is_counted() -> None:
     assert [line.split()[4] for line in lines[2:4]] == ["1", "0"]
 
 
+def test_a_job_that_succeeds_although_instances_failed() -> None:
+    """The line of the verdict says both; one without failures says neither."""
+    bad = PhaseReport(code=2, seconds=1)
+    verdict = "1 of 1 instances of ps succeeded"
+    lines = _render(_instance("ps-0"), _instance("w-0", command=bad), verdict=verdict)
+    assert f"succeeded by its completion policy, although 1 instance failed: {verdict}" in lines
+    assert f"succeeded: {verdict}" in _render(_instance("ps-0"), verdict=verdict)
+
+
 def test_notes_and_width(tmp_path: pathlib.Path) -> None:
     """What healed, failed and ran at exit is told, and no line is longer than 100 columns."""
     records: list[dict[str, Any]] = [

@@ -172,6 +172,8 @@ class LocalRun:
                     self._start(instance, "init")
                 while self._going():
                     self._turn(signals)
+            if (decided := self._decision) is not None:
+                self._workdir.record(succeeded=decided.succeeded, because=decided.because)
         finally:
             self._kill_all()
             view.close()

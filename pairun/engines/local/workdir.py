@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import signal
 import stat
@@ -12,7 +13,7 @@ import uuid
 from collections.abc import Callable
 
 from pairun.base.mounts import mount_points
-from pairun.base.runfolders import MARKER, PREVIOUS
+from pairun.base.runfolders import MARKER, OUTCOME, PREVIOUS
 from pairun.engines.local.emptying import empty
 from pairun.errors import PairunError, Problem
 
@@ -78,6 +79,20 @@ class WorkDir:
             raise self._unusable(f"{path}: {e.strerror}") from e
         return path
 
+    def record(self, *, succeeded: bool, because: str) -> None:
+        """Write how the job ended, for `pairun report`; without it a report knows instances only.
+
+        Args:
+            succeeded: whether the job succeeded.
+            because: why, in words.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        # a full disk must not change how the run ends
+        with contextlib.suppress(OSError):
+            file = os.open(os.path.join(self.path, OUTCOME), flags, 0o600)
+            with open(file, "w", encoding="utf-8") as f:
+                json.dump({"succeeded": succeeded, "because": because}, f)
+
     def close(self) -> None:
         """Give up the lock."""
         if self._marker is not None:
@@ -126,7 +141,7 @@ class WorkDir:
         for name in [] if keep else made:
             self.discard(name)
         os.ftruncate(self._marker, 0)
-        os.write(self._marker, f"{_EXPLANATION}\n".encode())
+        os.write(self._marker, f"{_EXPLANATION}\n{OUTCOME}\n".encode())
         return began if keep else None
 
     def _keep(self, made: list[str]) -> None:

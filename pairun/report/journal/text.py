@@ -13,6 +13,7 @@ from pairun.report.journal.firstfailure import FirstFailure, first_failure, stop
 from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
 from pairun.report.journal.records import describe
+from pairun.report.journal.runoutcome import success_despite_failures
 from pairun.report.shown import fit, known_kind
 from pairun.report.tint import Tint
 
@@ -58,6 +59,8 @@ class JournalText:
             counts = Counter(i.outcome for i in instances)
             outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.most_common())
             self.line(f"{len(instances)} instances: {outcomes}", "bold")
+            if despite := success_despite_failures(instances):
+                self.wrapped(despite, "")
             if first is not None and len(instances) - counts["succeeded"] > 1:
                 self.wrapped(f"first to fail: {first.label}: {first.why}", "")
             if (stop := stop_by_person(instances)) is not None:

@@ -1,0 +1,48 @@
+"""How the job of a run on this machine ended; its instances may have ended otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+
+from pairun.base.runfolders import OUTCOME
+from pairun.report.journal.pastinstances import InstancePast
+
+_MOST_BYTES = 1 << 16
+
+
+def success_despite_failures(instances: Sequence[InstancePast]) -> str:
+    """A sentence where the job succeeded and instances failed; empty in every other case.
+
+    Args:
+        instances: of one run.
+    """
+    failed = sum(i.outcome == "failed" for i in instances)
+    because = _why_it_succeeded(instances)
+    if not (failed and because):
+        return ""
+    return f"the job succeeded by its completion policy, {although(failed)}: {because}"
+
+
+def although(failed: int) -> str:
+    """The words for instances that failed in a job that succeeded."""
+    return f"although {failed} instance{'s' * (failed != 1)} failed"
+
+
+def _why_it_succeeded(instances: Sequence[InstancePast]) -> str:
+    outputs = [log for i in instances for log in i.logs if os.path.basename(log) == "output.log"]
+    folders = {os.path.dirname(os.path.dirname(output)) for output in outputs}
+    if len(folders) != 1:
+        return ""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(os.path.join(folders.pop(), OUTCOME), flags), "rb") as f:
+            outcome = json.loads(f.read(_MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        # an older run, one that still runs, or a file of somebody else
+        return ""
+    if not isinstance(outcome, dict) or outcome.get("succeeded") is not True:
+        return ""
+    because = outcome.get("because")
+    return because if isinstance(because, str) else ""
