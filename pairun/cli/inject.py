@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if KIND in sources[0].text and is_resource_list(tree := read_tree(sources[0])):
         args = _configured(args, options_of(tree))
     if args.remove:
-        texts = [uninject(source) for source in sources]
+        texts = [uninject(source, problems) for source in sources]
     else:
         options = _options(args, Registries(os.environ, args.vault, args.auth))
         texts = [inject(source, options, problems) for source in sources]

@@ -44,8 +44,9 @@ def run(args: argparse.Namespace) -> int:
 def _print_text(
     problems: Sequence[Problem], files: Mapping[str, str], args: argparse.Namespace
 ) -> None:
-    if any(map(os.path.isdir, args.files)):
-        for file, kind in files.items():
+    has_folder = any(map(os.path.isdir, args.files))
+    for file, kind in files.items():
+        if has_folder or kind.startswith(SKIPPED):
             print(f"{file}: {kind}")
     if problems:
         sys.stdout.flush()
@@ -54,7 +55,7 @@ def _print_text(
         if not _exit_code(problems):
             print(f"{warnings} warning{'s' * (warnings != 1)}", file=sys.stderr)
     else:
-        linted = [kind for kind in files.values() if kind != SKIPPED]
+        linted = [kind for kind in files.values() if not kind.startswith(SKIPPED)]
         print(f"{len(linted)} file{'s' * (len(linted) != 1)}: no problems")
 
 

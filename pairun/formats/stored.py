@@ -16,6 +16,9 @@ MAX_FRAMEWORK_BYTES = 64 * 1024 * 1024
 
 _JSON_OBJECT = re.compile(r'\s*\{(?s:.*)"(?:apiVersion|kind)"\s*:')
 _YAML_OBJECT = re.compile(r"""^["']?(?:apiVersion|kind)["']?[ \t]*:""", re.MULTILINE)
+_API_VERSION = re.compile(r"""^["']?apiVersion["']?[ \t]*:""", re.MULTILINE)
+_KIND = re.compile(r"""^["']?kind["']?[ \t]*:""", re.MULTILINE)
+_FRAMEWORK = re.compile(r"""\bkind["']?\s*:\s*["']?Framework(?:List)?\b""")
 _JOB_KEYS = frozenset({"protocolVersion", "taskRoles", "jobName"})
 
 
@@ -96,6 +99,17 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
     return None if _JOB_KEYS & parsed.keys() else _framework(parsed, file)
 
 
+def is_manifest(text: str) -> bool:
+    """Whether a text seems to hold objects of Kubernetes, and no Framework among them.
+
+    Args:
+        text: of a file, whose one document or several need not be valid.
+    """
+    in_yaml = _API_VERSION.search(text) and _KIND.search(text)
+    in_json = _JSON_OBJECT.match(text) and '"apiVersion"' in text and '"kind"' in text
+    return bool(in_yaml or in_json) and not _FRAMEWORK.search(text)
+
+
 def _parsed(text: str, file: str) -> Any:
     """A document that may be an object of Kubernetes, as plain data; None for others."""
     if _JSON_OBJECT.match(text):
@@ -154,6 +168,9 @@ def _framework(document: dict[str, Any], file: str) -> dict[str, Any]:
                 "PR735",
                 f"{file} is a {kind or 'nameless object'} of {version or 'no apiVersion'}, "
                 f"not a Framework of {API_VERSION}",
+                hint=None
+                if kind in (None, "Framework")
+                else "`pairun inject` puts pairun into the Pods of a manifest",
             )
         )
     return document

@@ -62,7 +62,11 @@ def inject(source: Source, options: Options, problems: Problems) -> str:
     if options.barrier and edited and not features.gangs and not problems.errors:
         problems.error("PR824", f"{source.file} has no gang whose Pods could wait for each other")
     if not edited and not problems.errors:
-        problems.error("PR820", f"pairun can be put into no Pod template of {source.file}")
+        problems.error(
+            "PR820",
+            f"pairun can be put into no Pod template of {source.file}",
+            hint=_JOB if _is_job(tree) else None,
+        )
     if problems.errors:
         return source.text
     add_beside(splices, tree, features.objects)
@@ -71,13 +75,29 @@ def inject(source: Source, options: Options, problems: Problems) -> str:
     return source.text if problems.errors else made
 
 
-def uninject(source: Source) -> str:
+def uninject(source: Source, problems: Problems) -> str:
     """Take pairun out of a manifest again.
+
+    Args:
+        source: the manifest.
+        problems: takes a warning where the file is a job, and none.
 
     Raises:
         PairunError: the manifest cannot be read.
     """
-    return remove(read_tree(source))
+    tree = read_tree(source)
+    if _is_job(tree):
+        problems.warning("PR820", f"{source.file} is no manifest: nothing was removed", hint=_JOB)
+    return remove(tree)
+
+
+_JOB = "it is a job file: `pairun manifest` prints the objects of its Pods"
+
+
+def _is_job(tree: Tree) -> bool:
+    """Whether a text is a job file, and no manifest."""
+    root = tree.documents[0] if len(tree.documents) == 1 else None
+    return isinstance(root, Mapping) and bool(root.own("taskRoles")) and not root.own("kind")
 
 
 def _templates(tree: Tree, problems: Problems) -> Iterator[list[Template]]:

@@ -48,6 +48,8 @@ def _is_meant(folder: str, name: str) -> bool:
     meant = name if name in FOLDERS else nearest(name, FOLDERS)
     if meant is None or not os.path.isdir(folder):
         return False
+    if name != meant and any(_is_meant(os.path.join(folder, n), n) for n in FOLDERS):
+        return False  # a content root itself, which may have any name
     # People put plugin specs into plugins/, too.
     marks = [_MARKS[meant], *([_MARKS["plugin_specs"]] if meant == PLUGIN_FOLDERS else [])]
     return any(mark.search(_head(file)) for file in _files_in(folder, meant) for mark in marks)

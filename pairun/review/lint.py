@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pairun.contract.sources import module_at
 from pairun.errors import PairunError, Problem, Problems
-from pairun.formats.stored import framework_in, load_input
+from pairun.formats.stored import framework_in, is_manifest, load_input
 from pairun.playbook.content import built_in_root, open_content
 from pairun.playbook.document.reading import Node, decode, load_bytes, read_text
 from pairun.playbook.effective import Layers
@@ -131,18 +131,19 @@ class _Linter:
         """
         if (module := module_at(path)) is not None and _is_module(path, module):
             return "module", lint_module(module)
+        data = b""
         try:
-            layers = self._layers_for(path)
+            layers = self._layers_for(path, named=named)
             own = layers.content.own(path)
             data = load_bytes(own[0]) if own else load_input(path)
             if not own and framework_in(data, path) is not None:
                 return "Framework", self._lint_job(path, data, layers)
             node = layers.content.document(*own) if own else read_text(decode(data, path, "file"))
         except PairunError as e:
-            if not named and {p.id for p in e.problems} == {"PR735"}:
-                return SKIPPED, Problems()
+            if (kind := _skipped(data, {p.id for p in e.problems}, named=named)) is not None:
+                return kind, Problems()
             return "cannot be read", _refused(e)
-        kind = _kind(path, node, named=named) or ("job" if named else SKIPPED)
+        kind = _kind(path, node, named=named) or ("job" if named else UNREAD)
         if kind in ("pod", "job") and not self.root_problems.errors:
             if kind == "pod":
                 return "settings of a plain Pod", self._lint_pod(path, node, layers)
@@ -163,9 +164,15 @@ class _Linter:
             problems.extend(check_folder(node, os.path.dirname(path) or "."))
         return kind, problems
 
-    def _layers_for(self, path: str) -> Layers:
-        """The stack with the content root that the file lies in."""
+    def _layers_for(self, path: str, *, named: bool) -> Layers:
+        """The stack with the content root that the file lies in.
+
+        A job beside the files of a root uses it only where nobody named the job, and so its roots.
+        """
         root = root_around(path)
+        beside = os.path.dirname(path)
+        if root is None and not named and beside and _adds_a_root(beside, self._roots):
+            root = beside
         if root is None or self._layers.content.own(path) or not looks_like_root(root):
             return self._layers
         if root not in self._around:
@@ -210,7 +217,23 @@ def _refused(error: PairunError) -> Problems:
     return problems
 
 
-SKIPPED = "skipped: nothing that pairun reads"
+def _skipped(data: bytes, ids: set[str], *, named: bool) -> str | None:
+    """The kind of a file that cannot be read, if it is none of pairun's; else None.
+
+    Args:
+        data: the file, as far as it was read.
+        ids: of the errors.
+        named: a person names this file: a manifest with mistakes is reported.
+    """
+    if (not named or ids <= {"PR109", "PR735"}) and is_manifest(data.decode("utf-8", "replace")):
+        return MANIFEST
+    return UNREAD if not named and ids == {"PR735"} else None
+
+
+SKIPPED = "skipped: "
+"""How the kinds of files begin that are not linted."""
+UNREAD = f"{SKIPPED}nothing that pairun reads"
+MANIFEST = f"{SKIPPED}a manifest of Kubernetes, for `pairun inject`"
 _KEYS = {
     "phase": "playbook",
     "summary": "plugin spec",

@@ -165,6 +165,7 @@ def test_what_is_no_framework_of_a_job_says_why(shell: Shell) -> None:
             said = shell("--dry-run", stored(shell, document, name))
             assert (said.code, said.ids) == (1, [id_]), document
             assert words in said.err
+            assert ("pairun inject" in said.err) == ("is a Pod" in words)
 
 
 def test_a_file_that_was_cut_off_says_where_it_ends(shell: Shell) -> None:

@@ -90,6 +90,18 @@ def test_a_refusal_prints_no_manifest(shell: Shell) -> None:
     assert "PR820" in said.err
 
 
+def test_a_job_file_is_no_manifest(shell: Shell) -> None:
+    """The help names the command for jobs; a removal says that there was nothing to remove."""
+    job = shell.job()
+    said = shell("inject", "--image", "pairun:1", job)
+    assert (said.code, said.out, said.ids) == (1, "", ["PR820"])
+    assert "pairun manifest" in said.err
+    said = shell("inject", "--remove", job)
+    assert (said.code, said.out, said.ids) == (0, job.read_text(), ["PR820"])
+    assert "nothing was removed" in said.err
+    assert "pairun manifest" in said.err
+
+
 def test_a_byte_order_mark_and_line_ends_stay(shell: Shell) -> None:
     """A file of Windows comes back as it was."""
     text = "\ufeff" + POD.replace("\n", "\r\n")

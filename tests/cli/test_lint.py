@@ -559,6 +559,45 @@ def test_a_folder_of_another_project(shell: Shell) -> None:
     assert shell("lint", root / "modules/package/job.yaml").code == 0
 
 
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+MANIFESTS = {
+    "pod.yaml": POD,
+    "several.yaml": f"# two objects\n{POD}---\n{POD}",
+    "list.yaml": "apiVersion: v1\nkind: List\nitems: [{kind: Pod}, {kind: Pod}]\n",
+}
+
+
+def test_manifests_are_skipped(shell: Shell) -> None:
+    """Named or in a folder, one object or several; a template of Helm only in a folder."""
+    root = shell.root(MANIFESTS, "manifests")
+    says = "skipped: a manifest of Kubernetes, for `pairun inject`"
+    lines = [f"{root}/{name}: {says}" for name in sorted(MANIFESTS)]
+    for files in ([root], [root / name for name in sorted(MANIFESTS)]):
+        said = shell("lint", *files)
+        assert (said.code, said.err) == (0, "")
+        assert said.out.splitlines() == [*lines, "0 files: no problems"]
+    chart = shell.root({"t.yaml": f"{POD}spec: {{{{ .Values.spec }}}}\n"}, "chart")
+    assert shell("lint", chart).code == 0
+    assert shell("lint", chart / "t.yaml").ids == ["PR107"]
+
+
+def test_frameworks_are_not_skipped(shell: Shell) -> None:
+    """A list of them is an error, as it is for a review."""
+    text = "apiVersion: v1\nkind: List\nitems:\n- {kind: Framework}\n- {kind: Framework}\n"
+    assert shell("lint", shell.file("list.yaml", text)).ids == ["PR735"]
+
+
+def test_a_job_beside_its_root(shell: Shell) -> None:
+    """In a folder it is checked against the root; whoever names it, names its roots, too."""
+    use = "extras: {com.microsoft.pai.runtimeplugin: [{plugin: hello}]}\n"
+    root = {path: text for path, text in ROOT_FILES.items() if path.startswith("plugin_specs")}
+    files = {f"plugin/{p}": t for p, t in {**root, "job.yaml": shell.job_text + use}.items()}
+    folder = shell.root(files, "examples")
+    said = shell("lint", folder)
+    assert (said.code, said.err) == (0, "")
+    assert shell("lint", folder / "plugin/job.yaml").ids == ["PR511"]
+
+
 MISNAMED = [
     ("playbook/init.yaml", "phase: init\npatches: []\n", "playbook", "playbooks"),
     ("plugin_spec/a.yaml", "summary: S\n", "plugin_spec", "plugin_specs"),

@@ -193,7 +193,7 @@ def test_nothing_is_made_beside_what_is_named() -> None:
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_removal_takes_what_is_beside(ending: str, as_json: bool) -> None:
     """Removing gives the same bytes, with whatever end the file has; injecting twice keeps the key."""
-    from pairun.errors import Source
+    from pairun.errors import Problems, Source
     from pairun.inject.injecting import uninject
 
     text = (json.dumps(yaml.safe_load(INDEXED), indent=2) if as_json else INDEXED.rstrip()) + ending
@@ -201,7 +201,7 @@ def test_a_removal_takes_what_is_beside(ending: str, as_json: bool) -> None:
         return
     once = injected(text, barrier=True)
     assert injected(once, barrier=True) == once
-    assert uninject(Source("x", "job", once)) == text
+    assert uninject(Source("x", "job", once), Problems()) == text
     if as_json:
         assert json.loads(once)["kind"] == "List"
 

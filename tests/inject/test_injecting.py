@@ -23,7 +23,7 @@ Data = dict[str, Any]
 
 def removed(text: str) -> str:
     """A manifest without pairun."""
-    return uninject(Source("manifest.yaml", "job", text))
+    return uninject(Source("manifest.yaml", "job", text), Problems())
 
 
 # --- generated manifests -------------------------------------------------------------------------
