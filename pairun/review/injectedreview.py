@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import attrs
 
@@ -15,7 +16,6 @@ from pairun.inject.podlayer import COMMAND_FILE, command_layer, sizes_in
 from pairun.inject.podspec import INIT, RECORD
 from pairun.inject.templates import Template, owners_in, templates_of
 from pairun.inject.tree import Mapping as MappingPart
-from pairun.inject.tree import Sequence
 from pairun.inject.treereading import read_tree
 from pairun.job.checks.gracetime import PodGrace
 from pairun.openpai.plainpod import read_plain_job, without_server_warnings
@@ -60,10 +60,15 @@ def review_injected(
 
 def _environments(template: Template) -> Iterator[Mapping[str, str]]:
     """The variables of a template's init container; none where it is not injected."""
-    for container in template.spec.plain().get("initContainers") or ():
+    for container in _mappings(template.spec.plain().get("initContainers")):
         if container.get("name") == INIT:
-            variables = container.get("env") or ()
-            yield {v["name"]: str(v["value"]) for v in variables if "value" in v}
+            variables = _mappings(container.get("env"))
+            yield {str(v.get("name")): str(v["value"]) for v in variables if "value" in v}
+
+
+def _mappings(value: object) -> list[dict[str, Any]]:
+    """The mappings in a list of a manifest, which may have anything."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _review(
@@ -109,8 +114,7 @@ def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:
 
 def _grace(template: Template, container: MappingPart) -> PodGrace | None:
     """The grace time of PID 1; None where its variable is not in the manifest."""
-    env = container.get("env")
-    variables = [v for v in env.plain() if isinstance(v, dict)] if isinstance(env, Sequence) else []
+    variables = _mappings(container.plain().get("env"))
     text = next((v.get("value") for v in variables if v.get("name") == GRACE), None)
     seconds = parse_seconds(str(text)) if text else None
     given = template.spec.get("terminationGracePeriodSeconds")

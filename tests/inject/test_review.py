@@ -99,3 +99,16 @@ def test_a_gang_is_named_by_its_size() -> None:
     print_review(worker, open_content([], {}), said, full=True)
     assert "one of 3 in the gang" in said.getvalue()
     assert "when = job.gang  ← engine a plain Pod, was" in said.getvalue()
+
+
+def test_lists_of_anything() -> None:
+    """A manifest with items that are no mappings is reviewed as far as it can be."""
+    config = """{name: RUNTIME_CONFIG, value: '{"commands": ["true"]}'}"""
+    spec = (
+        f"{{initContainers: [x, {{name: pairun-init, env: [y, {config}, {{value: 3}}]}}], "
+        "containers: [z, {name: m, env: [3]}]}"
+    )
+    text = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}\n"
+    (review,) = reviews(text)
+    assert not review.problems.errors
+    assert not reviews(text.replace(spec, "{initContainers: 5, containers: [z]}"))
