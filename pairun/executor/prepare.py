@@ -13,6 +13,7 @@ from pairun.contract.results import BadResult, Report, checked_variable, failure
 from pairun.errors import PairunError, Problem
 from pairun.executor.moduleerrors import described, trace_of
 from pairun.executor.shared import Shared
+from pairun.handover.journal import CONDITION_IS_FALSE
 from pairun.module import FAILURE_KINDS, FailureKind, Module, Secret
 from pairun.plan import Late, Task
 
@@ -41,7 +42,7 @@ def prepare(task: Task, shared: Shared) -> Prepared | Report:
 
     try:
         if not resolved(task.when):
-            return Report(outcome="skipped", message="its condition is false")
+            return Report(outcome="skipped", message=CONDITION_IS_FALSE)
         variables = {k: v for k, v in resolved(task.environment).items() if v is not None}
         module, problems = build(shared.load(task.module), resolved(task.args))
         if module is None:

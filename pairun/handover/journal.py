@@ -44,6 +44,9 @@ from pairun.handover.door import Door
 
 SCHEMA = 1
 
+CONDITION_IS_FALSE = "its condition is false"
+"""The message of a task that was skipped because its `when` is false."""
+
 Record = dict[str, Any]
 Emit = Callable[[Record], None]
 

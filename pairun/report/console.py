@@ -6,6 +6,7 @@ import io
 import os
 from typing import IO, Any
 
+from pairun.handover.journal import CONDITION_IS_FALSE
 from pairun.module import format_duration, format_size
 from pairun.report.shown import known_kind
 from pairun.secrets.vault import Vault
@@ -66,6 +67,9 @@ class Console:
 
     def _task_end(self, event: dict[str, Any]) -> None:
         outcome = event["outcome"]
+        if outcome == "skipped" and event["message"] == CONDITION_IS_FALSE:
+            self.say(f"skipped  {event['task']}: {CONDITION_IS_FALSE}")
+            return
         attempts = (
             f", attempt {event['attempts']} of {event['of']}" if event["attempts"] > 1 else ""
         )

@@ -21,3 +21,15 @@ def test_a_task_without_a_name_shows_its_id(name: str, shown: str) -> None:
         }
     )  # fmt: skip
     assert out.getvalue() == f"changed  {shown} (20ms)\n"
+
+
+def test_a_task_that_its_condition_skips_has_one_short_line() -> None:
+    """It did nothing, so that its sentence and its time say nothing."""
+    out = io.StringIO()
+    Console(out, Vault())(
+        {
+            "type": "task_end", "task": "mount", "name": "It mounts", "outcome": "skipped",
+            "attempts": 0, "of": 1, "seconds": 0.0, "message": "its condition is false",
+        }
+    )  # fmt: skip
+    assert out.getvalue() == "skipped  mount: its condition is false\n"

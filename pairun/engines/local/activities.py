@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pairun.engines.local.instance import LocalInstance, PhaseName
 from pairun.handover.journaltail import JournalTail
 from pairun.report.live.instancenow import InstanceNow, TaskLimits
-from pairun.report.live.outputline import clean, is_progress
+from pairun.report.live.outputline import clean, is_progress, is_skipped_by_condition
 from pairun.report.live.view import Standing
 
 Limits = Mapping[str, Mapping[str, TaskLimits]]
@@ -56,8 +56,14 @@ class Activities:
         )
 
     def repeats(self, label: str, line: bytes) -> bool:
-        """Whether a line only reports the progress of a task, as a view that moves shows it."""
-        if not line.startswith(b"progress ") or not is_progress(clean(line)):
+        """Whether a view that moves needs no such line.
+
+        It shows the progress of a task itself, and the recap counts what was skipped.
+        """
+        if not line.startswith((b"progress ", b"skipped ")):
+            return False
+        text = clean(line)
+        if not (is_progress(text) or is_skipped_by_condition(text)):
             return False
         self._follow(label)
         return not self._now[label].in_command

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from pairun.base.escapes import ESCAPE, visible
+from pairun.handover.journal import CONDITION_IS_FALSE
 
 _ESCAPES = re.compile(ESCAPE)
 _OUTCOME = re.compile(
     r"(?=.{9})(ok {7}|changed {2}|skipped {2}|ignored {2}|failed {3}|retry {4})\S"
 )
 _PROGRESS = re.compile(r"progress \S+: .*[0-9] (?:bytes?|[KMGTPE]iB)(?: \([0-9]+ %\))?")
+_SKIPPED = re.compile(rf"skipped  \S+: {CONDITION_IS_FALSE}")
 _TAB = 8
 
 
@@ -33,3 +35,8 @@ def outcome_of(text: str) -> str:
 def is_progress(text: str) -> bool:
     """Whether a line of a phase's console reports progress."""
     return _PROGRESS.fullmatch(text) is not None
+
+
+def is_skipped_by_condition(text: str) -> bool:
+    """Whether a line of a phase's console reports a task whose condition is false."""
+    return _SKIPPED.fullmatch(text) is not None

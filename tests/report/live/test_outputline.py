@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pairun.report.live.outputline import clean, is_progress, outcome_of
+from pairun.report.live.outputline import clean, is_progress, is_skipped_by_condition, outcome_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,9 @@ def test_progress_is_known() -> None:
     assert is_progress("progress get: x.tar 1.5 GiB of 3 GiB (50 %)")
     assert is_progress("progress get: 12 bytes")
     assert not is_progress("progress is good: 12 of 13")
+
+
+def test_a_task_that_its_condition_skips() -> None:
+    """Another reason to skip a task is shown."""
+    assert is_skipped_by_condition("skipped  mount_storage: its condition is false")
+    assert not is_skipped_by_condition("skipped  notify: no token is mounted")
