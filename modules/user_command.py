@@ -20,12 +20,8 @@ from pairun.module import (
     unknown,
 )
 
-# What a program gets for its own faults stays with it, what ends a child tells its parent, and two
-# reach nobody but the kernel.
-_NOT_PASSED_ON = {
-    "SIGKILL", "SIGSTOP", "SIGCHLD", "SIGCLD", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP",
-    "SIGSYS", "SIGABRT", "SIGIOT", "SIGPIPE", "SIGXFSZ", "SIGTTIN", "SIGTTOU",
-}  # fmt: skip
+# The kernel alone acts on two, and one says that a child of our own ended.
+_NOT_PASSED_ON = {"SIGKILL", "SIGSTOP", "SIGCHLD", "SIGCLD"}
 
 
 @define

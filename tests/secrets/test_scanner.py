@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pairun.secrets.forms import MASK
 from pairun.secrets.masking import mask
-from pairun.secrets.scanner import WRAPPED, PythonScanner, run_before
+from pairun.secrets.scanner import WRAPPED, PythonScanner
 from tests.effort import cases
 
 
@@ -110,28 +110,23 @@ LINES = st.lists(
 ).map("".join)  # fmt: skip
 
 
-def _whole(scanner: Any, text: str, before: int, final: bool) -> bytes:
-    """What a scanner makes of a text and, where it is not final, of what waited at its end."""
-    data, using = text.encode(), scanner(FORMS, MASK.encode())
-    out, size = mask(using, data, final=final, before=before)
-    rest, before = data[size:], run_before(data, size, before)
-    last, _ = mask(using, rest, final=True, before=before)
-    return (data[:size] if out is None else out) + (rest if last is None else last)
-
-
 FORMS = [b"A" * 12, b"mA\x1bA", b"AAab", b"abab"]
 
 
-@given(text=LINES, before=st.integers(0, WRAPPED), final=st.booleans())
-@example(text="\n" + "A" * WRAPPED + "\n", before=0, final=False)
+@given(text=LINES, before=st.integers(0, WRAPPED))
+@example(text="\n" + "A" * WRAPPED + "\n", before=0)
 @settings(max_examples=cases(1500))
-def test_both_scanners_mask_the_same(compiled: Any, text: str, before: int, *, final: bool) -> None:
+def test_both_scanners_mask_the_same(compiled: Any, text: str, before: int) -> None:
     """Escape codes and wraps are the same for both, also where the data cuts them.
 
-    How much of the end waits for the next piece may differ: the one in C knows of fewer seams that
-    no form crosses them.
+    How much of a piece waits for the next one may differ: the one in C keeps some seams that no
+    form crosses. So the piece is the last.
     """
-    assert _whole(PythonScanner, text, before, final) == _whole(compiled, text, before, final)
+    one, other = (
+        mask(each(FORMS, MASK.encode()), text.encode(), final=True, before=before)
+        for each in (PythonScanner, compiled)
+    )
+    assert one == other
 
 
 @pytest.mark.parametrize(
