@@ -169,7 +169,9 @@ def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
         mark = e.problem_mark or e.context_mark
         what = e.problem or e.context or "not YAML"
         place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
-        hint = likely_mistake(what, yaml_lines(source.text), place.line, place.column)
+        secret = not source.line(place.line)
+        lines = yaml_lines(source.text)
+        hint = likely_mistake(what, lines, place.line, place.column, secret=secret)
     else:
         what = getattr(e, "reason", None) or "a character that YAML does not allow"
         before = source.text[: getattr(e, "position", 0) or 0]

@@ -20,7 +20,9 @@ _KEY = re.compile(r"^( *(?:- +)*)[^\s#-][^#]*?:(?: +([^\s#].*)?)?$")
 """A line that begins with a key: what stands before the key, and its value on this line."""
 
 
-def likely_mistake(problem: str, lines: Sequence[str], line: int, column: int) -> str | None:
+def likely_mistake(
+    problem: str, lines: Sequence[str], line: int, column: int, *, secret: bool = False
+) -> str | None:
     """What to do about an error of the YAML parser; None where nothing is likely.
 
     Args:
@@ -28,6 +30,7 @@ def likely_mistake(problem: str, lines: Sequence[str], line: int, column: int) -
         lines: of the text.
         line: where the parser stopped, from 1 on.
         column: the same.
+        secret: nothing of the line may be shown.
     """
     here = lines[line - 1] if line <= len(lines) else ""
     before = here[: column - 1]
@@ -40,7 +43,8 @@ def likely_mistake(problem: str, lines: Sequence[str], line: int, column: int) -
             return hint
         return "quote the text if it holds ': ', or put the key on its own line"
     if (quoted := _QUOTED.match(here)) and len(before) > quoted.start("text"):
-        return f"quote the whole text: {_single_quoted(quoted['text'])}"
+        whole = "quote the whole text"
+        return whole if secret else f"{whole}: {_single_quoted(quoted['text'])}"
     if "alias" in problem:
         return "an alias (*name) needs an anchor (&name) before it"
     if here[column - 1 : column] in {"@", "`", "%", "*", "&"} or _NAME.search(before):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairun.errors import PairunError, Source
+from pairun.errors import PairunError, Source, render
 from pairun.playbook.document.reading import read_text
 from pairun.playbook.document.yamlmistakes import likely_mistake
 
@@ -67,6 +67,23 @@ def test_the_hint_says_what_was_meant(text: str, hint: str) -> None:
         read_text(Source("job", "job.yaml", text))
     (problem,) = caught.value.problems
     assert (problem.id, problem.hint) == ("PR101", hint)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'secrets:\n  token: "hunter2-hunter2" x\n',
+        'a:\n  password: "hunter2-hunter2" x\n',
+        '- "curl https://user:hunter2-hunter2@host/" && ls\n',
+    ],
+)
+def test_no_hint_shows_a_secret(text: str) -> None:
+    """A line that may hold one is not quoted."""
+    with pytest.raises(PairunError) as caught:
+        read_text(Source("job", "job.yaml", text))
+    (problem,) = caught.value.problems
+    assert problem.hint == "quote the whole text"
+    assert "hunter2" not in render(problem)
 
 
 @given(st.text(), st.lists(st.text()), st.integers(1, 50), st.integers(1, 50))
