@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -184,6 +185,31 @@ def test_volume_is_shown(tmp_path: pathlib.Path, who: str, target: str) -> None:
     assert sorted(os.listdir(parent)) == before
     assert os.listdir(tmp_path / "scratch") == []
     assert set(os.listdir(tmp_path / "volume")) == {"mark", "new"}
+
+
+def test_a_stop_before_the_namespaces_exist_reaches_what_runs_in_them(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Signals are blocked from before the program; one that waits then is passed on."""
+    isolation = find_isolation(str(tmp_path))
+    if not isolation.namespaces:
+        pytest.skip(f"no namespaces: {isolation.because}")
+    for name in ("volume", "scratch"):
+        (tmp_path / name).mkdir()
+
+    def stopped_at_once() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    done = subprocess.run(
+        isolation.wrap(
+            ["/bin/sleep", "60"], str(tmp_path / "volume"), str(tmp_path / "scratch"), is_pid1=False
+        ),
+        preexec_fn=stopped_at_once,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 143
 
 
 def test_no_namespaces_wanted(tmp_path: pathlib.Path) -> None:

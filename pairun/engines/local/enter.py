@@ -14,6 +14,7 @@ import sys
 
 from pairun.base.grace import Grace
 from pairun.base.paths import DEFAULT_PAI_DIR
+from pairun.base.signals import GRACE_SIGNALS
 from pairun.base.system import end_with_parent
 from pairun.engines.local.kernel import bind, mount_new, separate
 from pairun.runtime.supervisor import Supervisor, block_signals
@@ -37,6 +38,9 @@ def main(who: str, volume: str, scratch: str, how: str, command: list[str]) -> i
         if child == 0:
             os.close(ours)
             _inside(alive, volume, scratch, how, command)
+        # one that came before the fork waits here, and a child inherits none (fork(2))
+        for number in signal.sigpending() & GRACE_SIGNALS:
+            os.kill(child, number)
     except OSError as e:
         print(f"{e.filename}: {e.strerror}", file=sys.stderr)
         return 1
