@@ -120,8 +120,23 @@ def _parsed(text: str, file: str) -> Any:
         except ValueError as e:
             return _nearly_json(text, file, e)
     if not text.lstrip().startswith("{") and _YAML_OBJECT.search(text):
-        return read_text(_silent(text, file)).plain() if len(text) <= MAX_BYTES else None
+        return _yaml(text, file) if len(text) <= MAX_BYTES else None
     return None
+
+
+def _yaml(text: str, file: str) -> Any:
+    """A document of YAML; several objects of a manifest are an error of their own."""
+    try:
+        return read_text(_silent(text, file)).plain()
+    except PairunError as e:
+        if {p.id for p in e.problems} != {"PR109"} or not is_manifest(text):
+            raise
+        message = f"{file} is a manifest of Kubernetes with several objects, not a job"
+        hint = (
+            "`pairun inject` puts pairun into the Pods of a manifest; the settings of a plain Pod "
+            "are reviewed with --init-config and --runtime-config"
+        )
+        raise PairunError(Problem("PR735", message, hint=hint)) from None
 
 
 def _nearly_json(text: str, file: str, error: ValueError) -> Any:

@@ -147,6 +147,16 @@ def changed(made: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {**made, **more}
 
 
+def test_a_manifest_of_several_objects_is_called_one(shell: Shell) -> None:
+    """And not a file to be cut in pieces."""
+    file = shell.file("plain.yaml", (shell.project / "examples/plain-pod.yaml").read_text())
+    for command in ("--dry-run", "run"):
+        said = shell.process(command, file)
+        assert (said.code, said.ids) == (1, ["PR735"])
+        assert "manifest of Kubernetes with several objects" in said.err
+        assert "--runtime-config" in said.err
+
+
 def test_what_is_no_framework_of_a_job_says_why(shell: Shell) -> None:
     """Other kinds and versions, lists of none or two, none of OpenPAI's."""
     made = framework(shell.job_text)
