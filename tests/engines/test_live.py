@@ -153,7 +153,7 @@ def test_secrets_are_masked_on_the_screen(job: Any, terminal: Any) -> None:
     """A secret is masked above the foot also if escape codes split it, and in the recap."""
     job.document["secrets"] = {"token": "open-sesame"}
     job.role(
-        "w", r"printf 'open-\033[1msesame\nopen-sesame\n' ; echo '<% $secrets.token %>'; exit 3"
+        "w", r"printf 'open-\033[1m%same\nopen-%same\n' se se; echo '<% $secrets.token %>'; exit 3"
     )
     with terminal() as run:
         assert run.end() == 3
