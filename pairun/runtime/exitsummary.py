@@ -209,7 +209,7 @@ def answer_to(
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         log = evidence.user_log or evidence.platform_log
         diagnosis = diagnose_log(table, log, facts, DIAGNOSIS_S)
-        diagnosis = with_commands(diagnosis, door, question.script, question.user_code)
+        diagnosis = with_commands(diagnosis, door, question.script, question.user_code, vault)
         diagnosis = _masked(diagnosis, vault)
         code = exit_code_of(diagnosis, table)
         diagnosis = with_reason(diagnosis, door, first_failure)

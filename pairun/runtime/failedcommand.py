@@ -11,6 +11,7 @@ import re
 from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.diagnose.weighing import Diagnosis, Evidence
 from pairun.handover.door import Door
+from pairun.secrets.vault import Vault
 
 _MAX_BYTES = 1 << 16
 _COMMAND_CHARS = 60
@@ -28,7 +29,9 @@ _NEVER_FAILS = re.compile(
 """Lines of a script that are no command, or fail only if nothing else works."""
 
 
-def with_commands(diagnosis: Diagnosis, door: Door, script: str, code: int) -> Diagnosis:
+def with_commands(
+    diagnosis: Diagnosis, door: Door, script: str, code: int, vault: Vault
+) -> Diagnosis:
     """The diagnosis; if the cause is unknown, with the commands of which one failed.
 
     Args:
@@ -36,12 +39,13 @@ def with_commands(diagnosis: Diagnosis, door: Door, script: str, code: int) -> D
         door: to the shared volume.
         script: path of the user's command; empty if it is no script for a shell.
         code: its exit code.
+        vault: masks the script, before a command is cut.
     """
     # POSIX: from 126 to 128 the shell speaks, above it signals, of which Linux has 64
     if diagnosis.klass != UNKNOWN or not script or not code or 126 <= code <= 192:
         return diagnosis
     try:
-        text = door.read(script, _MAX_BYTES).decode("utf-8", "replace")
+        text = vault.text(door.read(script, _MAX_BYTES).decode("utf-8", "replace"))
     except OSError:
         return diagnosis
     commands = _commands_in(text)
