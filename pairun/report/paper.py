@@ -58,7 +58,7 @@ def paper(stream: IO[str], color: str = "auto") -> Paper:
 
 
 def print_table(console: Paper, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print texts in columns; on a terminal the last column wraps at words.
+    """Print texts in columns; on a terminal the last column wraps at words, elsewhere nothing wraps.
 
     Args:
         console: where to print.
@@ -70,8 +70,10 @@ def print_table(console: Paper, headers: Sequence[str], rows: Iterable[Sequence[
         table.add_column(header, no_wrap=n < len(headers), overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    width = None if console.is_terminal else UNBOUNDED
-    console.print(Trimmed(table), end="", width=width)
+    if not console.is_terminal:
+        # A width for one print can only narrow it.
+        console.width = UNBOUNDED
+    console.print(Trimmed(table), end="")
 
 
 class Trimmed:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import requests
 
 from pairun.contract.loading import ModuleFile, plan_loader
 from pairun.contract.sources import built_in_modules, read_source
@@ -189,19 +190,14 @@ def test_a_repository_that_moves_between_attempts(
 ) -> None:
     """After an attempt that was cut off, the next one clones what is there then, as a whole."""
     moved: list[str] = []
-    blob = git(repo, "rev-parse", "main:README.md")
-    there = repo / "objects" / blob[:2] / blob[2:]
-    lost = repo / "lost"
 
     def hook(event: dict[str, Any]) -> None:
         if event["type"] == "wait" and not moved:
-            lost.rename(there)
             moved.append(push(repo, "more"))
 
-    # The branch is advertised, but the server dies while it packs what belongs to it.
-    there.rename(lost)
-    url = f"{git_server['LAB_GIT_URL']}/{repo.name}"
-    outcome = init.run(init.task("moving", url, delay_s=0.01), hook=hook)
+    # The branch is advertised, but the connection breaks in the middle of what belongs to it.
+    with _Front(git_server["LAB_GIT_URL"], lambda: WHOLE if moved else CUT, _Passage) as url:
+        outcome = init.run(init.task("moving", f"{url}/{repo.name}", delay_s=0.01), hook=hook)
     assert outcome.event == "success", outcome.message
     assert init.head("moving") == moved[0]
     assert (init.folder / "moving" / "more").exists()
@@ -209,14 +205,20 @@ def test_a_repository_that_moves_between_attempts(
     assert "the connection to the git server broke" in wait["because"]
 
 
+WHOLE, CUT = 1, 2
+"""What a passage lets through: all of a pack, or its beginning."""
+
+
 class _Front:
     """A server before the git server: it redirects there, asks for a password, or has an error."""
 
-    def __init__(self, to: str, status: Callable[[], int]) -> None:
+    def __init__(
+        self, to: str, status: Callable[[], int], door: Callable[..., Any] | None = None
+    ) -> None:
         self.to = to
         self.status = status
         self.seen: list[str] = []
-        handler = functools.partial(_Door, self)
+        handler = functools.partial(door or _Door, self)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
 
     def __enter__(self) -> str:
@@ -250,6 +252,27 @@ class _Door(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep the test's output clean."""
+
+
+class _Passage(_Door):
+    """Hands requests on to the server behind, and what it answers back."""
+
+    def do_GET(self) -> None:
+        """Hand a request on, and its whole answer back, but for a pack that is to break off."""
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {k: v for k, v in self.headers.items() if k.lower() != "host"}
+        answer = requests.request(
+            self.command, self.front.to + self.path, data=body, headers=headers, timeout=30
+        )
+        cut = self.command == "POST" and b"command=fetch" in body and self.front.status() == CUT
+        self.send_response(answer.status_code)
+        self.send_header("Content-Type", answer.headers["Content-Type"])
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content[: len(answer.content) // 2 if cut else None])
+        self.close_connection = True
+
+    do_POST = do_GET  # noqa: N815
 
 
 @pytest.mark.parametrize("asks", [True, False])
