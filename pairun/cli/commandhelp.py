@@ -32,7 +32,8 @@ def parse(
         SystemExit: the usage is wrong; argparse has printed why.
     """
     rest = (argparse.PARSER, argparse.REMAINDER)
-    if any(action.nargs in rest for action in parser._actions):
+    # After "--" an argument is none of our options, which argparse's other way does not know.
+    if "--" in argv or any(action.nargs in rest for action in parser._actions):
         parsed, unknown = parser.parse_known_args(argv, namespace)
     else:
         parsed, unknown = parser.parse_known_intermixed_args(argv, namespace)

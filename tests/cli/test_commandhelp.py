@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pairun.cli.commandhelp import parse
 from pairun.cli.examples import EXAMPLES, Example
 from pairun.cli.main import COMMANDS, main, parser_of, shown_commands
 
@@ -141,3 +142,10 @@ def test_help_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
         main(["run", "--help"])
     assert e.value.code == 0
     assert capsys.readouterr().out.startswith("Run every instance of a job on this machine.\n")
+
+
+def test_what_follows_two_dashes_is_no_option() -> None:
+    """The command of a container keeps its own options."""
+    command = ["bash", "-c", "exit 5", "--dry-run", "--"]
+    args = parse(parser_of("runtime"), ["--", *command], argparse.Namespace())
+    assert (args.command, args.dry_run) == (command, False)

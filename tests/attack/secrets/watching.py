@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 from pathlib import Path
@@ -49,8 +50,10 @@ class Watch:
             for process in Path("/proc").glob("[0-9]*"):
                 self._look_at_process(process)
             for folder in self._folders:
-                for path in folder.rglob("*"):
-                    self._look_at_file(path)
+                # Folders may go while they are read: os.walk passes over them.
+                for parent, _, names in os.walk(folder):
+                    for name in names:
+                        self._look_at_file(Path(parent, name))
 
     def _look_at_process(self, process: Path) -> None:
         try:
@@ -60,6 +63,8 @@ class Watch:
             argv = (process / "cmdline").read_bytes()
         except OSError:
             return
+        if not argv:
+            return  # it is ending, or about to become another program
         words = argv.replace(b"\0", b" ").decode(errors="replace").strip()
         self.programs.add(words.split(" ")[0])
         if self._mark in argv:
