@@ -8,7 +8,7 @@ from typing import Any
 
 from pairun.handover.journal import Record
 from pairun.job.planning import RolePlan
-from pairun.report.review_data import override_data
+from pairun.report.shown import override_data
 from pairun.review.taskreview import overrides_of
 from pairun.secrets.vault import Vault
 

@@ -10,8 +10,9 @@ from pairun.errors import Problems
 from pairun.inject.beside import Object, account_objects, key_object
 from pairun.inject.gangs import gang_of
 from pairun.inject.options import Options
-from pairun.inject.podspec import STYLES, VOLUME, Addition, field
+from pairun.inject.podspec import VOLUME, Addition, field
 from pairun.inject.templates import Owner, Template
+from pairun.inject.variables import STYLES
 
 CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_S = 3607

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pairun.errors import PairunError, Place, Problem, Source
-from pairun.inject.podspec import COMMAND, STYLES
+from pairun.inject.variables import COMMAND, STYLES
 from pairun.kube.gang import GangPods, gang_sizes, read_gang
 from pairun.playbook.document.reading import Node, node_of
 

@@ -14,6 +14,7 @@ from pairun.inject.emitting import as_json
 from pairun.inject.options import Options
 from pairun.inject.splices import Splices
 from pairun.inject.tree import Mapping, Sequence
+from pairun.inject.variables import COMMAND
 
 INIT = "pairun-init"
 """The name of the init container, by which an injected Pod is known."""
@@ -23,10 +24,6 @@ SEPARATOR = "--"
 """What separates the program from the user's command in the main container's command."""
 RECORD = "PAIRUN_INJECTED"
 """The init container's variable with what a removal must know."""
-COMMAND = "PAIRUN_COMMAND"
-"""The init container's variable with the user's command, as a JSON list, for plans and reviews."""
-STYLES = "PAIRUN_GANG_ENVIRONMENT"
-"""The init container's variable with the styles of the gang's variables, with commas."""
 KUBELET_S = 2.0
 """Of the Pod's grace time: what is kept from PID 1, for kubelet."""
 DEFAULT_GRACE_S = 30

@@ -11,10 +11,9 @@ from pairun.module import format_duration
 from pairun.plan import Task
 from pairun.playbook.pod.layering import NO_POD_SETTINGS, PodSettings
 from pairun.report.problems import problem_data
-from pairun.report.shown import shown_data
+from pairun.report.shown import override_data, shown_data
 from pairun.review.jobreview import JobReview
-from pairun.review.taskreview import Override, Reviewed
-from pairun.secrets.shapes import with_secrets
+from pairun.review.taskreview import Reviewed
 from pairun.secrets.vault import Vault
 
 SCHEMA = 1
@@ -82,28 +81,6 @@ def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
     if reviewed.overrides:
         out["overrides"] = [override_data(o, vault) for o in reviewed.overrides]
     return out
-
-
-def override_data(override: Override, vault: Vault) -> dict[str, Any]:
-    """A value that a higher layer set, as plain data; secrets are masked.
-
-    Args:
-        override: the value; a key that means a secret masks it whole.
-        vault: masks the rest.
-    """
-    key = override.path.rpartition(".")[2]
-    before, layer, where = override.before
-    return {
-        "path": override.path,
-        "value": shown_data(with_secrets(override.value, key), vault),
-        "layer": override.layer,
-        "where": override.where,
-        "was": {
-            "value": shown_data(with_secrets(before, key), vault),
-            "layer": layer,
-            "where": where,
-        },
-    }
 
 
 def _task_data(task: Task, vault: Vault) -> dict[str, Any]:

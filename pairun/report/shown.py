@@ -7,7 +7,9 @@ from typing import Any
 
 from pairun.module import Secret, reveal
 from pairun.plan import Late
+from pairun.review.taskreview import Override
 from pairun.review.verdict import known_in_container
+from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
 
 
@@ -48,3 +50,25 @@ def shown_data(value: Any, vault: Vault) -> Any:
     if isinstance(value, list | tuple):
         return [shown_data(v, vault) for v in value]
     return vault.text(value) if isinstance(value, str) else value
+
+
+def override_data(override: Override, vault: Vault) -> dict[str, Any]:
+    """A value that a higher layer set, as plain data; secrets are masked.
+
+    Args:
+        override: the value; a key that means a secret masks it whole.
+        vault: masks the rest.
+    """
+    key = override.path.rpartition(".")[2]
+    before, layer, where = override.before
+    return {
+        "path": override.path,
+        "value": shown_data(with_secrets(override.value, key), vault),
+        "layer": override.layer,
+        "where": override.where,
+        "was": {
+            "value": shown_data(with_secrets(before, key), vault),
+            "layer": layer,
+            "where": where,
+        },
+    }

@@ -1,0 +1,6 @@
+"""The variables of the init container by which an injection tells it what is in the manifest."""
+
+COMMAND = "PAIRUN_COMMAND"
+"""The user's command, as a JSON list, for plans and reviews."""
+STYLES = "PAIRUN_GANG_ENVIRONMENT"
+"""The styles of the gang's variables, with commas."""
