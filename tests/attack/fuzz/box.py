@@ -45,7 +45,7 @@ def judge(run: Callable[[Path], int], codes: Collection[int], cpu_s: int = CPU_S
         codes: the documented exit codes.
         cpu_s: how much CPU time it may take.
     """
-    with tempfile.TemporaryDirectory(prefix="pairun-fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         work = Path(folder, "work")
         work.mkdir()
         printed = Path(folder, "printed")
