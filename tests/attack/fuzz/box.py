@@ -53,8 +53,16 @@ def judge(run: Callable[[Path], int], codes: Collection[int], cpu_s: int = CPU_S
         if pid == 0:
             _be_the_case(run, work, printed, cpu_s)
         status = _ended(pid)
-        output = printed.read_bytes()[: 1 << 20] if printed.exists() else b""
+        output = _beginning(printed)
     return Verdict(_broken(status, output, codes, cpu_s), output.decode("utf-8", "replace"))
+
+
+def _beginning(printed: Path) -> bytes:
+    """The first MiB of what a case printed; some print gigabytes."""
+    if not printed.exists():
+        return b""
+    with printed.open("rb") as file:
+        return file.read(1 << 20)
 
 
 def _broken(status: int | None, output: bytes, codes: Collection[int], cpu_s: int) -> str:

@@ -28,6 +28,10 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+MOST_REPEATED = 2000
+"""How many bytes are repeated at once: more would outgrow the memory of the process that makes inputs."""
+
+
 def by_bytes(text: bytes, others: Sequence[bytes], rng: random.Random) -> bytes:
     """Change some bytes of a text.
 
@@ -60,7 +64,9 @@ def by_bytes(text: bytes, others: Sequence[bytes], rng: random.Random) -> bytes:
         else:
             start = bytes(data).rfind(b"\n", 0, at) + 1
             stop = bytes(data).find(b"\n", at) + 1 or len(data)
-            data[at:at] = bytes(data[start:stop]) * rng.choice((1, 20, 500))
+            data[at:at] = bytes(data[start : min(stop, start + MOST_REPEATED)]) * rng.choice(
+                (1, 20, 500)
+            )
     return bytes(data[: 256 * 1024])
 
 
