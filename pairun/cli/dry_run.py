@@ -10,9 +10,7 @@ from collections.abc import Sequence
 
 from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem, Problems
-from pairun.formats.jsyaml import dialect_named
 from pairun.formats.stored import load_input
-from pairun.job.jobfile import read_input
 from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.document.texts import decode
@@ -21,7 +19,7 @@ from pairun.report.jobreview_text import print_review, print_why
 from pairun.report.problems import print_problems
 from pairun.report.review_data import refused_data, reviews_data
 from pairun.review.injectedreview import is_injected, review_injected
-from pairun.review.jobreview import JobReview, review_loaded
+from pairun.review.jobreview import JobReview, review_data, review_loaded
 from pairun.review.podreview import review_pod
 from pairun.review.settings import Settings, read_settings
 from pairun.secrets.vault import Vault
@@ -113,9 +111,7 @@ def _reviews_of(
         problems = Problems()
         problems.extend(e.problems)
         return [review_loaded(path, None, problems, layers, [], settings, vault=vault)]
-    dialect = dialect_named(layers.policy.job_yaml)
-    job, problems = read_input(data, path, user=user, dialect=dialect)
-    return [review_loaded(path, job, problems, layers, args.role, settings, vault=vault)]
+    return [review_data(data, path, layers, user, args.role, settings, vault=vault)]
 
 
 def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content: Content) -> None:

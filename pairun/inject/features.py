@@ -13,33 +13,9 @@ from pairun.inject.options import Options
 from pairun.inject.podspec import VOLUME, Addition, field
 from pairun.inject.templates import Owner, Template
 from pairun.inject.variables import STYLES
+from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 
-CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
-TOKEN_S = 3607
-"""Of the API token's life; kubelet renews it sooner. The value of Kubernetes' own tokens."""
 NAME_MAX = 50
-
-_TOKEN: Object = {
-    "name": f"{VOLUME}-token",
-    "projected": {
-        "sources": [
-            {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_S}},
-            {
-                "configMap": {
-                    "name": "kube-root-ca.crt",
-                    "items": [{"key": "ca.crt", "path": "ca.crt"}],
-                }
-            },
-            {
-                "downwardAPI": {
-                    "items": [
-                        {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
-                    ]
-                }
-            },
-        ]
-    },
-}
 
 
 class Features:
@@ -77,7 +53,7 @@ class Features:
         name = _name(template.owner)
         made.init_env = gang.variables(template.owner.name or name)
         made.init_mounts = [{"name": f"{VOLUME}-token", "mountPath": CREDENTIALS, "readOnly": True}]
-        made.volumes = [_TOKEN]
+        made.volumes = [token_volume(f"{VOLUME}-token")]
         made.env = [field("PAIRUN_HOST_IP", "status.podIP")]
         self._give_account(template, name, made)
         self._give_key(template, name, made)

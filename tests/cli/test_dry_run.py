@@ -40,6 +40,15 @@ def test_errors_exit_with_1_and_stand_on_standard_error(shell: Shell) -> None:
     assert "role worker" in said.out
 
 
+def test_a_mistake_in_a_role_hides_none_in_the_overrides(shell: Shell) -> None:
+    """All problems come at once: those of the job, and those of ``extras.pairun``."""
+    path = Path(shell.job("init: [{patch: nothing}]"))
+    text = path.read_text()
+    assert "instances: " in text
+    path.write_text(text.replace("instances: ", "instances: x", 1))
+    assert set(shell("--dry-run", str(path)).ids) == {"PR401", "PR503"}
+
+
 def test_with_exit_code_a_change_is_2(shell: Shell) -> None:
     """``--exit-code`` tells scripts that something would change; an error is still 1."""
     job, bad = shell.job(), shell.job("init: [{patch: nothing}]", path="bad.yaml")

@@ -21,15 +21,14 @@ from pairun.engines.manifest.storages import mount_storages
 from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
+from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 from pairun.openpai.podtemplate import PodMaker
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
 """The annotation of a Pod of an Indexed Job."""
-CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
+
 RENDEZVOUS = "/usr/local/pai/rendezvous"
 OPENPAI_LOGS = "/var/log/pai"
-TOKEN_S = 3607
-"""Of the API token's life; kubelet renews it sooner. The value of Kubernetes' own tokens."""
 MAX_VARIABLE_BYTES = 100_000
 """Linux starts no program with a variable of more than 128 KiB."""
 
@@ -161,7 +160,7 @@ def _set_volumes(options: Options, spec: Object) -> None:
             volume["configMap"]["optional"] = True
     rendezvous = {"name": "rendezvous", "mountPath": RENDEZVOUS, "readOnly": True}
     secret = {"secretName": rendezvous_secret_name(options.name)}
-    spec["volumes"] += [{"name": "rendezvous", "secret": secret}, _TOKEN]
+    spec["volumes"] += [{"name": "rendezvous", "secret": secret}, token_volume("api-token")]
     init["volumeMounts"] += [
         rendezvous,
         {"name": "api-token", "mountPath": CREDENTIALS, "readOnly": True},
@@ -170,29 +169,6 @@ def _set_volumes(options: Options, spec: Object) -> None:
     if options.engine != "framework":
         spec["volumes"].append({"name": "job", "configMap": {"name": config_map_name(options)}})
         init["volumeMounts"].append({"name": "job", "mountPath": FOLDER, "readOnly": True})
-
-
-_TOKEN: Object = {
-    "name": "api-token",
-    "projected": {
-        "sources": [
-            {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_S}},
-            {
-                "configMap": {
-                    "name": "kube-root-ca.crt",
-                    "items": [{"key": "ca.crt", "path": "ca.crt"}],
-                }
-            },
-            {
-                "downwardAPI": {
-                    "items": [
-                        {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
-                    ]
-                }
-            },
-        ]
-    },
-}
 
 
 def _identify(
