@@ -11,7 +11,15 @@ from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import ADVISED, Diagnosis, Evidence, diagnose
 
 CONSEQUENCES = frozenset(
-    (NONE, UNKNOWN, "nccl_timeout", "peer_lost", "rendezvous_timeout", "terminated_sigterm")
+    (
+        NONE,
+        UNKNOWN,
+        "child_failed",
+        "nccl_timeout",
+        "peer_lost",
+        "rendezvous_timeout",
+        "terminated_sigterm",
+    )
 )
 """Classes of instances that fail because another one did."""
 
@@ -21,6 +29,7 @@ _WHOSE = {
     "user": "the job's own",
     "platform": "the platform's",
     "hardware": "the hardware's",
+    "framework": "the framework's",
     "unknown": "fault unknown",
 }
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 NONE = "none"
 UNKNOWN = "unknown"
-FAULTS = ("user", "platform", "hardware", "unknown")
+FAULTS = ("user", "platform", "hardware", "framework", "unknown")
 RETRIES = ("retry", "retry_elsewhere", "after_fix", "never")
 NAMED_LINE = "the line that is named"
 """What an advice calls the line of code that failed, until a traceback names it."""
@@ -40,6 +40,10 @@ def _user(meaning: str, advice: str, retry: str = "after_fix") -> FailureClass:
 
 def _platform(meaning: str, advice: str, retry: str = "retry_elsewhere") -> FailureClass:
     return FailureClass(meaning, "platform", retry, advice)
+
+
+def _hardware(meaning: str, advice: str) -> FailureClass:
+    return FailureClass(meaning, "hardware", "retry_elsewhere", advice)
 
 
 def _unknown(meaning: str, advice: str, retry: str = "retry") -> FailureClass:
@@ -147,22 +151,16 @@ CLASSES: Mapping[str, FailureClass] = {
         "a GPU kernel made an illegal access or could not run",
         "run it again; if it fails in the same place it is a bug, if on the same node bad memory",
     ),
-    "gpu_ecc_error": FailureClass(
+    "gpu_ecc_error": _hardware(
         "a GPU's memory has an error that cannot be corrected",
-        "hardware",
-        "retry_elsewhere",
         "run it on another node; the operator should reset or replace the GPU",
     ),
-    "gpu_lost": FailureClass(
+    "gpu_lost": _hardware(
         "a GPU is lost",
-        "hardware",
-        "retry_elsewhere",
         "run it on another node; the operator should look at this one",
     ),
-    "nvlink_error": FailureClass(
+    "nvlink_error": _hardware(
         "a link between GPUs failed",
-        "hardware",
-        "retry_elsewhere",
         "run it on another node; the operator should look at this one",
     ),
     "nccl_timeout": _unknown(
@@ -222,6 +220,71 @@ CLASSES: Mapping[str, FailureClass] = {
     "native_abort": _unknown(
         "a program aborted itself",
         "run it again; look at what it printed before if it comes back",
+    ),
+    "build_failed": _user(
+        "a package or an extension could not be built or installed",
+        "look at the compiler's first error; use a ready-made wheel, or build it into the image",
+    ),
+    "kernel_resource_limit": _user(
+        "a GPU kernel needs more shared memory or registers than the GPU has",
+        "use a smaller block size or fewer stages (num_stages), or a GPU with more shared memory",
+    ),
+    "device_busy": _platform(
+        "another process holds the device",
+        "end the process that holds it, or run the job on another node",
+    ),
+    "npu_error": _unknown(
+        "an accelerator that is no GPU (Ascend, TPU) reports an error",
+        "run it again; look at the device's own log if it comes back",
+    ),
+    "pcie_error": _hardware(
+        "the bus between CPU and device reports errors (PCIe AER)",
+        "run it on another node; the operator should look at the slot, the riser and the device",
+    ),
+    "node_stuck": _platform(
+        "the node or its driver does not respond",
+        "run it on another node; the operator should look at this one",
+    ),
+    "evicted": _platform(
+        "Kubernetes or the scheduler removed the job from its node",
+        "run it again; ask for what the job uses, or for a higher priority",
+    ),
+    "unschedulable": _platform(
+        "no node can take the job now",
+        "wait, or ask for less; compare what the job asks for with what the nodes have",
+        "retry",
+    ),
+    "image_missing": _user(
+        "the image or its tag does not exist",
+        "correct the image's name and tag, or push it",
+    ),
+    "registry_unavailable": _platform(
+        "the image registry does not answer",
+        "run it again; use a mirror or an image that the node already has",
+        "retry",
+    ),
+    "launcher_error": _user(
+        "the launcher cannot start the workers as it is asked to",
+        "compare the number of workers, the hosts and the slots with what the job has",
+    ),
+    "shell_error": _user("a shell script is wrong", "correct the line of the script"),
+    "locale_error": _user(
+        "the image has not the locale that is set",
+        "set LC_ALL=C.UTF-8, or install the locale in the image",
+    ),
+    "framework_bug": FailureClass(
+        "the framework or compiler failed by its own mistake",
+        "framework",
+        "after_fix",
+        "use another version of the framework, or switch off what is named; report the message",
+    ),
+    "child_failed": _unknown(
+        "a process that the job started failed, and the log does not show why",
+        "look at that process's own log",
+    ),
+    "hang": _unknown(
+        "the job stopped making progress, without an error",
+        "see where it waits (py-spy dump); run it again",
     ),
     "terminated_sigterm": _platform(
         "the job was stopped from outside",

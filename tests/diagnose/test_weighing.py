@@ -127,7 +127,7 @@ def test_an_unset_variable_is_named_with_what_makes_it_an_error(
     shell = line.split(":", maxsplit=1)[0]
     unset = f"the variable NOPE is unset in {shell}{place}"
     headline = f"{unset}; nounset (set -u) makes that an error"
-    assert (found.klass, found.fault, found.headline) == ("user_code_error", "user", headline)
+    assert (found.klass, found.fault, found.headline) == ("shell_error", "user", headline)
     assert "nounset: false" in found.advice
     assert said(line, table, exit_code=127).headline == headline
 
