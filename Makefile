@@ -10,7 +10,7 @@ BROWSER := $(VENV)/.browser
 # One more than there are cores, since many tests wait for the programs that they start.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
-.PHONY: run test test-beyond test-all nightly fuzz soak bench bundle lint lock clean
+.PHONY: run test test-beyond test-all nightly fuzz soak incidents bench bundle lint lock clean
 
 run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -34,6 +34,11 @@ fuzz: $(STAMP) ## hostile inputs for hours (FUZZ="--hours 8 --seed 1"); what bre
 soak: export PAIRUN_SOAK_MINUTES ?= 60
 soak: $(STAMP) ## a job of an hour: ten million lines and 100,000 children at the same memory and descriptors
 	$(VENV)/bin/python -m pytest -s -o faulthandler_timeout=0 tests/attack/soak
+
+incidents: export INCIDENTS_VENV ?= $(CURDIR)/build/incidents/venv
+incidents: $(STAMP) ## run failing jobs of torch, JAX, MPI and Ray for real, and record what they print (root on Linux)
+	test -x $(INCIDENTS_VENV)/bin/torchrun || { $(PYTHON) -m venv $(INCIDENTS_VENV) && $(INCIDENTS_VENV)/bin/pip install -r tests/incidents/requirements.txt; }
+	$(VENV)/bin/python -m tests.incidents $(INCIDENTS)
 
 bench: $(STAMP) $(BROWSER) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
 	$(VENV)/bin/python -m benchmarks

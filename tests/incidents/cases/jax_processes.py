@@ -1,0 +1,51 @@
+"""JAX with a process for each of four hosts, on CPUs."""
+
+from __future__ import annotations
+
+from tests.incidents.incident import Incident, Label, Process
+
+
+def _processes(command: str, n: int = 4, *, skip: int | None = None) -> list[Process]:
+    return [
+        Process(
+            f"host-{rank}",
+            command,
+            {
+                "JAX_PROCESS_ID": str(rank),
+                "JAX_NUM_PROCESSES": str(n),
+                "COORDINATOR": "host-0:8476",
+                "JAX_PLATFORMS": "cpu",
+            },
+            f"host-{rank}",
+        )
+        for rank in range(n)
+        if rank != skip
+    ]
+
+
+INCIDENTS: dict[str, Incident] = {
+    "jax-raises": Incident(
+        Label(
+            "process 2 multiplies matrices that do not fit; the others wait for it and are stopped",
+            "shape_or_index_error", "after_fix", 2, ["user_code_error"],
+        ),
+        _processes("python jax_sum.py raises"),
+        limit_s=180,
+    ),
+    "jax-coordinator-missing": Incident(
+        Label(
+            "process 0, the coordinator, never starts",
+            "rendezvous_timeout", "retry", 0, ["peer_lost", "network_unreachable"],
+        ),
+        _processes("python jax_sum.py", skip=0),
+        limit_s=120,
+    ),
+    "jax-lost": Incident(
+        Label(
+            "process 3 is killed by SIGKILL at step 12; the coordination service notices",
+            "peer_lost", "retry", 3, ["unknown", "host_oom"],
+        ),
+        _processes("python jax_sum.py lost"),
+        limit_s=200,
+    ),
+}  # fmt: skip

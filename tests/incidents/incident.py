@@ -1,0 +1,127 @@
+"""What an incident is: what runs, what fails in it, and what a good diagnosis says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+Form = Literal["plain", "cri", "docker", "prefixed", "mixed"]
+"""How the output is kept: a file for each process as it is, in CRI's or Docker's form; or one file
+of all, with the process's name before each line, or without."""
+
+
+class Label(NamedTuple):
+    """What is known about the fault, since it was injected.
+
+    Attributes:
+        how: the fault, in one sentence.
+        cls: the class of the failure that comes first.
+        retry: what to do with the job; None for a healthy one.
+        first_rank: the rank that fails first; None when there are no ranks, or none is first.
+        also: classes that are acceptable, too.
+    """
+
+    how: str
+    cls: str
+    retry: str | None
+    first_rank: int | None = None
+    also: Sequence[str] = ()
+
+    def data(self, made: str) -> dict[str, Any]:
+        """Return what expected.json holds."""
+        return {
+            "first_rank": self.first_rank,
+            "class": self.cls,
+            "also": list(self.also),
+            "retry": self.retry,
+            "healthy": self.cls == "none",
+            "how": self.how,
+            "made": made,
+        }
+
+
+class Process(NamedTuple):
+    """A process that the launcher of an incident starts.
+
+    Attributes:
+        name: the stem of its log's name.
+        command: for bash.
+        env: added to the environment.
+        host: its host name.
+        memory_mib: the limit of its memory cgroup.
+    """
+
+    name: str
+    command: str
+    env: Mapping[str, str] = {}
+    host: str = "trainer-0"
+    memory_mib: int | None = None
+
+
+class Outside(NamedTuple):
+    """A signal from outside, as a person or a node sends it.
+
+    Attributes:
+        signal: its number.
+        when: a text in the output that the signal waits for.
+        process: the process's name; None for all.
+    """
+
+    signal: int
+    when: str
+    process: str | None = None
+
+
+class Incident(NamedTuple):
+    """A job that fails for a known reason, or runs well.
+
+    Attributes:
+        label: what is known.
+        processes: what the launcher starts.
+        form: how the output is kept.
+        outside: a signal from outside.
+        stop_others_s: after one process fails, the others get SIGTERM this many seconds later, as
+            from a controller; None waits until they end.
+        limit_s: everything is killed after this many seconds, as a hang is in the end.
+        folders: folders of the job whose files are kept, too (``torchrun --log-dir``).
+        kernel: the kernel's messages are kept, too.
+        files: what lies in the job's folder before it starts: a function of the folder.
+    """
+
+    label: Label
+    processes: Sequence[Process]
+    form: Form = "plain"
+    outside: Outside | None = None
+    stop_others_s: float | None = None
+    limit_s: float = 120
+    folders: Sequence[str] = ()
+    kernel: bool = False
+    files: Callable[[str], None] | None = None
+
+
+def ranks(
+    command: str,
+    n: int = 8,
+    *,
+    name: str = "worker-{}",
+    env: Mapping[str, str] | None = None,
+    of_rank: Mapping[int, Mapping[str, str]] | None = None,
+    memory_mib: Mapping[int, int] | None = None,
+) -> list[Process]:
+    """Return a process for each rank, each on a host with its name, as Pods are."""
+    base = {"MASTER_ADDR": name.format(0), "MASTER_PORT": "29500", "WORLD_SIZE": str(n)}
+    return [
+        Process(
+            name.format(rank),
+            command,
+            {**base, "RANK": str(rank), **(env or {}), **(of_rank or {}).get(rank, {})},
+            name.format(rank),
+            (memory_mib or {}).get(rank),
+        )
+        for rank in range(n)
+    ]
+
+
+def alone(command: str, name: str = "main", memory_mib: int | None = None) -> list[Process]:
+    """Return the one process of a job."""
+    return [Process(name, command, memory_mib=memory_mib)]
