@@ -15,6 +15,7 @@ from pairun.module import (
     StateModule,
     Verdict,
     arg,
+    cluster_path,
     define,
     no_change,
     unknown,
@@ -57,7 +58,7 @@ class GangEnvironment(StateModule):
 
     def probe(self, ctx: Context) -> Mapping[str, str] | None:
         """The variables that the container does not have yet; None before init knows the gang."""
-        if ctx.stat(_cluster_file(ctx)) is None:
+        if ctx.stat(cluster_path(ctx)) is None:
             return None
         return {n: v for n, v in self._variables(ctx).items() if n not in ctx.env}
 
@@ -106,17 +107,13 @@ def _hostfile(ctx: Context) -> str:
     return os.path.join(ctx.pai_dir, "run", _HOSTFILE)
 
 
-def _cluster_file(ctx: Context) -> str:
-    return os.path.join(ctx.pai_dir, "runtime.d", "cluster.json")
-
-
 def _hosts(ctx: Context) -> tuple[list[str], int]:
     """The addresses of all instances in the order of their ranks, and the rank of this one.
 
     Raises:
         Permanent: an address is missing.
     """
-    path = _cluster_file(ctx)
+    path = cluster_path(ctx)
     try:
         cluster: Any = json.loads(ctx.read_file(path, _MAX_BYTES) or b"{}")
         own = (cluster["own"]["role"], cluster["own"]["index"])

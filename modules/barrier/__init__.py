@@ -13,6 +13,7 @@ from .members import INSTANCE_VARIABLES, Look
 from .objects import OBJECT_VARIABLES, parse_object
 from .outputs import BarrierLog, write_framework, write_injector
 from .pods import PodsBackend
+from .restart import meet_again
 from .waiting import Wait
 
 _LOOKS_PER_S = {"framework": 150.0, "pods": 25.0}
@@ -40,11 +41,15 @@ class Barrier(CheckModule):
     the tasks find each other (docs/rendezvous.md), they send each other their addresses, and the
     barrier asks the server rarely.
 
+    With ``ready: running``, a task of the runtime phase, it waits only where this container has
+    restarted in its Pod, because init does not run again there: until the containers of all other
+    tasks run or have succeeded. Tasks export the new addresses of instances that have moved.
+
     If ``BARRIER_CHECK_INTERVAL_SEC`` or ``BARRIER_CHECK_TIMEOUT_SEC`` is set, it replaces
     ``interval`` or ``timeout``.
     """
 
-    phases = ("init",)
+    phases = ("init", "runtime")
     privileges = (
         "may write to the shared volume and, with the local backend, to the gang's directory; the "
         "other backends may get frameworks or list pods, and get pods to say why one is missing"
@@ -57,8 +62,9 @@ class Barrier(CheckModule):
     interval: Duration = arg("Longest time between two looks; small gangs look more often.",
                              default=Duration(10.0))  # fmt: skip
     timeout: Duration = arg("How long to wait for the last task.", default=Duration(600.0))
-    ready: Literal["address", "init", "port"] = arg(
-        "With pods, what the others must have: an address, completed init containers, an open port.",
+    ready: Literal["address", "init", "port", "running"] = arg(
+        "With pods, what the others must have: an address, completed init containers, an open port, "
+        "or after a restart of this container, containers that run.",
         default="address",
     )
     port: str = arg(
@@ -84,6 +90,8 @@ class Barrier(CheckModule):
                 fault="platform",
                 hint="the engine that starts the tasks sets them",
             )
+        if self.ready == "running":
+            return meet_again(ctx, self.interval, self.timeout, _LOOKS_PER_S["pods"])
         look = self._obtain(ctx)
         write_framework(ctx, look.framework)
         if self.backend != "local":

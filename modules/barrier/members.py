@@ -32,12 +32,14 @@ class Look(NamedTuple):
         members: the tasks that the barrier waits for.
         missing: those without an address, or not ready.
         foreign: why the addresses are not for this Pod; empty if they are.
+        state: what those that are not missing do.
     """
 
     framework: dict[str, Any]
     members: list[Member]
     missing: list[Member]
     foreign: str = ""
+    state: str = "have addresses"
 
     @property
     def complete(self) -> bool:
@@ -46,7 +48,7 @@ class Look(NamedTuple):
 
     def __str__(self) -> str:
         here = len(self.members) - len(self.missing)
-        return f"{here} of {len(self.members)} tasks have addresses"
+        return f"{here} of {len(self.members)} tasks {self.state}"
 
 
 class Backend(Protocol):

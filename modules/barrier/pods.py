@@ -13,6 +13,9 @@ from pairun.module import (
     Permanent,
     PortPlan,
     init_succeeded,
+    is_done,
+    is_running,
+    of_main_containers,
     read_gang,
     why_missing,
 )
@@ -73,11 +76,12 @@ class PodsBackend:
         addresses = {m: _address(pod) for m, pod in self._pods.items() if _address(pod)["podIP"]}
         members = self._members if self._gang else [self._own]
         self._silent = 0
-        missing = [m for m in members if m not in addresses or not self._is_ready(m)]
+        missing = [m for m in members if not self._is_here(m, addresses)]
         own = addresses.get(self._own)
         other = own is not None and own["podUID"] != self._ctx.env["FC_POD_UID"]
         foreign = "they name another Pod in place of this one" if other else ""
-        return Look(with_addresses(self._framework, addresses), members, missing, foreign)
+        state = "run" if self._ready == "running" else "have addresses"
+        return Look(with_addresses(self._framework, addresses), members, missing, foreign, state)
 
     def met(self, roles: Mapping[str, Object], gathering: Gathering) -> Look:
         """The Framework in the file with the addresses that the tasks sent each other."""
@@ -85,16 +89,23 @@ class PodsBackend:
         addresses = peer_addresses(gathering.peers or ())
         return Look(with_addresses(self._framework, addresses), list(addresses), [])
 
+    def _is_here(self, member: Member, addresses: Mapping[Member, Object]) -> bool:
+        if self._ready == "running" and member in self._pods and is_done(self._pods[member]):
+            return True
+        return member in addresses and self._is_ready(member)
+
     def _is_ready(self, member: Member) -> bool:
         pod = self._pods[member]
         status = pod.get("status") or {}
         if status.get("phase") == "Failed":
             return False
-        # This task itself waits in its init container.
+        # This task itself waits here.
         if self._ready == "address" or member == self._own:
             return True
         if self._ready == "init":
             return init_succeeded(pod)
+        if self._ready == "running":
+            return is_running(pod)
         return self._answers(member, pod)
 
     def _answers(self, member: Member, pod: Object) -> bool:
@@ -113,6 +124,8 @@ class PodsBackend:
         """What the Pods in the last list say."""
         for member in missing:
             pod = self._pods.get(member)
+            if pod is not None and self._ready == "running":
+                pod = of_main_containers(pod)
             why = "no Pod yet" if pod is None else why_missing(pod)
             if pod is not None and self._ready == "port" and _address(pod)["podIP"]:
                 why = f"its port {self._port} does not answer"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pairun.module import Context, Permanent, Skip
+from pairun.module import Context, Permanent, Skip, cluster_path
 
 _MAX_CLUSTER = 256 * 1024 * 1024
 _FAN_OUT = 16
@@ -29,7 +28,7 @@ def all_peers(ctx: Context) -> tuple[list[Peer], int]:
         Skip: an instance has no address for ssh.
         Permanent: ``cluster.json`` cannot be used.
     """
-    path = os.path.join(ctx.pai_dir, "runtime.d", "cluster.json")
+    path = cluster_path(ctx)
     try:
         cluster: Mapping[str, Any] = json.loads(ctx.read_file(path, _MAX_CLUSTER) or b"{}")
         own, own_rank = cluster["own"], -1

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pairun.module import Context, Permanent
+from pairun.module import Context, Permanent, cluster_path
 
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -27,7 +26,7 @@ def instances(ctx: Context) -> Iterator[tuple[Mapping[str, Any], Mapping[str, An
     Raises:
         Permanent: init did not write it as expected.
     """
-    path = os.path.join(ctx.pai_dir, "runtime.d", "cluster.json")
+    path = cluster_path(ctx)
     try:
         roles = json.loads(ctx.read_file(path, MAX_BYTES) or b'{"roles": []}')["roles"]
         for role in roles:

@@ -24,6 +24,18 @@ METRICS = "metrics.txt"
 PROGRAMS = "bin"
 """A folder on the volume; the last one in the PATH of the user's command."""
 
+STARTS_FILE = "run/starts"
+"""On the volume: how often PID 1 has started since init ran last."""
+
+GANG_FILE = "gang.json"
+"""In ``runtime.d`` of an injected Pod: its gang as a Framework without status, for the barrier."""
+
+CLUSTER_FILE = "cluster.json"
+"""In ``runtime.d``: the instances of the job, as init knows them."""
+
+MOVED_FILE = "run/cluster.json"
+"""On the volume: the same after a restart of this container, where an instance has moved."""
+
 PLACE_FILE = "rendezvous.json"
 """On the volume: the address of the job's rendezvous, and the rank of this instance."""
 

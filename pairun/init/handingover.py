@@ -6,12 +6,11 @@ import json
 import os
 from collections.abc import Iterable
 
-from pairun.base.paths import DIAGNOSIS_FILE, runtime_file
+from pairun.base.paths import DIAGNOSIS_FILE, GANG_FILE, runtime_file
 from pairun.errors import PairunError, Problem, Problems
 from pairun.executor.phase import PhaseOutcome
 from pairun.handover.volume import Volume
 from pairun.init.envfile import read_variables
-from pairun.init.injected import GANG_FILE
 from pairun.init.podplans import PodPlans
 from pairun.module import Failure
 from pairun.openpai.podconfig import EXIT_SPEC

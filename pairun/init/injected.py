@@ -9,9 +9,6 @@ from pairun.job.model import Job
 from pairun.kube.ports import PORT_ANNOTATION
 from pairun.openpai.framework import make_framework
 
-GANG_FILE = "gang.json"
-"""In ``runtime.d``: the gang as a Framework without status, for the barrier."""
-
 
 def gang_framework(job: Job, env: Mapping[str, str]) -> dict[str, Any]:
     """A gang as a Framework without status, which the barrier reads.

@@ -12,10 +12,13 @@ from pairun.inject.gangs import gang_of
 from pairun.inject.options import Options
 from pairun.inject.podspec import VOLUME, Addition, field
 from pairun.inject.templates import Owner, Template
-from pairun.inject.variables import STYLES
+from pairun.inject.tree import Mapping as MappingPart
+from pairun.inject.variables import RESTARTS, STYLES
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 
 NAME_MAX = 50
+ACCESS_FOLDER = "/var/run/secrets/pairun"
+"""Where the main container has the token, if it meets the gang again after a restart."""
 
 
 class Features:
@@ -37,8 +40,10 @@ class Features:
         self.objects: list[Object] = []
         self.gangs = 0
 
-    def addition(self, template: Template, siblings: Sequence[Template]) -> Addition:
-        """What a template gets."""
+    def addition(
+        self, template: Template, container: MappingPart, siblings: Sequence[Template]
+    ) -> Addition:
+        """What a template with this main container gets."""
         made = Addition()
         if not self._options.barrier:
             return made
@@ -49,16 +54,26 @@ class Features:
         if gang is None:
             return made
         self.gangs += 1
-        self._warn(template)
+        self._warn(template, container)
         name = _name(template.owner)
         made.init_env = gang.variables(template.owner.name or name)
         made.init_mounts = [{"name": f"{VOLUME}-token", "mountPath": CREDENTIALS, "readOnly": True}]
         made.volumes = [token_volume(f"{VOLUME}-token")]
         made.env = [field("PAIRUN_HOST_IP", "status.podIP")]
+        if restarts_in_place(template, container):
+            self._meet_again(made)
         self._give_account(template, name, made)
         self._give_key(template, name, made)
         self._configure(made)
         return made
+
+    def _meet_again(self, made: Addition) -> None:
+        """Let the main container hold the barrier after a restart: it needs the token, too."""
+        made.init_env.append({"name": RESTARTS, "value": "true"})
+        made.mounts.append(
+            {"name": f"{VOLUME}-token", "mountPath": ACCESS_FOLDER, "readOnly": True}
+        )
+        made.env.append({"name": "PAIRUN_API_CREDENTIALS", "value": ACCESS_FOLDER})
 
     def _configure(self, made: Addition) -> None:
         if self._options.ssh:
@@ -116,14 +131,15 @@ class Features:
         if same not in ((o["kind"], o["metadata"]["name"]) for o in self.objects):
             self.objects.append(made)
 
-    def _warn(self, template: Template) -> None:
-        if restarts_in_place(template):
+    def _warn(self, template: Template, container: MappingPart) -> None:
+        if restarts_in_place(template, container):
             self._problems.warning(
                 "PR826",
                 f"{template.label} restarts a failed container in its Pod, where init containers "
-                "do not run again: the barrier holds for the first start alone",
+                "do not run again: PID 1 holds the barrier then, and the main container gets the "
+                "token that lists Pods",
                 template.spec.place,
-                "restartPolicy: Never lets the controller make a new Pod",
+                "restartPolicy: Never keeps the token from it, and lets the controller make a new Pod",
             )
         total = (template.owner.data.get("spec") or {}).get("minAvailable")
         if isinstance(total, int) and template.owner.known and template.owner.kind == "Job":
@@ -135,15 +151,29 @@ class Features:
             )
 
 
-def restarts_in_place(template: Template) -> bool:
-    """Whether a failed container starts again in the same Pod."""
+def restarts_in_place(template: Template, container: MappingPart) -> bool:
+    """Whether a failed main container restarts in the same Pod, without the init containers.
+
+    A container may have its own policy, and rules for exit codes (KEP-5307). The action
+    ``RestartAllContainers`` (KEP-5532), with which a JobSet restarts in place, is no such restart:
+    init containers run again.
+    """
+    own = container.plain()
+    rules = own.get("restartPolicyRules") or []
+    if any(isinstance(rule, dict) and rule.get("action") == "Restart" for rule in rules):
+        return True
+    if own.get("restartPolicy") is not None:
+        return own["restartPolicy"] in _RESTARTING
     policy = template.item.get("restartPolicy") if template.rule and template.rule.count else None
     written = template.spec.get("restartPolicy")
     policy = policy or (written.plain() if written else None)
     if policy is None:
         known = template.owner.known
         return bool(known and known.restarts) or template.owner.kind in ("Pod", "StatefulSet")
-    return policy in ("Always", "OnFailure")
+    return policy in _RESTARTING
+
+
+_RESTARTING = ("Always", "OnFailure")
 
 
 def _account(template: Template) -> str:

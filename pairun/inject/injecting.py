@@ -137,7 +137,7 @@ def _inject_template(
     errors = len(problems.errors)
     check_pod(template, container, problems)
     command = command_of(template, container, options.entrypoint, options.ask, problems)
-    addition = features.addition(template, siblings)
+    addition = features.addition(template, container, siblings)
     if command is None or len(problems.errors) > errors:
         return
     edit = PodEdit(splices, template.spec, container)

@@ -6,10 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pairun.base.paths import DEFAULT_PAI_DIR, GANG_FILE, runtime_file
 from pairun.errors import PairunError, Place, Problem, Source
-from pairun.inject.variables import COMMAND, STYLES
-from pairun.kube.gang import GangPods, gang_sizes, read_gang
+from pairun.inject.variables import COMMAND, RESTARTS, STYLES
+from pairun.kube.gang import VARIABLE, GangPods, gang_sizes, read_gang
 from pairun.playbook.document.reading import Node, node_of
+
+_OBJECT = ("FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME")
+_SSH = "ssh"
+"""The plugin, and its task."""
 
 COMMAND_FILE = "the container's command"
 """What messages call the layer of `command_layer`."""
@@ -37,6 +42,8 @@ def command_layer(env: Mapping[str, str]) -> Node | None:
     operations: list[dict[str, Any]] = [
         {"patch": "user_command", "args": {"script": None, "argv": argv}}
     ]
+    if env.get(RESTARTS):
+        operations.append(_meeting_again(env))
     if styles := env.get(STYLES):
         operations.append(
             {
@@ -47,6 +54,34 @@ def command_layer(env: Mapping[str, str]) -> Node | None:
             }
         )
     return node_of({"runtime": operations}, place)
+
+
+def _meeting_again(env: Mapping[str, str]) -> dict[str, Any]:
+    """The task that holds the barrier again after a restart of the container."""
+    variables = {n: v for n, v in env.items() if n.startswith(VARIABLE) or n in _OBJECT}
+    # A review does not know the labels of the Pod.
+    if all(variables.get(name) for name in _OBJECT) and (place := gang_in(env)) is not None:
+        _, role, number = place
+        variables |= {"FC_TASKROLE_NAME": role, "FC_TASK_INDEX": str(number)}
+    variables["PAIRUN_FRAMEWORK_FILE"] = runtime_file(DEFAULT_PAI_DIR, GANG_FILE)
+    return {
+        # ssh needs the addresses that the barrier renews.
+        "before": _SSH if _has_plugin(env, _SSH) else "user_command",
+        "id": "barrier_again",
+        "name": "After a restart of this container, every task of the job runs",
+        "barrier": {"backend": "pods", "ready": "running"},
+        "environment": variables,
+        "exit_codes": {"timeout": 251, "permanent": 252},
+    }
+
+
+def _has_plugin(env: Mapping[str, str], name: str) -> bool:
+    """Whether the Pod's settings, which an injection wrote, name a plugin."""
+    try:
+        plugins = json.loads(env.get("RUNTIME_CONFIG", "")).get("runtimePlugin", [])
+        return any(plugin.get("plugin") == name for plugin in plugins)
+    except (ValueError, AttributeError, TypeError):
+        return False
 
 
 def gang_in(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:

@@ -2,5 +2,7 @@
 
 COMMAND = "PAIRUN_COMMAND"
 """The user's command, as a JSON list, for plans and reviews."""
+RESTARTS = "PAIRUN_GANG_RESTARTS"
+"""Set where a failed container restarts in its Pod: the barrier holds again in the runtime phase."""
 STYLES = "PAIRUN_GANG_ENVIRONMENT"
 """The styles of the gang's variables, with commas."""

@@ -5,8 +5,10 @@ Source: Kubernetes documentation, "Pod Lifecycle".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from pairun.base.paths import DEFAULT_PAI_DIR
 
 STUCK = frozenset({
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
@@ -23,6 +25,39 @@ def init_succeeded(pod: Mapping[str, Any]) -> bool:
     statuses = (pod.get("status") or {}).get("initContainerStatuses") or []
     ended = [(s.get("state") or {}).get("terminated") for s in statuses]
     return bool(ended) and all(e and e.get("exitCode") == 0 for e in ended)
+
+
+def of_main_containers(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """A Pod with the statuses of the containers behind PID 1 alone: they mount its volume."""
+    containers = (pod.get("spec") or {}).get("containers") or []
+    main = {
+        container.get("name")
+        for container in containers
+        if any(m.get("mountPath") == DEFAULT_PAI_DIR for m in container.get("volumeMounts") or ())
+    }
+    status = pod.get("status") or {}
+    statuses = [s for s in status.get("containerStatuses") or () if s.get("name") in main]
+    return {**pod, "status": {**status, "containerStatuses": statuses}}
+
+
+def is_done(pod: Mapping[str, Any]) -> bool:
+    """Whether a Pod has succeeded, or its main container has."""
+    succeeded = (pod.get("status") or {}).get("phase") == "Succeeded"
+    return succeeded or _each_main(pod, _succeeded)
+
+
+def is_running(pod: Mapping[str, Any]) -> bool:
+    """Whether a Pod's main container runs now, or has succeeded."""
+    return _each_main(pod, lambda state: "running" in state or _succeeded(state))
+
+
+def _succeeded(state: Mapping[str, Any]) -> bool:
+    return (state.get("terminated") or {}).get("exitCode") == 0
+
+
+def _each_main(pod: Mapping[str, Any], holds: Callable[[Mapping[str, Any]], bool]) -> bool:
+    states = [s.get("state") or {} for s in of_main_containers(pod)["status"]["containerStatuses"]]
+    return bool(states) and all(map(holds, states))
 
 
 def unscheduled(status: Mapping[str, Any]) -> str | None:

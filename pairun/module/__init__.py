@@ -36,7 +36,13 @@ from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.base.sizes import format_size
 from pairun.kube.events import PodName, own_pod, pod_event
 from pairun.kube.gang import GangPods, read_gang
-from pairun.kube.pods import init_succeeded, why_missing
+from pairun.kube.pods import (
+    init_succeeded,
+    is_done,
+    is_running,
+    of_main_containers,
+    why_missing,
+)
 from pairun.kube.ports import PORT_ANNOTATION, PortPlan, port_annotation
 from pairun.kube.statuses import task_statuses
 from pairun.module.answers import (
@@ -51,6 +57,7 @@ from pairun.module.answers import (
     Unpacked,
 )
 from pairun.module.classes import CheckModule, Mode, Module, Phase, StateModule, arg, define
+from pairun.module.clusterfile import RESTARTS, cluster_path
 from pairun.module.context import Context
 from pairun.module.failures import (
     FAILURE_KINDS,
@@ -83,7 +90,8 @@ __all__ = (  # noqa: RUF022 - by subject
     "Unpacked",
     # readers and writers
     "GpuReportElement", "PORT_ANNOTATION", "PodName", "PortPlan", "format_duration", "format_size",
-    "GangPods", "init_succeeded", "own_pod", "pod_event", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "port_annotation",
+    "RESTARTS", "cluster_path",
+    "GangPods", "init_succeeded", "is_done", "is_running", "of_main_containers", "own_pod", "pod_event", "read_gang", "is_worth_a_retry", "parse_duration", "parse_gpu_report", "port_annotation",
     "is_link_local",
     "retry_after_s", "task_statuses", "uncorrectable_errors", "why_missing",
 )  # fmt: skip

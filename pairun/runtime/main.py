@@ -38,6 +38,8 @@ from pairun.runtime.programs import (
     too_low_limit,
     why_not_started,
 )
+from pairun.runtime.restarts import VARIABLE as RESTARTS
+from pairun.runtime.restarts import count_restart
 from pairun.runtime.supervisor import Supervisor, block_signals
 from pairun.runtime.workingdirectory import WorkingDirectory
 from pairun.secrets.vault import Vault
@@ -134,6 +136,9 @@ class RuntimePhase:
         adopt_orphans()
         self._logs.open()
         self.env[LOG_PIPE] = self._logs.open_pipe(os.path.join(self._pai_dir, "run", "runtime_log"))
+        if restarts := count_restart(self._door):
+            self.env[RESTARTS] = str(restarts)
+            self.say(f"restart {restarts} of this container in its Pod; init does not run again")
         serve_peers(self._door, self.env, self.say)
         state = self._run_tasks()
         if self._supervisor.pending_stop():

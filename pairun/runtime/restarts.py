@@ -1,0 +1,38 @@
+"""How often this container has restarted in its Pod, where init containers do not run again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from pairun.base.paths import STARTS_FILE
+from pairun.handover.door import Door
+
+VARIABLE = "PAIRUN_RESTARTS"
+"""For tasks and the command; not set at the first start."""
+
+_MAX_BYTES = 64
+
+
+def count_restart(door: Door) -> int:
+    """Count this start of PID 1; returns the number of restarts since init ran, 0 at the first start.
+
+    Init empties the volume, so a Pod whose init containers run again begins anew.
+
+    Args:
+        door: to the shared volume.
+    """
+    path = os.path.join(door.root, STARTS_FILE)
+    try:
+        text = door.read(path, _MAX_BYTES)
+    except FileNotFoundError:
+        before = 0
+    except OSError:
+        # Something is there, which only an earlier start leaves.
+        before = 1
+    else:
+        before = int(text) if text.isdigit() and len(text) < 10 else 1
+    # Where the file cannot be written, each start counts as the first one.
+    with contextlib.suppress(OSError):
+        door.write(path, b"%d" % (before + 1))
+    return before

@@ -1,0 +1,187 @@
+"""A container that restarts in its Pod, where init does not run again, holds the barrier again."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.inject.workloads import injected, refusals
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  completionMode: Indexed
+  parallelism: 2
+  completions: 2
+  template:
+    spec:
+      restartPolicy: OnFailure
+      containers:
+      - {name: main, image: a, command: [sh, -c, 'echo "R=$PAIRUN_RESTARTS $MASTER_ADDR $PAI_HOST_IP_worker_0"; exit 7']}
+"""
+FIELDS = {
+    "metadata.uid": "uid-1", "metadata.name": "train-1", "status.podIP": "10.0.0.2",
+    "metadata.namespace": "default", "metadata.labels['batch.kubernetes.io/job-name']": "train",
+    "metadata.labels['job-name']": "train",
+    "metadata.annotations['batch.kubernetes.io/job-completion-index']": "1",
+}  # fmt: skip
+RUNS: dict[str, Any] = {"running": {}}
+CRASHED: dict[str, Any] = {"waiting": {"reason": "CrashLoopBackOff"}}
+
+
+class Pods:
+    """An API server with the Pods of the Job.
+
+    Attributes:
+        state: of the other Pod's main container.
+        ip: of the other Pod.
+        looks: how often somebody listed the Pods.
+        repaired: the state from this look on.
+    """
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = RUNS
+        self.ip = "10.0.0.1"
+        self.looks = 0
+        self.repaired: tuple[int, dict[str, Any]] | None = None
+
+    def listed(self) -> dict[str, Any]:
+        """The answer to a list."""
+        self.looks += 1
+        if self.repaired and self.looks >= self.repaired[0]:
+            self.state = self.repaired[1]
+        return {"items": [self._pod(0, self.ip, self.state), self._pod(1, "10.0.0.2", CRASHED)]}
+
+    def _pod(self, number: int, ip: str, state: dict[str, Any]) -> dict[str, Any]:
+        labels = {"batch.kubernetes.io/job-name": "train", "job-name": "train"}
+        index = {"batch.kubernetes.io/job-completion-index": str(number)}
+        sidecar = {"name": "sidecar"}
+        main = {"name": "main", "volumeMounts": [{"name": "p", "mountPath": "/usr/local/pai"}]}
+        statuses = [{"name": "sidecar", "state": CRASHED}, {"name": "main", "state": state}]
+        meta = {"name": f"train-{number}", "uid": f"uid-{number}", "labels": labels}
+        return {
+            "metadata": {**meta, "annotations": index},
+            "spec": {"containers": [sidecar, main], "nodeName": "n"},
+            "status": {"podIP": ip, "phase": "Running", "containerStatuses": statuses},
+        }
+
+
+@pytest.fixture
+def pods() -> Iterator[tuple[Pods, str]]:
+    """The API server, and its address."""
+    known = Pods()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = json.dumps(known.listed()).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield known, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+class Gang:
+    """The Job's second Pod: its init container, and any number of starts of its main container."""
+
+    def __init__(self, address: str, folder: Path, text: str = JOB) -> None:
+        self._folder = folder
+        self._api = {"KUBE_APISERVER_ADDRESS": address}
+        made = injected(text, barrier=True, env=["torchrun"], key_secret=None)
+        self.pod = next(yaml.safe_load_all(made))["spec"]["template"]["spec"]
+        (folder / "token").mkdir()
+
+    def init(self) -> str:
+        """Run the init container, which must succeed."""
+        done = self._run(["init"], self.pod["initContainers"][-1])
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def start(self, code: int = 7) -> str:
+        """Start the main container; what it said."""
+        app = self.pod["containers"][0]
+        done = self._run(["runtime", *app["command"][1:]], app)
+        assert done.returncode == code, done.stdout
+        return done.stdout
+
+    def _run(
+        self, words: list[str], container: Mapping[str, Any]
+    ) -> subprocess.CompletedProcess[str]:
+        env = {"PATH": os.environ["PATH"], "PAIRUN_PAI_DIR": str(self._folder / "pai"), **self._api}
+        for variable in container["env"]:
+            field = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
+            env[variable["name"]] = FIELDS[field] if field else variable.get("value", "")
+        # The node's kubelet would mount a token there.
+        env["PAIRUN_API_CREDENTIALS"] = str(self._folder / "token")
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "pairun", *words], env=env, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_restart_waits_until_the_others_run(pods: tuple[Pods, str], tmp_path: Path) -> None:
+    """The first start asks nobody; a restart waits for the other one, and takes its new address."""
+    known, address = pods
+    gang = Gang(address, tmp_path)
+    gang.init()
+    looks = known.looks
+    said = gang.start()
+    assert "R= 10.0.0.1 10.0.0.1" in said
+    assert known.looks == looks
+
+    known.state, known.ip, known.repaired = CRASHED, "10.0.0.9", (looks + 3, RUNS)
+    said = gang.start()
+    assert "1 of 2 tasks run" in said
+    assert "all 2 tasks run; 1 have new addresses" in said
+    assert "R=1 10.0.0.9 10.0.0.9" in said
+    assert known.looks >= looks + 3
+
+
+def test_the_token_goes_to_containers_that_restart() -> None:
+    """A container that is never restarted in its Pod gets no token, and no task."""
+    restarting, never = (
+        next(yaml.safe_load_all(injected(text, barrier=True)))["spec"]["template"]["spec"]
+        for text in (JOB, JOB.replace("OnFailure", "Never"))
+    )
+    mounts = [m["name"] for m in restarting["containers"][0]["volumeMounts"]]
+    assert "pairun-token" in mounts
+    assert "pairun-token" not in [m["name"] for m in never["containers"][0]["volumeMounts"]]
+    assert "PAIRUN_GANG_RESTARTS" not in str(never)
+    assert any("gets the token" in line for line in refusals(JOB, barrier=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "restarts"),
+    [
+        ("restartPolicy: Always", True),
+        ("restartPolicy: Never", False),
+        ("restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}]", True),
+        ("restartPolicyRules: [{action: RestartAllContainers}]", False),
+    ],
+)
+def test_a_containers_own_policy(fields: str, restarts: bool) -> None:
+    """The policy and the rules of the main container count before the Pod's."""
+    text = JOB.replace("OnFailure", "Never").replace("name: main,", f"name: main, {fields},")
+    assert ("PAIRUN_GANG_RESTARTS" in injected(text, barrier=True)) is restarts
