@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from benchmarks import commands, diagnose, init_phase, log_path, page, peers, pid1, ssh, tasks
+import pairun
+from benchmarks import (
+    commands,
+    diagnose,
+    handedover,
+    init_phase,
+    log_path,
+    page,
+    peers,
+    pid1,
+    rendezvous_real,
+    ssh,
+    tasks,
+)
 from benchmarks.measure import NotMeasured, Row
+from benchmarks.record import Machine, Measured, Record, merged, record_data, record_of
+from benchmarks.table import HEAD, cells, line
 
-_HEAD = ("what", "measured", "goal", "", "ratio", "of")
+PARTS = {
+    "commands": commands,
+    "init": init_phase,
+    "volume": handedover,
+    "tasks": tasks,
+    "pid1": pid1,
+    "logs": log_path,
+    "diagnosis": diagnose,
+    "rendezvous": rendezvous_real,
+    "ssh": ssh,
+    "peers": peers,
+    "page": page,
+}
+"""By name what measures a part: each has a function ``rows``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,42 +52,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--strict", action="store_true", help="exit 1 when a goal is missed")
+    parser.add_argument("--json", action="store_true", help="the results as JSON, when all is done")
+    parser.add_argument("--only", action="append", choices=PARTS, help="measure only this part")
+    parser.add_argument("--save", type=pathlib.Path, metavar="FILE",
+                        help="keep the results in a file, where they replace those of the same parts")  # fmt: skip
     args = parser.parse_args(argv)
-    print(_line(_HEAD))
-    missed = unmeasured = 0
-    for part in (commands, init_phase, tasks, pid1, log_path, diagnose, ssh, peers, page):
+    machine = Machine.here()
+    # Standard output is either the table or the document.
+    table = sys.stderr if args.json else sys.stdout
+    print(machine.sentence(), file=table)
+    print(line(HEAD), file=table, flush=True)
+    measured: list[Measured] = []
+    unmeasured: dict[str, str] = {}
+    for name in args.only or PARTS:
         try:
-            for row in part.rows():
-                print(_line(_cells(row)), flush=True)
-                missed += row.is_over
+            for row in _rows(name):
+                # The load of now, since earlier rows are part of an earlier one.
+                measured.append(Measured(name, row, os.getloadavg()[0]))
+                print(line(cells(row)), file=table, flush=True)
         except NotMeasured as e:
-            unmeasured += 1
-            print(f"not measured: {e}", flush=True)
+            unmeasured[name] = str(e)
+            print(f"not measured: {e}", file=table, flush=True)
+    missed = sum(m.row.is_over for m in measured)
     met = "every goal that was measured is met" if unmeasured else "every goal is met"
-    print(f"{missed} goal{'s' * (missed > 1)} missed" if missed else met)
+    print(f"{missed} goal{'s' * (missed > 1)} missed" if missed else met, file=table)
+    record = Record(pairun.__version__, machine, measured, unmeasured)
+    if args.json:
+        print(json.dumps(record_data(record), indent=1))
+    if args.save:
+        kept = record_of(args.save) if args.save.exists() else None
+        args.save.write_text(json.dumps(merged(kept, record_data(record)), indent=1) + "\n")
     return 1 if (args.strict and missed) or (unmeasured and os.environ.get("CI")) else 0
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    ratio = row.measured_ms / row.baseline_ms
-    compared = f"{row.baseline} ({_ms(row.baseline_ms)})"
-    return (
-        row.what,
-        _ms(row.measured_ms),
-        _ms(row.goal_ms),
-        "over" if row.is_over else "ok",
-        f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.4f}",
-        f"{compared}; {row.note}" if row.note else compared,
-    )
-
-
-def _line(cells: Sequence[str]) -> str:
-    what, measured, goal, verdict, ratio, rest = cells
-    return f"{what:32} {measured:>10} {goal:>10}  {verdict:4} {ratio:>6}  {rest}"
-
-
-def _ms(value: float) -> str:
-    return f"{value:.2f} ms" if value < 100 else f"{value:.0f} ms"
+def _rows(part: str) -> Iterator[Row]:
+    yield from PARTS[part].rows()
 
 
 if __name__ == "__main__":

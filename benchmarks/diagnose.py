@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks.measure import ROOT, Row, python, smallest_ms
+from benchmarks.measure import ROOT, TIMES, Row, python, samples, wall
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.lines import Log
@@ -147,13 +147,13 @@ def rows() -> Iterator[Row]:
             size += f.write(line.format(n % 60, n % 8, n, n * 7919 % 100_000, n % 9))
             n += 1
         f.write('Traceback (most recent call last):\n  File "t.py", line 1, in f\nKeyError: 1\n')
-    count = smallest_ms(lambda: python("-c", _BASELINE, str(log)), 3)
-    measured = [json.loads(python("-c", _PROGRAM, str(rules), str(log))) for _ in range(3)]
+    count = wall(lambda: python("-c", _BASELINE, str(log)))
+    measured = [json.loads(python("-c", _PROGRAM, str(rules), str(log))) for _ in range(TIMES)]
     assert {klass for klass, _, _ in measured} == {"user_code_error"}
     memory = max(m for _, _, m in measured)
-    spent = min(ms for _, ms, _ in measured)
+    spent = samples([ms for _, ms, _ in measured])
     note = f"{memory:.0f} MB of memory in all"
-    yield Row("diagnosis of 10 MiB", spent, 500.0, "read and count a word", count, note)
+    yield Row("diagnosis of 10 MiB", "ms", spent, 500.0, "read and count a word", count, note)
     log.unlink()
 
 

@@ -9,24 +9,24 @@ left out, and so are the barrier's program, ``pystache`` (which each of them imp
 is imported in its place.
 
 Both find compiled what they import, as in an image, and the same Python runs both. CPU time is
-compared, and the median of runs in turns: a busy machine slows both, and neither evenly.
+compared, of runs in turns: a busy machine slows both, and neither evenly.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from benchmarks.measure import ROOT, Row, cpu_ms
+from benchmarks.measure import ROOT, Row, cpu_ms, in_turns
 from pairun.errors import Source
 from pairun.formats.jsyaml import JS
 from pairun.handover.bundle import find_bundle
@@ -35,6 +35,9 @@ from pairun.openpai.framework import make_framework, with_statuses
 from pairun.playbook.document.reading import read_text
 
 TIMES = 15
+
+SHARE_OF_OLD = 0.7
+"""What the phase may cost, as a share of the old runtime's starts."""
 
 _SECRETS = {"token": "a-secret-that-is-looked-for"}
 _PARSER = "argparse, base64, hashlib, logging, gzip, json, os, sys, re"
@@ -66,8 +69,47 @@ class _Registry(http.server.BaseHTTPRequestHandler):
         """Say nothing of it."""
 
 
+class Fixture(NamedTuple):
+    """A Pod whose init container is about to start.
+
+    Attributes:
+        volume: of the Pod.
+        run: run the phase to its end; it may be run again.
+        env: of its Python.
+    """
+
+    volume: pathlib.Path
+    run: Callable[[], None]
+    env: Mapping[str, str]
+
+
 def rows() -> Iterator[Row]:
     """The phase beside the old runtime's starts."""
+    ssh = {"plugin": "ssh", "parameters": {"jobssh": True}}
+    with prepared([ssh]) as fixture:
+        script = _old_starts()
+        old = {**fixture.env, "PYTHON": sys.executable}
+        fixture.run()  # compiles what it imports
+        measured, starts = in_turns(
+            TIMES,
+            lambda: cpu_ms(fixture.run),
+            lambda: cpu_ms(lambda: _run(["bash", "-c", script], old)),
+        )
+    with_bundle = "with" if find_bundle(os.environ) else "without"
+    yield Row(
+        "CPU of pairun init, two roles", "ms", measured, SHARE_OF_OLD * starts.least,
+        "the old runtime's starts", starts,
+        f"{with_bundle} the bundle to hand over",
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def prepared(plugins: Sequence[Mapping[str, Any]]) -> Iterator[Fixture]:
+    """A Pod of a job of two roles, with a registry that has its image.
+
+    Args:
+        plugins: of the job.
+    """
     with (
         tempfile.TemporaryDirectory() as folder,
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Registry) as registry,
@@ -80,24 +122,10 @@ def rows() -> Iterator[Row]:
         with open(path / "rules.json", "wb") as file:
             argv = [sys.executable, "-m", "pairun", "export", "rules"]
             subprocess.run(argv, cwd=ROOT, env=env, stdout=file, check=True)
-        script = _old_starts()
-        ours = _prepare(path, env, f"127.0.0.1:{registry.server_address[1]}/team/image:1")
-        old = {**env, "PYTHON": sys.executable}
-        # Once for what is compiled then; afterwards in turns, so that a busy machine is so for both.
-        pairs = [
-            (
-                cpu_ms(lambda: _run(_command(path), ours)),
-                cpu_ms(lambda: _run(["bash", "-c", script], old)),
-            )
-            for _ in range(TIMES + 1)
-        ]
+        image = f"127.0.0.1:{registry.server_address[1]}/team/image:1"
+        ours = _prepare(path, env, _framework(image, plugins))
+        yield Fixture(path / "pai", lambda: _run(_command(path), ours), env)
         registry.shutdown()
-    measured, starts = map(statistics.median, zip(*pairs[1:], strict=True))
-    with_bundle = "with" if find_bundle(os.environ) else "without"
-    yield Row(
-        "CPU of pairun init, two roles", measured, starts, "the old runtime's starts", starts,
-        f"{with_bundle} the bundle to hand over",
-    )  # fmt: skip
 
 
 def _old_starts() -> str:
@@ -112,20 +140,22 @@ def _old_starts() -> str:
     return "\n".join(["set -o errexit", *lines])
 
 
-def _prepare(folder: pathlib.Path, env: Mapping[str, str], image: str) -> dict[str, str]:
+def _prepare(
+    folder: pathlib.Path, env: Mapping[str, str], framework: Mapping[str, Any]
+) -> dict[str, str]:
     """Leave a volume and the Framework of a job; returns the environment of its init container."""
     volume = folder / "pai"
     (volume / "secrets").mkdir(parents=True)
     (volume / ".pairun").touch()
     (volume / "secrets" / "secrets.yaml").write_text(json.dumps(_SECRETS))
-    (folder / "framework.json").write_text(json.dumps(_framework(image)))
+    (folder / "framework.json").write_text(json.dumps(framework))
     return {
         **env, "PAIRUN_PAI_DIR": str(volume), "PAIRUN_HOST_IP": "127.0.0.1",
         "PAIRUN_APP_UID": str(os.getuid()), "FC_POD_UID": "worker-1",
     }  # fmt: skip
 
 
-def _framework(image: str) -> dict[str, Any]:
+def _framework(image: str, plugins: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A job of two roles and five instances, each with an address."""
     document = {
         "protocolVersion": 2,
@@ -142,9 +172,7 @@ def _framework(image: str) -> dict[str, Any]:
             }
             for name, count in (("server", 1), ("worker", 4))
         },
-        "extras": {
-            "com.microsoft.pai.runtimeplugin": [{"plugin": "ssh", "parameters": {"jobssh": True}}]
-        },
+        "extras": {"com.microsoft.pai.runtimeplugin": list(plugins)},
     }
     # As people write it: the REST server masks such secrets alone.
     text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in document.items())

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 
-from benchmarks.measure import ROOT, NotMeasured, Row, smallest_ms
+from benchmarks.measure import ROOT, TIMES, NotMeasured, Row, in_turns, wall_ms
 from benchmarks.volume import prepare, program
 
 BYTES = 250_000_000
@@ -42,20 +42,27 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "data"
         _write_data(data)
-        tee = smallest_ms(lambda: _shell(data, 'cat "$DATA" | tee a b | cat > /dev/null'), 3)
-        plain = smallest_ms(lambda: _through_pid1(data, argv, 0), 3)
-        note = f"{name}, {_speed(plain)}"
-        yield Row("250 MB of output", plain, TIMES_TEE * tee, "tee a b", tee, note)
-        masked = smallest_ms(lambda: _through_pid1(data, argv, SECRETS), 3)
-        note = f"{name}, {_speed(masked)}"
-        what = f"the same with {SECRETS} secrets"
-        yield Row(what, masked, TIMES_TEE_WITH_SECRETS * tee, "tee a b", tee, note)
+        tee, plain, masked = in_turns(
+            TIMES,
+            lambda: wall_ms(lambda: _shell(data, 'cat "$DATA" | tee a b | cat > /dev/null')),
+            lambda: wall_ms(lambda: _through_pid1(data, argv, 0)),
+            lambda: wall_ms(lambda: _through_pid1(data, argv, SECRETS)),
+        )
+        note, most = f"{name}, {_speed(plain.least)}", TIMES_TEE * tee.least
+        yield Row("250 MB of output", "ms", plain, most, "tee a b", tee, note)
+        note, most = f"{name}, {_speed(masked.least)}", TIMES_TEE_WITH_SECRETS * tee.least
+        yield Row(f"the same with {SECRETS} secrets", "ms", masked, most, "tee a b", tee, note)
         if shutil.which("multilog") is None:
             raise NotMeasured("the old way of output: multilog is missing (Debian's daemontools)")
-        old = smallest_ms(lambda: _shell(data, _OLD_CHAIN), 2)
-        yield Row(
-            "250 MB of output", plain, old / TIMES_FASTER, "tee and multilog", old, _speed(old)
+        again, old = in_turns(
+            TIMES,
+            lambda: wall_ms(lambda: _through_pid1(data, argv, 0)),
+            lambda: wall_ms(lambda: _shell(data, _OLD_CHAIN)),
         )
+        yield Row(
+            "250 MB of output", "ms", again, old.least / TIMES_FASTER, "tee and multilog", old,
+            _speed(old.least),
+        )  # fmt: skip
 
 
 def _write_data(path: pathlib.Path) -> None:

@@ -1,20 +1,55 @@
-"""What a run costs: the smallest of several measurements, because noise only ever adds."""
+"""What a run costs: samples in a unit, taken in turns with those of what it is compared with.
+
+A goal is held against the smallest sample, because noise only ever adds; the median shows how much
+of it there was.
+"""
 
 from __future__ import annotations
 
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[1]
 
+TIMES = 5
+"""How often a time is taken at least."""
+
+Unit = Literal["ms", "MB", "kB", "count"]
+"""Of a row: milliseconds; 10^6 or 10^3 bytes; a number of things."""
+
 
 class NotMeasured(Exception):
-    """What a benchmark needs is not there; the message says what."""
+    """What a benchmark needs is missing; the message says what."""
+
+
+class Samples(NamedTuple):
+    """What several runs took.
+
+    Attributes:
+        least: the smallest.
+        median: the middle one.
+        runs: how many; 1 for what is the same in every run, such as a size.
+    """
+
+    least: float
+    median: float
+    runs: int
+
+    def less(self, other: Samples) -> Samples:
+        """What remains of this without the other."""
+        return Samples(
+            self.least - other.least, self.median - other.median, min(self.runs, other.runs)
+        )
+
+    def times(self, factor: float) -> Samples:
+        """A multiple of this, or with a factor below 1 a share."""
+        return Samples(self.least * factor, self.median * factor, self.runs)
 
 
 class Row(NamedTuple):
@@ -22,36 +57,66 @@ class Row(NamedTuple):
 
     Attributes:
         what: what was measured.
-        measured_ms: how long it took, or how much CPU time.
-        goal_ms: how long it may take, or None where only the ratio tells something.
-        baseline: what it is compared with, in words.
-        baseline_ms: how long that took in the same run.
+        unit: of the samples and of the goal.
+        measured: what it took.
+        goal: how much it may be at most.
+        peer: what it is compared with, in words.
+        peer_measured: what that took in the same run.
         note: what else is to be said.
-        broken: a promise besides the time was not kept.
+        broken: a promise besides the number was not kept.
     """
 
     what: str
-    measured_ms: float
-    goal_ms: float
-    baseline: str
-    baseline_ms: float
+    unit: Unit
+    measured: Samples
+    goal: float
+    peer: str
+    peer_measured: Samples
     note: str = ""
     broken: bool = False
 
     @property
+    def ratio(self) -> float:
+        """How many times what it is compared with it costs."""
+        return self.measured.least / self.peer_measured.least
+
+    @property
     def is_over(self) -> bool:
         """Whether the goal was missed."""
-        return self.broken or self.measured_ms > self.goal_ms
+        return self.broken or self.measured.least > self.goal
 
 
-def smallest_ms(action: Callable[[], object], times: int) -> float:
-    """The shortest of several runs, in milliseconds."""
-    taken = []
-    for _ in range(times):
-        began = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - began)
-    return min(taken) * 1000
+def samples(values: Sequence[float]) -> Samples:
+    """The samples of several runs."""
+    return Samples(min(values), statistics.median(values), len(values))
+
+
+def fixed(value: float) -> Samples:
+    """What is the same in every run."""
+    return Samples(value, value, 1)
+
+
+def in_turns(times: int, *measures: Callable[[], float]) -> list[Samples]:
+    """Take several measures in turns, so that a busy machine is busy for all of them.
+
+    Args:
+        times: how often each is taken.
+        measures: each returns one value.
+    """
+    rounds = [[measure() for measure in measures] for _ in range(times)]
+    return [samples(values) for values in zip(*rounds, strict=True)]
+
+
+def wall_ms(action: Callable[[], object]) -> float:
+    """The time that an action takes, in milliseconds."""
+    began = time.perf_counter()
+    action()
+    return (time.perf_counter() - began) * 1000
+
+
+def wall(action: Callable[[], object], times: int = TIMES) -> Samples:
+    """The time of several runs of an action, in milliseconds."""
+    return samples([wall_ms(action) for _ in range(times)])
 
 
 def cpu_ms(action: Callable[[], object]) -> float:

@@ -8,8 +8,8 @@ pipelining, the interpreter named, no facts gathered; pyinfra with its local con
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-import math
 import os
 import pathlib
 import subprocess
@@ -18,15 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks import peer_venv
-from benchmarks.measure import Row, smallest_ms
+from benchmarks.measure import TIMES, Row, Samples, in_turns, wall_ms
 from benchmarks.tasks import fill, run_tasks
 from pairun.plan import Task
 
 GOALS = {"ansible-core": 50.0, "pyinfra": 3.0}
 """How many times a task of pairun must cost less than one of the peer."""
-
-_TIMES = 3
-"""How often each runner is measured; as often for all, because the smallest of more is smaller."""
 
 _TEXT = "one line\n"
 
@@ -39,8 +36,8 @@ class Cost(NamedTuple):
         start_ms: a run of one task.
     """
 
-    task_ms: float
-    start_ms: float
+    task_ms: Samples
+    start_ms: Samples
 
 
 class Work(NamedTuple):
@@ -91,10 +88,11 @@ def rows() -> Iterator[Row]:
         for name, theirs in costs.items():
             least = GOALS[name.split()[0]]
             note = (
-                f"{theirs.task_ms / ours.task_ms:.1f} times less (goal: {least:g}); "
-                f"one task alone {ours.start_ms:.0f} ms beside {theirs.start_ms:.0f} ms"
+                f"{theirs.task_ms.least / ours.task_ms.least:.1f} times less (goal: {least:g}); "
+                f"one task alone {ours.start_ms.least:.0f} ms beside {theirs.start_ms.least:.0f} ms"
             )
-            yield Row(work.name, ours.task_ms, theirs.task_ms / least, name, theirs.task_ms, note)
+            goal = theirs.task_ms.least / least
+            yield Row(work.name, "ms", ours.task_ms, goal, name, theirs.task_ms, note)
 
 
 def _costs(work: Work, runners: Mapping[str, Runner]) -> dict[str, Cost]:
@@ -107,13 +105,12 @@ def _costs(work: Work, runners: Mapping[str, Runner]) -> dict[str, Cost]:
             )
             for name, r in runners.items()
         }
-        least = {name: [math.inf, math.inf] for name in runners}
-        for _ in range(_TIMES):
-            for name in runners:
-                taken = (smallest_ms(run, 1) for run in runs[name])
-                least[name] = list(map(min, least[name], taken))
+        taken = in_turns(
+            TIMES, *(functools.partial(wall_ms, run) for pair in runs.values() for run in pair)
+        )
     return {
-        name: Cost((many - one) / runners[name].further, one) for name, (one, many) in least.items()
+        name: Cost(many.less(one).times(1 / runners[name].further), one)
+        for name, one, many in zip(runs, taken[::2], taken[1::2], strict=True)
     }
 
 

@@ -7,11 +7,12 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 
-from benchmarks.measure import ROOT, Row, smallest_ms
+from benchmarks.measure import ROOT, Row, in_turns, samples, wall, wall_ms
 from benchmarks.volume import prepare, program
 from pairun.runtime.exitmatching import SCHEMA_VERSION
 
@@ -27,23 +28,25 @@ TIMES = 7
 def rows() -> Iterator[Row]:
     """Each cost beside a process that does nothing else."""
     argv, name = program()
-    nothing = smallest_ms(lambda: subprocess.run(["/bin/true"], check=True), TIMES)
+    nothing = wall(lambda: subprocess.run(["/bin/true"], check=True), TIMES)
     moments = [_moments(argv) for _ in range(TIMES)]
     for what, goal, take in (
         ("start to the user's command", START_MS, lambda m: m["start"]),
         ("TERM to the user's process", SIGNAL_MS, lambda m: m["signal"]),
         ("its end to the container's", END_MS, lambda m: m["end"]),
     ):
-        yield Row(what, min(map(_milliseconds(take), moments)), goal, "/bin/true", nothing, name)
-    megabytes = min(m["idle_mb"] for m in moments)
+        taken = samples([_milliseconds(take)(m) for m in moments])
+        yield Row(what, "ms", taken, goal, "/bin/true", nothing, name)
+    megabytes = samples([m["idle_mb"] for m in moments])
+    python = samples([_idle_python_mb() for _ in moments])
+    yield Row("idle memory of PID 1", "MB", megabytes, IDLE_MB, "an idle Python", python, name)
+    without, whole = in_turns(
+        TIMES,
+        lambda: wall_ms(lambda: _failing(argv, specs=0)),
+        lambda: wall_ms(lambda: _failing(argv, specs=27)),
+    )
     yield Row(
-        "idle memory of PID 1", megabytes, IDLE_MB, "MB, shown as ms", IDLE_MB,
-        f"{name}, {megabytes:.1f} MB",
-    )  # fmt: skip
-    without = smallest_ms(lambda: _failing(argv, specs=0), 3)
-    whole = smallest_ms(lambda: _failing(argv, specs=27), 3)
-    yield Row(
-        "exit summary of 10 MiB, 27 specs", whole - without, SUMMARY_MS,
+        "exit summary of 10 MiB, 27 specs", "ms", whole.less(without), SUMMARY_MS,
         "a failure without specs", without, name,
     )  # fmt: skip
 
@@ -68,9 +71,7 @@ def _moments(argv: list[str]) -> dict[str, float]:
             argv, cwd=ROOT, env=env, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         started = _stamp(process)
-        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert found is not None
+        idle_mb = _resident_mb(process.pid)
         asked = time.time()
         process.send_signal(signal.SIGTERM)
         trapped = _stamp(process)
@@ -82,8 +83,29 @@ def _moments(argv: list[str]) -> dict[str, float]:
         "start": started - began,
         "signal": trapped - asked,
         "end": ended - trapped,
-        "idle_mb": int(found[1]) / 1024,
+        "idle_mb": idle_mb,
     }
+
+
+def _idle_python_mb() -> float:
+    """The memory of a Python that has imported nothing and waits."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.readline()
+        megabytes = _resident_mb(process.pid)
+        process.communicate("\n")
+    return megabytes
+
+
+def _resident_mb(pid: int) -> float:
+    """The memory that a process has resident, in megabytes."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    kilobytes = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert kilobytes is not None
+    return int(kilobytes[1]) * 1024 / 1e6
 
 
 def _stamp(process: subprocess.Popen[str]) -> float:

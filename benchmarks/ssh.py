@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -15,10 +16,9 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 
-from benchmarks.measure import NotMeasured, Row, smallest_ms
+from benchmarks.measure import TIMES, NotMeasured, Row, samples, wall, wall_ms
 from pairun.base.paths import PLAIN_FILES
 from pairun.contract.arguments import build
 from pairun.contract.loading import load_module
@@ -45,19 +45,19 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, _stopped_at_end(pathlib.Path(folder)) as root:
         contexts = _volumes(root, tools)
         set_up, meet = _action("ssh_setup", jobssh=True), _action("ssh_barrier")
-        began = time.perf_counter()
-        set_up(contexts[0])
-        _login(root)
-        first_ms = (time.perf_counter() - began) * 1000
-        login_ms = smallest_ms(lambda: _login(root), _LOGINS)
-        yield Row("ssh: task to first login", first_ms, 500, "a login", login_ms)
-        _in_processes(contexts[1:], set_up, at_once=2)
-        began = time.perf_counter()
-        _in_processes(contexts, meet, at_once=HOSTS)
-        met_ms = (time.perf_counter() - began) * 1000
+
+        def begin(n: int) -> None:
+            set_up(contexts[n])
+            _login(root, n)
+
+        first = samples([wall_ms(functools.partial(begin, n)) for n in range(TIMES)])
+        login = wall(lambda: _login(root, 0), _LOGINS)
+        yield Row("ssh: task to first login", "ms", first, 500, "a login", login)
+        _in_processes(contexts[TIMES:], set_up, at_once=2)
+        met = wall(lambda: _in_processes(contexts, meet, at_once=HOSTS))
         yield Row(
-            f"ssh: barrier of {HOSTS} hosts", met_ms, 5000,
-            "as many logins one after another", HOSTS * login_ms,
+            f"ssh: barrier of {HOSTS} hosts", "ms", met, 5000,
+            "as many logins one after another", login.times(HOSTS),
         )  # fmt: skip
 
 
@@ -99,10 +99,17 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _login(root: pathlib.Path) -> None:
-    config = root / "0" / "run" / "ssh" / "config"
-    program = root / "0" / "tools" / "ssh" / "ssh"
-    subprocess.run([program, "-F", config, "host-0", "true"], check=True, stdin=subprocess.DEVNULL)
+def _login(root: pathlib.Path, n: int) -> None:
+    """Log in at a host as it does itself."""
+    config = root / str(n) / "run" / "ssh" / "config"
+    argv: list[str | pathlib.Path] = [
+        root / str(n) / "tools" / "ssh" / "ssh",
+        "-F",
+        config,
+        f"host-{n}",
+        "true",
+    ]
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
 
 
 def _action(name: str, **args: object) -> Callable[[HostContext], None]:

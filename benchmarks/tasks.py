@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.measure import ROOT, Row, python, smallest_ms
+from benchmarks.measure import ROOT, TIMES, Row, Samples, python, wall
 from pairun.contract.loading import ModuleFile
 from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.plan import Plan, Task
@@ -25,12 +25,13 @@ _PROGRAMS = 200
 
 def rows() -> Iterator[Row]:
     """The cost of one task among 1,000 and among 10,000, and of one among the other."""
-    program = smallest_ms(_start_programs, 3) / _PROGRAMS
-    few = _ms_per_task(1_000, times=3)
-    yield Row("one task of 1,000", few, GOAL_MS, "starting /bin/true", program)
-    many = _ms_per_task(10_000, times=1)
-    yield Row("one task of 10,000", many, GOAL_MS, "starting /bin/true", program)
-    yield Row("its growth from 1,000 to 10,000", many, few * MAX_GROWTH, "one of 1,000", few)
+    program = wall(_start_programs).times(1 / _PROGRAMS)
+    few = _ms_per_task(1_000)
+    yield Row("one task of 1,000", "ms", few, GOAL_MS, "starting /bin/true", program)
+    many = _ms_per_task(10_000)
+    yield Row("one task of 10,000", "ms", many, GOAL_MS, "starting /bin/true", program)
+    most = few.least * MAX_GROWTH
+    yield Row("its growth from 1,000 to 10,000", "ms", many, most, "one of 1,000", few)
 
 
 def _start_programs() -> None:
@@ -38,14 +39,14 @@ def _start_programs() -> None:
         subprocess.run(["/bin/true"], check=True)
 
 
-def _ms_per_task(count: int, times: int) -> float:
+def _ms_per_task(count: int) -> Samples:
     tasks = tuple(
         Task(id=f"t{n}", name=f"Task {n}", module="cmd", args={"script": ""}) for n in range(count)
     )
     with tempfile.TemporaryDirectory() as folder:
         volume = pathlib.Path(folder)
         fill(volume, tasks)
-        return smallest_ms(lambda: run_tasks(volume), times) / count
+        return wall(lambda: run_tasks(volume), TIMES).times(1 / count)
 
 
 def fill(volume: pathlib.Path, tasks: tuple[Task, ...]) -> None:

@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 
+from benchmarks import chart
+from benchmarks.record import history
 from pairun.catalogue import CATALOGUE
 from pairun.cli.examples import examples_of
 from pairun.cli.main import COMMANDS, parser_of
@@ -299,6 +301,8 @@ def main(check: bool) -> int:
         "journal.md": records(),
         "metrics.md": metrics(),
         "openpai.md": openpai(),
+        "benchmarks.md": chart.page(history()),
+        "benchmarks.svg": chart.drawing(history()),
     }
     stale = []
     for name, lines in pages.items():
