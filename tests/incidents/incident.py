@@ -85,6 +85,7 @@ class Incident(NamedTuple):
         limit_s: everything is killed after this many seconds, as a hang is in the end.
         folders: folders of the job whose files are kept, too (``torchrun --log-dir``).
         kernel: the kernel's messages are kept, too.
+        pods: each process is a Pod whose end is kept as ``kubectl get pods -o json`` shows it.
         files: what lies in the job's folder before it starts: a function of the folder.
     """
 
@@ -96,6 +97,7 @@ class Incident(NamedTuple):
     limit_s: float = 120
     folders: Sequence[str] = ()
     kernel: bool = False
+    pods: bool = False
     files: Callable[[str], None] | None = None
 
 

@@ -113,6 +113,54 @@ def run_inside(incident: Incident, job: str, logs: str, venv: str) -> None:
     _write(incident, run.lines, logs)
     if incident.kernel:
         _write_kernel(started, logs)
+    if incident.pods:
+        pods = [_pod(name, started, end) for name, end in run.ends.items()]
+        with open(os.path.join(logs, "pods.json"), "w") as f:
+            f.write(
+                json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}, indent=1) + "\n"
+            )
+
+
+class End(NamedTuple):
+    """How a process ended.
+
+    Attributes:
+        code: as a shell counts.
+        time_s: when.
+        out_of_memory: the kernel killed it for its cgroup's memory.
+    """
+
+    code: int
+    time_s: float
+    out_of_memory: bool
+
+
+def _pod(name: str, started_s: float, end: End) -> dict[str, object]:
+    """Return a Pod as the API server returns it, without what says nothing about its end."""
+    reason = "Completed" if not end.code else "OOMKilled" if end.out_of_memory else "Error"
+    terminated = {
+        "exitCode": end.code,
+        "reason": reason,
+        "startedAt": _moment(started_s).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "finishedAt": _moment(end.time_s).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    container = {
+        "name": "main",
+        "restartCount": 0,
+        "ready": False,
+        "state": {"terminated": terminated},
+    }
+    phase = "Failed" if end.code else "Succeeded"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "status": {"phase": phase, "containerStatuses": [container]},
+    }
+
+
+def _moment(time_s: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(time_s, datetime.UTC)
 
 
 class _Run:
@@ -120,6 +168,8 @@ class _Run:
 
     def __init__(self, incident: Incident, job: str, venv: str) -> None:
         self.lines: list[Line] = []
+        self.ends: dict[str, End] = {}
+        self._job = job
         self._incident = incident
         self._news = threading.Condition()
         self._processes = {p.name: _start(p, job, venv) for p in incident.processes}
@@ -141,13 +191,13 @@ class _Run:
         deadline = time.monotonic() + self._incident.limit_s
         failed_at: float | None = None
         outside = self._incident.outside
-        while any(p.poll() is None for p in self._processes.values()):
+        while self._note_ends() < len(self._processes):
             with self._news:
                 self._news.wait(0.1)
                 if outside and any(outside.when.encode() in line.text for line in self.lines):
                     self._signal(outside)
                     outside = None
-            if failed_at is None and any(p.poll() for p in self._processes.values()):
+            if failed_at is None and any(end.code for end in self.ends.values()):
                 failed_at = time.monotonic()
             grace = self._incident.stop_others_s
             if failed_at and grace is not None and time.monotonic() > failed_at + grace:
@@ -161,6 +211,15 @@ class _Run:
             _end_group(process)
         for reader in self._readers:
             reader.join()
+
+    def _note_ends(self) -> int:
+        """Note who has ended since; returns how many have."""
+        for name, process in self._processes.items():
+            if name not in self.ends and (code := process.poll()) is not None:
+                control = os.path.join(_cgroup(self._job, name), "memory.oom_control")
+                killed = os.path.exists(control) and "oom_kill 0" not in _text(control)
+                self.ends[name] = End(code if code >= 0 else 128 - code, time.time(), killed)
+        return len(self.ends)
 
     def _signal(self, outside: Outside) -> None:
         for name, process in self._processes.items():
@@ -192,8 +251,7 @@ def _start(process: Process, job: str, venv: str) -> subprocess.Popen[bytes]:
     }
     cgroup = ""
     if process.memory_mib is not None:
-        scratch = os.path.basename(os.path.dirname(job))
-        cgroup = os.path.join(_CGROUPS, f"{scratch}-{process.name}")
+        cgroup = _cgroup(job, process.name)
         os.makedirs(cgroup, exist_ok=True)
         with open(os.path.join(cgroup, "memory.limit_in_bytes"), "w") as f:
             f.write(str(process.memory_mib << 20))
@@ -210,6 +268,15 @@ def _start(process: Process, job: str, venv: str) -> subprocess.Popen[bytes]:
     )
 
 
+def _cgroup(job: str, name: str) -> str:
+    return os.path.join(_CGROUPS, f"{os.path.basename(os.path.dirname(job))}-{name}")
+
+
+def _text(path: str) -> str:
+    with open(path) as f:
+        return f.read()
+
+
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
@@ -224,8 +291,10 @@ def _write(incident: Incident, lines: list[Line], logs: str) -> None:
 
 
 def _formed(form: str, line: Line) -> bytes:
-    moment = datetime.datetime.fromtimestamp(line.time_s, datetime.UTC)
-    stamp = moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + f"{int(line.time_s * 1e9) % 1000:03}Z"
+    stamp = (
+        _moment(line.time_s).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        + f"{int(line.time_s * 1e9) % 1000:03}Z"
+    )
     if form == "cri":
         return b"%s stdout F %s\n" % (stamp.encode(), line.text.rstrip(b"\n"))
     if form == "docker":

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.incidents.incident import Incident, Label, Process
 
 
-def _processes(command: str, n: int = 4, *, skip: int | None = None) -> list[Process]:
+def processes(command: str, n: int = 4, *, skip: int | None = None) -> list[Process]:
+    """Return the processes of JAX but one, each on its host."""
     return [
         Process(
             f"host-{rank}",
@@ -29,7 +30,7 @@ INCIDENTS: dict[str, Incident] = {
             "process 2 multiplies matrices that do not fit; the others wait for it and are stopped",
             "shape_or_index_error", "after_fix", 2, ["user_code_error"],
         ),
-        _processes("python jax_sum.py raises"),
+        processes("python jax_sum.py raises"),
         limit_s=180,
     ),
     "jax-coordinator-missing": Incident(
@@ -37,7 +38,7 @@ INCIDENTS: dict[str, Incident] = {
             "process 0, the coordinator, never starts",
             "rendezvous_timeout", "retry", 0, ["peer_lost", "network_unreachable"],
         ),
-        _processes("python jax_sum.py", skip=0),
+        processes("python jax_sum.py", skip=0),
         limit_s=120,
     ),
     "jax-lost": Incident(
@@ -45,7 +46,7 @@ INCIDENTS: dict[str, Incident] = {
             "process 3 is killed by SIGKILL at step 12; the coordination service notices",
             "peer_lost", "retry", 3, ["unknown", "host_oom"],
         ),
-        _processes("python jax_sum.py lost"),
+        processes("python jax_sum.py lost"),
         limit_s=200,
     ),
 }  # fmt: skip

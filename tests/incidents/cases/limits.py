@@ -16,7 +16,10 @@ def _damaged(job: str) -> None:
 
 INCIDENTS: dict[str, Incident] = {
     "disk-full": Incident(
-        Label("a volume of 400 KiB is full when the third checkpoint is saved", "disk_full", "after_fix"),
+        Label(
+            "a volume of 400 KiB is full when the third checkpoint is saved",
+            "disk_full", "after_fix", None, ["checkpoint_error"],
+        ),
         alone("mkdir checkpoints; mount -t tmpfs -o size=400k tmpfs checkpoints; python saving.py"),
     ),
     "open-files": Incident(
@@ -41,6 +44,13 @@ INCIDENTS: dict[str, Incident] = {
         Label("the checkpoint that is loaded is cut", "checkpoint_error", "after_fix"),
         alone("python saving.py"),
         files=_damaged,
+    ),
+    "checkpoint-cut": Incident(
+        Label("the checkpoint that is loaded lacks its second half", "checkpoint_error", "after_fix"),
+        alone(
+            "python saving.py > /dev/null 2>&1; mv checkpoints/epoch-7.pt checkpoints/latest.pt; "
+            "truncate -s 80000 checkpoints/latest.pt; python saving.py"
+        ),
     ),
     "loss-nan": Incident(
         Label("the learning rate of 5000 makes the loss infinite", "loss_nan", "after_fix"),

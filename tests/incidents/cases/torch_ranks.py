@@ -139,6 +139,19 @@ INCIDENTS: dict[str, Incident] = {
         ),
         ranks("python mismatch.py"),
     ),
+    "ranks-flight-recorder": Incident(
+        Label(
+            "rank 1 has no samples left and never enters the 24th all-reduce; dumps say who is behind",
+            "hang", "retry", 1, ["nccl_timeout", "peer_lost"],
+        ),
+        ranks(
+            "python recorded.py json nccl_trace_rank",
+            4,
+            env={"TORCH_FR_BUFFER_SIZE": "30", "SKIPPING_RANK": "1", "DUMP_AFTER_S": "14"},
+        ),
+        folders=["dumps"],
+        limit_s=45,
+    ),
     "ranks-stopped": Incident(
         Label(
             "all ranks get SIGTERM from outside in the middle of the training",
@@ -146,6 +159,7 @@ INCIDENTS: dict[str, Incident] = {
         ),
         ranks("python slow.py"),
         outside=Outside(signal.SIGTERM, "step 5"),
+        pods=True,
     ),
     "ranks-one-missing": Incident(
         Label(

@@ -29,7 +29,7 @@ INCIDENTS: dict[str, Incident] = {
             "rank 1 fails in the same place in each of three attempts (--max-restarts 2)",
             "shape_or_index_error", "after_fix", 1, ["user_code_error"],
         ),
-        alone(f"{_ALONE} 2 --max-restarts 2 elastic.py"),
+        alone(f"{_ALONE} 2 --max-restarts 2 elastic.py", "torchrun"),
     ),
     "torchrun-heals": Incident(
         Label("rank 1 fails in the first attempt; the second one finishes", "none", None),

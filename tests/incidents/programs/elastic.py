@@ -18,7 +18,7 @@ def augment(x: torch.Tensor, crop: int) -> torch.Tensor:
 @record
 def main() -> None:
     """Train."""
-    start()
+    start(60)
     log.info("attempt %d", ATTEMPT)
     model, optimizer = build()
     for n in range(12):

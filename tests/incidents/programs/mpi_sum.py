@@ -23,6 +23,8 @@ for n in range(40):
             world.Abort(3)
         if sys.argv[1:] == ["exits"]:
             os._exit(1)
+        if sys.argv[1:] == ["killed"]:
+            os.kill(os.getpid(), 9)
         if sys.argv[1:] == ["crashes"]:
             ctypes.string_at(16)
 if rank == 0:

@@ -37,6 +37,12 @@ class Trainer:
         return 1 / (n + 1)
 
 
+@ray.remote(num_gpus=1)
+def train_on_gpu() -> int:
+    """Train."""
+    return 0
+
+
 @ray.remote(max_retries=3)
 def flaky(folder: str, n: int) -> int:
     """Fail at the first attempt."""
@@ -53,6 +59,8 @@ if kind == "task":
 elif kind == "heals":
     print(ray.get([flaky.remote(os.getcwd(), n) for n in range(4)]))
     print("all tasks finished")
+elif kind == "gpu":
+    print(ray.get(train_on_gpu.remote(), timeout=20))
 else:
     trainers = [Trainer.remote(rank) for rank in range(2)]
     for n in range(8 if kind == "actor" else 60):
