@@ -1,4 +1,4 @@
-"""``pairun diagnose``: why a job died, from the log of any system."""
+"""``pairun diagnose``: why a job died, from the logs of any system."""
 
 from __future__ import annotations
 
@@ -7,38 +7,36 @@ import json
 import os
 import re
 import sys
-import time
-from typing import IO
+from collections.abc import Sequence
 
 from pairun.base.escapes import visible
 from pairun.cli.options import add_roots
-from pairun.diagnose.brief import in_words
 from pairun.diagnose.circumstances import Circumstances
-from pairun.diagnose.lines import Log
-from pairun.diagnose.weighing import diagnose
 from pairun.errors import PairunError, Problem, Problems
+from pairun.incident.gathering import LogFile, files_in, gather
+from pairun.incident.joining import Incident, join
+from pairun.incident.telling import incident_data, incident_lines
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import read_rules
 from pairun.report.problems import print_problems
 from pairun.report.tint import Tint
 
 SCHEMA = 1
-MAX_BYTES = 64 * 1024 * 1024
-"""How much of a log is read, from its end."""
-
 DEADLINE_S = 20.0
-"""In CPU time, so that a busy machine does not change the diagnosis."""
-_CHUNK = 1 << 20
+"""How long reading and judging may take; what is not read by then is named."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("logs", nargs="+", metavar="LOG",
-                        help="what a job printed; - reads standard input")  # fmt: skip
+    parser.add_argument("logs", nargs="+", metavar="LOG|DIR",
+                        help="what the ranks of one job printed: files, also compressed, or a folder of "
+                        "them; - reads standard input")  # fmt: skip
+    parser.add_argument("--each", action="store_true",
+                        help="diagnose each log alone; the logs are of different jobs")  # fmt: skip
     parser.add_argument("--exit-code", type=_exit_code, metavar="N",
                         help="what it ended with, as a shell counts; -N: signal N ended it")  # fmt: skip
     parser.add_argument("--json", action="store_true",
-                        help="a JSON object for each log, each in a line of its own")  # fmt: skip
+                        help="a JSON object; with --each one for each log, each in a line of its own")  # fmt: skip
     add_roots(parser, "a content root whose rules count too")
 
 
@@ -52,55 +50,45 @@ def _exit_code(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnose each log; returns the exit code."""
+    """Diagnose a job's logs; returns the exit code."""
     problems = Problems()
     table = read_rules(open_content(args.root, os.environ), problems).table()
     print_problems(problems, args.vault)
-    style = Tint(sys.stdout)
+    facts = Circumstances(exit_code=args.exit_code)
+    files = files_in(args.logs)
+    groups = [[file] for file in files] if args.each else [files]
     failed: list[Problem] = []
-    for n, path in enumerate(args.logs):
-        try:
-            log = _read(path)
-        except OSError as e:
-            failed.append(Problem("PR108", f"{path} cannot be read: {e.strerror}"))
+    shown = 0
+    for group in groups:
+        gathered = gather(group, table, DEADLINE_S, facts if len(group) == 1 else None)
+        failed += [
+            Problem("PR108", f"{name} cannot be read: {why}") for name, why in gathered.failed
+        ]
+        if not gathered.findings and not gathered.states:
             continue
-        diagnosis = diagnose(
-            [log],
-            table,
-            Circumstances(exit_code=args.exit_code),
-            DEADLINE_S,
-            clock=time.process_time,
-        )
-        if args.json:
-            print(
-                json.dumps({"schema": SCHEMA, "log": path, **diagnosis.data()}, ensure_ascii=False)
-            )
-            continue
-        if n:
-            print()
-        head, *rest = in_words(diagnosis)
-        print(style(head, "bold"), *rest, sep="\n")
+        _show(args, join(gathered, table, facts), _named(args.logs, group), blank=shown > 0)
+        shown += 1
+    if not files:
+        failed.append(Problem("PR108", f"{args.logs[0]} has no files"))
     if failed:
         raise PairunError(*failed)
     return 0
 
 
-def _read(path: str) -> Log:
-    """Read the end of a log, and the number of its first line."""
-    if path == "-":
-        return _end_of(sys.stdin.buffer, path)
-    with open(path, "rb") as f:
-        return _end_of(f, path)
+def _show(args: argparse.Namespace, incident: Incident, name: str, *, blank: bool) -> None:
+    """Print an answer; of one rank's log as of any log."""
+    alone = len(incident.members) < 2 and incident.stall is None
+    if args.json:
+        data = {"schema": SCHEMA, "log": name, **incident.diagnosis.data()}
+        data["incident"] = None if alone else incident_data(incident)
+        print(json.dumps(data, ensure_ascii=False))
+        return
+    if blank:
+        print()
+    head, *rest = incident_lines(incident)
+    print(Tint(sys.stdout)(head, "bold"), *rest, sep="\n")
 
 
-def _end_of(stream: IO[bytes], name: str) -> Log:
-    parts: list[bytes] = []
-    size, skipped = 0, 0
-    while chunk := stream.read(_CHUNK):
-        parts.append(chunk)
-        size += len(chunk)
-        while size - len(parts[0]) >= MAX_BYTES:
-            gone = parts.pop(0)
-            size -= len(gone)
-            skipped += gone.count(b"\n")
-    return Log(b"".join(parts), name, skipped + 1)
+def _named(paths: Sequence[str], group: Sequence[LogFile]) -> str:
+    """What an answer is about, as the person named it."""
+    return group[0].name if len(group) == 1 else " ".join(paths)

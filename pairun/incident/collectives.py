@@ -1,0 +1,159 @@
+"""Which rank did not enter the collective that the others wait in.
+
+PyTorch numbers the collectives of a process group. A rank whose last number is below the others' is
+behind; one that reports none while the others wait is missing. Sources: ProcessGroupNCCL.cpp (the
+watchdog's lines, of versions 2.0 to 2.9), FlightRecorder.hpp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.lines import Log
+
+DEFAULT_GROUP = "0"
+
+_TIMEOUT = re.compile(
+    rb"(?:\[PG (?:ID )?(?P<group>\S+)[^\]\n]{0,80}\])?[^\n]{0,60}\[?Rank (?P<rank>\d+)\]?[^\n]{0,40}"
+    rb"Watchdog caught collective operation timeout: Work\w+\((?:SeqNum=(?P<number>\d+), )?OpType=(?P<operation>\w+)"
+    rb"[^\n]{0,160}?Timeout\(ms\)=(?P<limit>\d+)\)(?: ran for (?P<ran>\d+) milliseconds)?"
+)
+_STATUS = re.compile(
+    rb"(?:\[PG ID (?P<group>\d+)[^\]\n]{0,80}?)?Rank (?P<rank>\d+)\][^\n]{0,300}?"
+    rb"[Ll]ast enqueued (?:\w+ )?work: (?P<enqueued>-?\d+), last completed (?:\w+ )?work: (?P<completed>-?\d+)"
+)
+
+
+class RankState(NamedTuple):
+    """How far a rank is in the collectives of one process group.
+
+    Attributes:
+        rank: the rank.
+        group: the process group's number.
+        waiting: the collective that it waits in; None if it waits in none.
+        operation: what that is, such as ``ALLREDUCE``; may be empty.
+        enqueued: the last collective that it entered; None if unknown.
+        completed: the last one that it finished; None if unknown.
+        waited_s: how long it waited; None if unknown.
+        at: offset of the line that says so, in bytes.
+    """
+
+    rank: int
+    group: str = DEFAULT_GROUP
+    waiting: int | None = None
+    operation: str = ""
+    enqueued: int | None = None
+    completed: int | None = None
+    waited_s: float | None = None
+    at: int = 0
+
+
+class Stall(NamedTuple):
+    """What the ranks waited for.
+
+    Attributes:
+        number: the collective that the missing ranks did not enter.
+        operation: what it is; may be empty.
+        waiting: the ranks that entered it.
+        missing: the ranks that did not.
+        all_entered: every known rank entered it, and none finished it.
+        words: the fact in words.
+    """
+
+    number: int
+    operation: str
+    waiting: tuple[int, ...]
+    missing: tuple[int, ...]
+    all_entered: bool
+    words: str
+
+
+def states_in(log: Log) -> list[RankState]:
+    """What the watchdogs' lines of a log say; one state for each rank and group."""
+    data = log.data
+    if b"atchdog" not in data and b"enqueued" not in data:
+        return []
+    states: dict[tuple[int, str], RankState] = {}
+    for match in _TIMEOUT.finditer(data):
+        rank, group = int(match["rank"]), _group(match)
+        if (rank, group) in states:
+            continue
+        ran = match["ran"] or match["limit"]
+        states[rank, group] = RankState(
+            rank, group, int(match["number"]) if match["number"] else None,
+            match["operation"].decode("ascii"), waited_s=int(ran) / 1000, at=match.start(),
+        )  # fmt: skip
+    for match in _STATUS.finditer(data):
+        rank, group = int(match["rank"]), _group(match)
+        # the watchdog's line of older versions names no group
+        key = (
+            (rank, group)
+            if (rank, group) in states
+            else next((k for k in states if k[0] == rank and k[1] == DEFAULT_GROUP), (rank, group))
+        )
+        before = states.get(key, RankState(rank, group, at=match.start()))
+        states[key] = before._replace(
+            enqueued=int(match["enqueued"]), completed=int(match["completed"])
+        )
+    return list(states.values())
+
+
+def stall(states: Sequence[RankState], silent: Sequence[int] = ()) -> Stall | None:
+    """Which ranks did not enter the collective that the others wait in.
+
+    Args:
+        states: of all ranks.
+        silent: ranks whose logs report neither a collective nor an error.
+
+    Returns:
+        None if nothing can be said.
+    """
+    groups = Counter(s.group for s in states)
+    for group, _ in groups.most_common():
+        in_group = {s.rank: s for s in states if s.group == group}
+        if result := _stall(in_group, silent):
+            return result
+    return None
+
+
+def _stall(states: Mapping[int, RankState], silent: Sequence[int]) -> Stall | None:
+    numbers = {rank: s.waiting for rank, s in states.items() if s.waiting is not None}
+    if not numbers:
+        return None
+    # a rank has entered what it waits in, and what it enqueued
+    entered = {
+        rank: max(s.waiting or -1, -1 if s.enqueued is None else s.enqueued)
+        for rank, s in states.items()
+        if s.waiting is not None or s.enqueued is not None
+    }
+    lowest, highest = min(numbers.values()), max(numbers.values())
+    awaited = lowest
+    behind = sorted(r for r, n in entered.items() if n < awaited)
+    if not behind and lowest != highest:
+        # different collectives: the rank in the earlier one never came to the later
+        awaited = highest
+        behind = sorted(r for r, n in numbers.items() if n < awaited and entered[r] < awaited)
+    missing = behind or sorted(set(silent) - entered.keys())
+    waiting = sorted(set(numbers) - set(missing))
+    operation = next((states[r].operation for r in waiting if states[r].waiting == awaited), "")
+    if missing and len(missing) <= max(1, len(waiting)):
+        named = _named(missing)
+        words = f"{named} never entered collective {awaited}" + (
+            f" ({operation})" if operation else ""
+        )
+        return Stall(awaited, operation, tuple(waiting), tuple(missing), False, words)
+    if not missing and len(numbers) > 1 and lowest == highest:
+        words = f"all known ranks entered collective {awaited} ({operation}), and none finished it"
+        return Stall(awaited, operation, tuple(waiting), (), True, words)
+    return None
+
+
+def _named(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+
+
+def _group(match: re.Match[bytes]) -> str:
+    return (match["group"] or DEFAULT_GROUP.encode()).decode("ascii", "replace")

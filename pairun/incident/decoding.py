@@ -1,0 +1,128 @@
+"""Takes the lines of a program out of what a system wraps around them: Docker, CRI, JSON lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pairun.incident.numbered import NumberedLog, Runs
+
+_HEAD_BYTES = 1 << 16
+_CRI = re.compile(
+    rb"(?m)^(\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr)) P (.*)\n\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) ([FP]) "
+)
+_MESSAGES = ("log", "message", "msg", "text", "event", "body")
+_TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime")
+_LEVELS = ("level", "levelname", "severity", "lvl")
+_TRACES = ("exc_info", "exception", "stack", "stack_trace", "traceback", "exc_text", "error")
+_RANKS = ("rank", "global_rank")
+
+
+def decoded(log: NumberedLog) -> NumberedLog:
+    """A log as its program printed it; the numbers of lines stay those of the file."""
+    head = log.data[:_HEAD_BYTES].lstrip()
+    if head.startswith(b"{") and _is_json_lines(head):
+        return _from_json(log)
+    if b" P " in head and _CRI.search(head):
+        return _whole_lines(log)
+    return log
+
+
+def _is_json_lines(head: bytes) -> bool:
+    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+    objects = [parsed for line in lines[:-1] or lines if (parsed := _object(line)) is not None]
+    texts = sum(_message(each) is not None for each in objects)
+    return bool(objects) and 2 * len(objects) >= len(lines) - 1 and 2 * texts >= len(objects)
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    if not line.startswith(b"{"):
+        return None
+    try:
+        parsed = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _message(record: Mapping[str, Any]) -> str | None:
+    for key in _MESSAGES:
+        if isinstance(record.get(key), str):
+            return str(record[key])
+    return None
+
+
+def _from_json(log: NumberedLog) -> NumberedLog:
+    lines: list[bytes] = []
+    runs = Runs()
+    number_of = _numbers(log)
+    open_line = False
+    for index, raw in enumerate(log.data.split(b"\n")):
+        record = _object(raw)
+        text = None if record is None else _message(record)
+        if record is None or text is None:
+            lines.append(raw)
+            runs.add(number_of(index))
+            continue
+        if "log" in record and open_line:
+            # Docker cuts lines at 16 KiB; a piece without a newline continues in the next record
+            lines[-1] += text.rstrip("\n").encode("utf-8", "replace")
+            open_line = not text.endswith("\n")
+            continue
+        open_line = "log" in record and "stream" in record and not text.endswith("\n")
+        shown = _shown(record, text).encode("utf-8", "replace").split(b"\n")
+        lines += shown
+        runs.repeat(number_of(index), len(shown))
+    return NumberedLog(b"\n".join(lines), log.name, runs.runs)
+
+
+def _shown(record: Mapping[str, Any], text: str) -> str:
+    """A record as a logger prints it: time, level, message, and the traceback below."""
+    time = next(
+        (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float)), ""
+    )
+    level = next((str(record[k]) for k in _LEVELS if isinstance(record.get(k), str)), "")
+    rank = next((f"[rank{record[k]}]: " for k in _RANKS if isinstance(record.get(k), int)), "")
+    traces = [str(record[k]) for k in _TRACES if isinstance(record.get(k), str)]
+    lines = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
+    first = " ".join(filter(None, (_clock(time), level.upper(), lines[0])))
+    return "\n".join([rank + first, *(rank + line for line in lines[1:])])
+
+
+def _clock(time: str) -> str:
+    return time if re.match(r"\d{4}-", time) else ""
+
+
+def _whole_lines(log: NumberedLog) -> NumberedLog:
+    """Join the lines that CRI cut into parts (flag ``P``); a joined line has its first part's number."""
+    lines: list[bytes] = []
+    runs = Runs()
+    number_of = _numbers(log)
+    partial = False
+    for index, raw in enumerate(log.data.split(b"\n")):
+        words = raw.split(b" ", 3)
+        is_cri = len(words) == 4 and words[1] in (b"stdout", b"stderr") and words[2] in (b"F", b"P")
+        if partial and is_cri:
+            lines[-1] += words[3]
+        else:
+            lines.append(raw)
+            runs.add(number_of(index))
+        partial = is_cri and words[2] == b"P"
+    return NumberedLog(b"\n".join(lines), log.name, runs.runs)
+
+
+def _numbers(log: NumberedLog) -> Callable[[int], int]:
+    """The number in the file of a line by its index; asked in ascending order."""
+    runs = [*log.runs, (1 << 62, 0)]
+    at = 0
+
+    def number_of(index: int) -> int:
+        nonlocal at
+        while runs[at + 1][0] <= index:
+            at += 1
+        start, number = runs[at]
+        return number + index - start
+
+    return number_of

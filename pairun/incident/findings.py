@@ -1,0 +1,109 @@
+"""What one writer's log tells: its diagnosis, when it failed, and what it says of other ranks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.brief import is_consequence
+from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.surroundings import Surroundings
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import Diagnosis, diagnose
+from pairun.incident.collectives import RankState, states_in
+from pairun.incident.numbered import NumberedLog
+from pairun.incident.progress import Progress, progress_in, step_times
+from pairun.incident.testimony import Testimony, testimonies
+from pairun.incident.times import Moment, last_moment, moment_near
+from pairun.incident.writers import Writer
+
+CHILD_FAILED = "child_failed"
+"""The class of a launcher that only reports that a rank failed."""
+
+
+class Finding(NamedTuple):
+    """What one writer's log tells.
+
+    Attributes:
+        writer: who wrote it.
+        file: the file, as people know it.
+        diagnosis: of this log alone.
+        at: when the failure was written; None if unknown.
+        last: when the log ends; None if unknown.
+        finished: it ends with success.
+        bytes: how much of it there is.
+        states: what its watchdog says of collectives.
+        testimonies: what it says of ranks that failed or are missing.
+        progress: how far the job came.
+        steps: when its last steps were written.
+    """
+
+    writer: Writer
+    file: str
+    diagnosis: Diagnosis
+    at: Moment | None = None
+    last: Moment | None = None
+    finished: bool = False
+    bytes: int = 0
+    states: Sequence[RankState] = ()
+    testimonies: Sequence[Testimony] = ()
+    progress: Progress = Progress()
+    steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether the log shows a failure that does not follow from another rank's."""
+        klass = self.diagnosis.klass
+        return klass != CHILD_FAILED and not is_consequence(self.diagnosis)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the log shows no failure and no success."""
+        return self.diagnosis.klass == NONE and not self.finished and not self.states
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the rank failed because it waited for others, or lost one."""
+        return self.diagnosis.klass not in (NONE, UNKNOWN) and is_consequence(self.diagnosis)
+
+
+def finding_of(
+    writer: Writer,
+    log: NumberedLog,
+    table: Table,
+    deadline_s: float,
+    facts: Circumstances | None = None,
+) -> Finding:
+    """Diagnose a log, and read what it says of ranks, collectives, times and progress.
+
+    Args:
+        writer: who wrote it.
+        log: the log.
+        table: the rules.
+        deadline_s: how long that may take, in seconds of CPU time.
+        facts: what is known besides the log.
+    """
+    diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time)
+    return Finding(
+        writer=writer,
+        file=log.name,
+        diagnosis=diagnosis,
+        at=_moment_of(diagnosis, log),
+        last=last_moment(log.data),
+        finished=Surroundings(log).succeeded_at >= 0,
+        bytes=len(log.data),
+        states=states_in(log),
+        testimonies=tuple(testimonies(log)),
+        progress=progress_in(log.data),
+        steps=step_times(log.data),
+    )
+
+
+def _moment_of(diagnosis: Diagnosis, log: NumberedLog) -> Moment | None:
+    """When the line that decided was written."""
+    if diagnosis.klass in (NONE, UNKNOWN):
+        return None
+    line = next((e.line for e in diagnosis.evidence if e.line), 0)
+    return moment_near(log.data, log.offset(line)) if line else None

@@ -1,0 +1,193 @@
+"""From the files of a job to findings: reads and diagnoses each file, several at a time."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.table import Table
+from pairun.incident.collectives import RankState
+from pairun.incident.decoding import decoded
+from pairun.incident.findings import Finding, finding_of
+from pairun.incident.flightrecorder import is_dump, read_dump
+from pairun.incident.reading import read_file
+from pairun.incident.writers import split, writer_of
+
+MAX_FILES = 4096
+_JUDGED_BYTES = 32 << 20
+"""How much of all files together is judged whatever it holds; a large file's middle is sifted."""
+
+_LEAST_BYTES, _MOST_BYTES = 512 << 10, 8 << 20
+_POOL_BYTES = 8 << 20
+"""From how many bytes on a second process is worth its start."""
+
+_SKIPPED_ENDINGS = (
+    ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
+    ".png", ".jpg", ".pdf", ".tfevents",
+)  # fmt: skip
+
+
+class Gathered(NamedTuple):
+    """What the files of a job tell.
+
+    Attributes:
+        findings: one for each writer of each file.
+        wholes: of a file in which several writers' lines alternate, the diagnosis of the whole.
+        states: what flight recorders say of collectives.
+        unread: what was not read, in words.
+        failed: files that cannot be read, each with the reason.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    wholes: tuple[Finding, ...] = ()
+    states: tuple[RankState, ...] = ()
+    unread: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+class LogFile(NamedTuple):
+    """A file to read.
+
+    Attributes:
+        path: where it is; ``-`` for standard input.
+        name: the name that people see.
+        within: its path below the folder that a person named.
+    """
+
+    path: str
+    name: str
+    within: str
+
+
+def files_in(paths: Sequence[str]) -> list[LogFile]:
+    """The files that paths stand for: those themselves, and all files below folders.
+
+    Links below a folder are not followed; files of models, pictures and code are left out.
+    """
+    files: list[LogFile] = []
+    for path in paths:
+        if path != "-" and os.path.isdir(path):
+            files += _below(path)
+        else:
+            files.append(LogFile(path, path, os.path.basename(path) or path))
+    return files[:MAX_FILES]
+
+
+def gather(
+    files: Sequence[LogFile],
+    table: Table,
+    deadline_s: float,
+    facts: Circumstances | None = None,
+) -> Gathered:
+    """Read and diagnose files.
+
+    Args:
+        files: the files.
+        table: the rules.
+        deadline_s: how long that may take in all, in seconds.
+        facts: what is known besides the logs; for a single log.
+    """
+    budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
+    task = _Task(table, budget, time.monotonic() + deadline_s, deadline_s, facts)
+    processes = min(len(files), len(os.sched_getaffinity(0)), 8)
+    if processes < 2 or sum(map(_size, files)) < _POOL_BYTES:
+        results = [task.read(file) for file in files]
+    else:
+        results = _in_pool(task, files, processes)
+    return Gathered(
+        findings=tuple(f for r in results for f in r.findings),
+        wholes=tuple(f for r in results for f in r.wholes),
+        states=tuple(s for r in results for s in r.states),
+        unread=tuple(u for r in results for u in r.unread),
+        failed=tuple(f for r in results for f in r.failed),
+    )
+
+
+class _Task:
+    """Reads and diagnoses one file at a time; shared with the processes of a pool."""
+
+    def __init__(
+        self,
+        table: Table,
+        budget: int,
+        until: float,
+        deadline_s: float,
+        facts: Circumstances | None,
+    ) -> None:
+        self._table, self._budget, self._until = table, budget, until
+        self._deadline_s, self._facts = deadline_s, facts
+
+    def read(self, file: LogFile) -> Gathered:
+        """What one file tells."""
+        if self._is_over():
+            return Gathered(unread=(f"{file.name}: not read, the time was over",))
+        try:
+            reading = read_file(file.path, file.name, self._budget, is_over=self._is_over)
+        except OSError as e:
+            return Gathered(failed=((file.name, e.strerror or str(e)),))
+        unread = (reading.unread,) if reading.unread else ()
+        if is_dump(reading.log.data[:4096]):
+            return self._dump(file)
+        log = decoded(reading.log)
+        writer = writer_of(file.within, log)
+        finding = finding_of(writer, log, self._table, self._deadline_s, self._facts)
+        parts = split(log)
+        if not parts:
+            return Gathered(findings=(finding,), unread=unread)
+        findings = tuple(finding_of(w, part, self._table, self._deadline_s) for w, part in parts)
+        return Gathered(findings=findings, wholes=(finding,), unread=unread)
+
+    def _dump(self, file: LogFile) -> Gathered:
+        try:
+            with open(file.path, "rb") as stream:
+                return Gathered(states=tuple(read_dump(stream.read(64 << 20), file.within)))
+        except (OSError, ValueError) as e:
+            return Gathered(unread=(f"{file.name}: {e}",))
+
+    def _is_over(self) -> bool:
+        return time.monotonic() > self._until
+
+
+_shared: list[_Task] = []
+"""The task of the processes of a pool, which are forks of this one."""
+
+
+def _read_shared(file: LogFile) -> Gathered:
+    return _shared[0].read(file)
+
+
+def _in_pool(task: _Task, files: Sequence[LogFile], processes: int) -> list[Gathered]:
+    _shared[:] = [task]
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        return list(pool.map(_read_shared, files))
+
+
+def _below(folder: str) -> Iterator[LogFile]:
+    for where, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(where, name)
+            if name.endswith(_SKIPPED_ENDINGS) or not _is_regular(path):
+                continue
+            within = os.path.relpath(path, folder)
+            yield LogFile(path, path, within)
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _size(file: LogFile) -> int:
+    try:
+        return os.stat(file.path).st_size if file.path != "-" else 0
+    except OSError:
+        return 0

@@ -1,0 +1,255 @@
+"""Joins the findings of a job's logs to one incident: who failed first, why, and what followed.
+
+The order of proofs, from strong to weak:
+
+1. A rank whose log shows a cause comes before ranks that only waited for it or lost it.
+2. Of several causes the earliest counts, by times whose clocks were compared. Between hosts times closer
+   than `SKEW_S` have no order; then the rank that the launcher saw fail first counts.
+3. Without a cause: a rank that a launcher saw die by itself; the rank that did not enter the collective
+   in which the others wait; a rank whose log ends without a word while the others report a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import Diagnosis, Evidence, diagnose
+from pairun.incident.clocks import Clocks
+from pairun.incident.collectives import Stall, stall
+from pairun.incident.findings import Finding
+from pairun.incident.gathering import Gathered
+from pairun.incident.members import Member, members_of
+from pairun.incident.testimony import ENDED, MISSING, Testimony
+
+SKEW_S = 2.0
+"""How far the clocks of two hosts may differ if no common step shows by how much."""
+
+_ABORTED = 134
+_LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
+"""Classes that a rank also shows when another one dies: they count if no rank shows more."""
+
+_OWN_ENDINGS = frozenset((0, 1, 2, _ABORTED, 143))
+"""Exit codes with which a rank ends after another one failed, too."""
+
+
+class Consequence(NamedTuple):
+    """Members that failed because of the first one.
+
+    Attributes:
+        klass: their class.
+        headline: theirs, of the first of them.
+        members: their labels.
+        after_s: how long after the first failure the first of them failed; None if unknown.
+    """
+
+    klass: str
+    headline: str
+    members: tuple[str, ...]
+    after_s: float | None = None
+
+
+class Incident(NamedTuple):
+    """What happened to a job.
+
+    Attributes:
+        diagnosis: why the job failed.
+        first: the member that failed first; None if no fact names one.
+        decided_by: the fact that names it, in words.
+        consequences: what followed in other members.
+        members: all of them.
+        stall: what the ranks waited for, if that is known.
+        unread: what was not read, in words.
+    """
+
+    diagnosis: Diagnosis
+    first: Member | None
+    decided_by: str
+    consequences: tuple[Consequence, ...]
+    members: tuple[Member, ...]
+    stall: Stall | None
+    unread: tuple[str, ...]
+
+
+def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -> Incident:
+    """Join findings to one incident.
+
+    Args:
+        gathered: what the files of a job tell; one finding at least.
+        table: the rules.
+        facts: what is known of the whole job besides its logs.
+    """
+    members = members_of(gathered.findings)
+    clocks = Clocks(members, SKEW_S)
+    said = [t for f in gathered.findings for t in f.testimonies]
+    silent = [m.rank for m in members if m.rank is not None and m.is_silent]
+    states = [s for f in gathered.findings for s in f.states]
+    recorded = {s.rank for s in gathered.states}
+    stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
+    first, why, decided_by = _first(members, said, stalled, clocks, table)
+    diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
+    return Incident(
+        diagnosis=diagnosis,
+        first=first,
+        decided_by=decided_by,
+        consequences=_consequences(first, members, clocks) if first is not None else (),
+        members=tuple(members),
+        stall=stalled,
+        unread=gathered.unread,
+    )
+
+
+def _first(
+    members: Sequence[Member],
+    said: Sequence[Testimony],
+    stalled: Stall | None,
+    clocks: Clocks,
+    table: Table,
+) -> tuple[Member | None, Diagnosis | None, str]:
+    """The member that failed first, its diagnosis if its own log has none, and what decided."""
+    causes = [m for m in members if m.is_cause and not m.launcher]
+    solid = [m for m in causes if m.diagnosis.klass not in _LOSSES]
+    by_rank = {m.rank: m for m in members if m.rank is not None}
+    if solid:
+        return _first_cause(solid, members, said, clocks)
+    for each in said:
+        died = each.kind == ENDED and each.exit_code not in (None, *_OWN_ENDINGS)
+        if died:
+            member = by_rank.get(each.rank) or Member.unseen(each.rank)
+            why = member.diagnosis if member.is_cause else _by_exit(each, member, table)
+            return member, why, each.words
+    if causes:
+        return _first_cause(causes, members, said, clocks)
+    if stalled is not None and len(stalled.missing) == 1:
+        member = by_rank.get(stalled.missing[0]) or Member.unseen(stalled.missing[0])
+        return member, None, stalled.words
+    missing = {t.rank: t for t in said if t.kind == MISSING}
+    if len(missing) == 1:
+        each = next(iter(missing.values()))
+        return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
+    ranks = [m for m in members if not m.launcher]
+    silent = [m for m in ranks if m.is_silent]
+    waiting = [m for m in ranks if m.is_waiting]
+    if len(silent) == 1 and waiting and (stalled is None or not stalled.all_entered):
+        return (
+            silent[0],
+            None,
+            f"the log of {silent[0].label} ends without an error while others report a loss",
+        )
+    for each in said:
+        if each.kind == "waiting" or (each.kind == ENDED and each.first):
+            return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
+    timed = clocks.earliest(waiting) if len(waiting) > 1 and stalled is None else None
+    if timed is not None:
+        return timed, None, f"{timed.label} reports the loss first"
+    if len(waiting) == 1 and len(ranks) == 1:
+        return waiting[0], None, "it is the only log with a failure"
+    return None, None, ""
+
+
+def _first_cause(
+    causes: Sequence[Member],
+    members: Sequence[Member],
+    said: Sequence[Testimony],
+    clocks: Clocks,
+) -> tuple[Member, Diagnosis | None, str]:
+    if len(causes) == 1:
+        others = any(m.is_waiting for m in members if m is not causes[0])
+        why = "the others only report a loss" if others else "no other log shows a failure"
+        return causes[0], None, why
+    accused = [t.rank for t in said if t.kind == ENDED and t.first]
+    earliest = clocks.earliest(causes)
+    candidates = clocks.unordered_with(earliest, causes) if earliest is not None else list(causes)
+    alike = len({m.diagnosis.klass for m in causes}) == 1
+    known = {m.rank for m in members}
+    if alike and (unseen := next((r for r in accused if r not in known), None)) is not None:
+        member = Member.unseen(unseen)
+        return member, causes[0].diagnosis, "the launcher saw it fail first; its log is missing"
+    for rank in accused:
+        if member := next((m for m in candidates if m.rank == rank), None):
+            return member, None, "the launcher saw it fail first"
+    if earliest is not None and (len(candidates) == 1 or clocks.is_ordered(earliest, candidates)):
+        return earliest, None, f"its failure is the earliest of {len(causes)}"
+    best = max(candidates, key=lambda m: (m.diagnosis.confidence, -(m.rank or 0)))
+    same = len({m.diagnosis.klass for m in candidates}) == 1
+    if same:
+        best = min(candidates, key=lambda m: m.rank if m.rank is not None else 1 << 30)
+        return best, None, f"{len(candidates)} fail alike, in no known order"
+    return best, None, "its log has the clearest cause; the times do not decide"
+
+
+def _by_exit(said: Testimony, member: Member, table: Table) -> Diagnosis:
+    diagnosis = diagnose([], table, Circumstances(exit_code=said.exit_code))
+    evidence = (Evidence("", 0, said.words),)
+    return diagnosis._replace(evidence=(*evidence, *member.diagnosis.evidence[:1]))
+
+
+def _diagnosis(
+    first: Member | None,
+    why: Diagnosis | None,
+    members: Sequence[Member],
+    wholes: Sequence[Finding],
+    stalled: Stall | None,
+    table: Table,
+    facts: Circumstances | None,
+) -> Diagnosis:
+    """Why the job failed."""
+    if why is not None:
+        return why
+    if first is not None and first.is_cause:
+        # a file in which all ranks write is judged as a whole: a cause may lack its rank's prefix
+        whole = next((w.diagnosis for w in wholes if w.is_cause), None)
+        return whole if whole is not None and len(wholes) == 1 else first.diagnosis
+    causes = [w.diagnosis for w in wholes if w.is_cause]
+    causes += [m.diagnosis for m in members if m.is_cause and not m.launcher]
+    waiting = [m.diagnosis for m in members if m.is_waiting]
+    launchers = [m.diagnosis for m in members if m.diagnosis.klass not in (NONE, UNKNOWN)]
+    unknown = [m.diagnosis for m in members if m.diagnosis.klass == UNKNOWN]
+    for group in (causes, waiting, launchers, unknown):
+        if group:
+            best = max(group, key=lambda d: d.confidence)
+            break
+    else:
+        if stalled is not None:
+            return _by_stall(stalled)
+        healthy = [m.diagnosis for m in members if not m.launcher] or [m.diagnosis for m in members]
+        best = min(healthy, key=lambda d: d.confidence)
+    if best.klass in (NONE, UNKNOWN) and facts is not None and facts.exit_code is not None:
+        return diagnose([], table, facts)
+    if stalled is not None and best.klass not in (NONE, UNKNOWN):
+        return best._replace(evidence=(Evidence("", 0, stalled.words), *best.evidence))
+    return best
+
+
+def _by_stall(stalled: Stall) -> Diagnosis:
+    """The diagnosis of ranks that wait and report nothing but what flight recorders hold."""
+    kind = CLASSES["nccl_timeout"]
+    return Diagnosis(
+        "nccl_timeout", kind.fault, kind.retry, 0.8, stalled.words, kind.advice,
+        (Evidence("", 0, stalled.words),), {}, (), "",
+    )  # fmt: skip
+
+
+def _consequences(
+    first: Member, members: Sequence[Member], clocks: Clocks
+) -> tuple[Consequence, ...]:
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        if (
+            member is not first
+            and not member.launcher
+            and member.diagnosis.klass not in (NONE, UNKNOWN)
+        ):
+            groups.setdefault(member.diagnosis.klass, []).append(member)
+    consequences = []
+    for klass, group in groups.items():
+        delays = [d for m in group if (d := clocks.delay(first, m)) is not None]
+        labels = tuple(
+            m.label for m in sorted(group, key=lambda m: (m.rank is None, m.rank, m.label))
+        )
+        after_s = round(max(0.0, min(delays)), 3) if delays else None
+        consequences.append(Consequence(klass, group[0].diagnosis.headline, labels, after_s))
+    return tuple(sorted(consequences, key=lambda c: -len(c.members)))

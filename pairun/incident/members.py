@@ -1,0 +1,104 @@
+"""The members of a job: its ranks, Pods or processes, each with all that its logs tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.classes import CLASSES, NONE
+from pairun.diagnose.weighing import Diagnosis
+from pairun.incident.findings import Finding
+from pairun.incident.progress import Progress
+from pairun.incident.times import Moment
+
+_NO_LOG = Diagnosis(
+    NONE, CLASSES[NONE].fault, None, 0.3, "no log of it is known", "", (), {}, (), ""
+)  # fmt: skip
+
+
+class Member(NamedTuple):
+    """A rank, Pod or process of a job.
+
+    Attributes:
+        label: what people call it.
+        rank: its number; None if unknown.
+        host: where it ran; empty if unknown.
+        launcher: it starts the ranks, and is none of them.
+        findings: of its logs, the one that decides first; empty if no log of it is known.
+    """
+
+    label: str
+    rank: int | None
+    host: str
+    launcher: bool
+    findings: tuple[Finding, ...]
+
+    @classmethod
+    def unseen(cls, rank: int) -> Member:
+        """A rank that others name, and of which no log is known."""
+        return cls(f"rank {rank}", rank, "", False, ())
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """Why it failed, by its own logs."""
+        return self.findings[0].diagnosis if self.findings else _NO_LOG
+
+    @property
+    def at(self) -> Moment | None:
+        """When its failure was written; of a silent log its end."""
+        if not self.findings:
+            return None
+        return self.findings[0].at or (self.last if self.is_silent else None)
+
+    @property
+    def last(self) -> Moment | None:
+        """When its logs end."""
+        ends = [f.last for f in self.findings if f.last is not None]
+        return max(ends, default=None)
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether its logs show a failure that does not follow from another's."""
+        return bool(self.findings) and self.findings[0].is_cause
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it failed because it waited for others or lost one."""
+        return bool(self.findings) and self.findings[0].is_waiting
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether its logs show no failure and no success."""
+        return bool(self.findings) and all(f.is_silent for f in self.findings)
+
+    @property
+    def progress(self) -> Progress:
+        """How far it came."""
+        return next((f.progress for f in self.findings if f.progress != Progress()), Progress())
+
+    @property
+    def steps(self) -> dict[int, Moment]:
+        """When its last steps were written."""
+        return next((f.steps for f in self.findings if f.steps), {})
+
+
+def members_of(findings: Sequence[Finding]) -> list[Member]:
+    """Group findings by their writers: the two streams of a rank are one member's."""
+    ranks = {f.writer.rank for f in findings if f.writer.rank is not None}
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        writer = finding.writer
+        groups.setdefault((writer.rank, writer.label), []).append(finding)
+    members = []
+    for group in groups.values():
+        group.sort(key=_decisive, reverse=True)
+        writer = group[0].writer
+        host = next((f.writer.host for f in group if f.writer.host), "")
+        # beside logs of ranks, a log of no rank is that of what started them
+        launcher = writer.launcher or (writer.rank is None and len(ranks) > 1)
+        members.append(Member(writer.label, writer.rank, host, launcher, tuple(group)))
+    return sorted(members, key=lambda m: (m.rank is None, m.rank or 0, m.label))
+
+
+def _decisive(finding: Finding) -> tuple[bool, bool, float]:
+    return finding.is_cause, finding.is_waiting, finding.diagnosis.confidence

@@ -1,0 +1,83 @@
+"""How far a job came, as its output shows: step, epoch, checkpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pairun.incident.times import Moment, moment_near
+
+_TAIL_BYTES = 1 << 20
+_MAX_STEPS = 40
+
+_STEP = re.compile(
+    rb"(?i)(?<![a-z_.-])(?:global[_ ]?step|train[_ ]?step|step|iteration|iter|it|update)s?['\"]?\]?\W{0,3}(?P<step>\d{1,12})(?![\d.]*[a-z/]?s\b)"
+    rb"|\d%\|[^|\n\r]{0,300}\| *(?P<bar>\d{1,12})/\d+ \["
+)
+_EPOCH = re.compile(rb"(?i)(?<![a-z_.-])epoch['\"]?\]?\W{0,3}(?P<epoch>\d{1,7})(?![\d.]*%)")
+_CHECKPOINT = re.compile(
+    rb"(?i)(?:sav(?:ed|ing)|wr(?:ote|iting)|stor(?:ed|ing))\b[^\n\r]{0,80}?(?:checkpoint|ckpt|snapshot)[^\n\r]{0,160}"
+)
+
+
+class Progress(NamedTuple):
+    """How far a job came.
+
+    Attributes:
+        step: its last step; None if unknown.
+        epoch: its last epoch; None if unknown.
+        checkpoint: the last line that tells of a checkpoint; empty if none does.
+    """
+
+    step: int | None = None
+    epoch: int | None = None
+    checkpoint: str = ""
+
+    def is_beyond(self, earlier: Progress) -> bool | None:
+        """Whether a job came further than an earlier one; None if that is unknown."""
+        if self.step is not None and earlier.step is not None:
+            return self.step > earlier.step
+        if self.epoch is not None and earlier.epoch is not None:
+            return self.epoch > earlier.epoch
+        if self.checkpoint and self.checkpoint != earlier.checkpoint:
+            return True
+        return None
+
+    def words(self) -> str:
+        """The progress for people; empty if unknown."""
+        if self.step is not None:
+            return f"step {self.step}"
+        return f"epoch {self.epoch}" if self.epoch is not None else ""
+
+
+def progress_in(data: bytes) -> Progress:
+    """How far the job of a log came, by the end of its log."""
+    tail = data[-_TAIL_BYTES:]
+    step = epoch = None
+    for step_match in _STEP.finditer(tail):
+        step = int(step_match["step"] or step_match["bar"])
+    for epoch_match in _EPOCH.finditer(tail):
+        epoch = int(epoch_match["epoch"])
+    checkpoint = b""
+    for match in _CHECKPOINT.finditer(tail):
+        checkpoint = match[0]
+    return Progress(step, epoch, checkpoint.decode("utf-8", "replace").strip())
+
+
+def step_times(data: bytes) -> dict[int, Moment]:
+    """When the last steps of a log were written; of a step that is written twice the first time."""
+    times: dict[int, Moment] = {}
+    for at, step in _last_steps(data):
+        moment = moment_near(data, at)
+        if moment is not None:
+            times[step] = moment
+    return times
+
+
+def _last_steps(data: bytes) -> Iterator[tuple[int, int]]:
+    offset = max(0, len(data) - (_TAIL_BYTES >> 4))
+    matches = [
+        (offset + m.start(), int(m["step"] or m["bar"])) for m in _STEP.finditer(data[offset:])
+    ]
+    yield from reversed(matches[-_MAX_STEPS:])

@@ -1,0 +1,271 @@
+"""Reads files of any size: compressed or not, whole if they are small, else what may show a failure.
+
+Of a large file pairun judges the beginning, the end, and between them the pieces that hold a word of
+failure. Memory is bounded, however large the file is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, NamedTuple, cast
+
+from pairun.incident.numbered import NumberedLog
+
+PIECE = 1 << 16
+MAX_PIECES = 24
+"""How many pieces between the beginning and the end of a large file are kept: the first and the last."""
+
+MAX_BYTES = 4 << 30
+"""How much of one file is read, unpacked, in bytes."""
+
+MARKS = (
+    b"rror", b"Traceback (most", b"atal", b"FATAL", b"Killed", b"ut of memory", b"atchdog", b"ignal ",
+    b"egmentation", b"Xid", b"o space left", b"bort",
+)  # fmt: skip
+"""Words of failure, in the forms that need the fewest searches."""
+
+GZIP, ZSTD, XZ, BZ2 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh"
+
+_CHUNK = 1 << 20
+
+
+class Reading(NamedTuple):
+    """What was read of a file.
+
+    Attributes:
+        log: its lines.
+        size: bytes of the file, unpacked.
+        unread: what was not read or not judged, in words; empty if nothing was left out.
+    """
+
+    log: NumberedLog
+    size: int
+    unread: str = ""
+
+
+def read_file(path: str, name: str, budget: int, *, is_over: Callable[[], bool]) -> Reading:
+    """Read a file, or standard input.
+
+    Args:
+        path: the file; ``-`` for standard input.
+        name: the name that people see.
+        budget: how many bytes at its end are judged whatever they hold.
+        is_over: whether the time for reading is over.
+
+    Raises:
+        OSError: it cannot be read, or unpacked.
+    """
+    with _opened(path) as stream:
+        return read_stream(stream, name, budget, is_over=is_over)
+
+
+def read_stream(
+    stream: IO[bytes], name: str, budget: int, *, is_over: Callable[[], bool]
+) -> Reading:
+    """Read a stream of plain bytes; see `read_file`."""
+    kept = _Pieces(budget // 4, budget)
+    why = ""
+    while chunk := stream.read(_CHUNK):
+        kept.add(chunk)
+        if kept.size >= MAX_BYTES or is_over():
+            why = f"{name}: only the first {kept.size >> 20} MiB were read"
+            break
+    if kept.dropped and not why:
+        size = max(1, kept.dropped * PIECE >> 20)
+        why = f"{name}: about {size} MiB in the middle that mention errors were not judged"
+    return Reading(kept.log(name), kept.size, why)
+
+
+class _Piece(NamedTuple):
+    """Bytes of a file that are kept.
+
+    Attributes:
+        at: their offset in the file.
+        lines: newlines of the file before them.
+        data: the bytes.
+    """
+
+    at: int
+    lines: int
+    data: bytes
+
+
+class _Pieces:
+    """The beginning and the end of a stream, and the pieces between that hold a word of failure."""
+
+    def __init__(self, head: int, tail: int) -> None:
+        self.size = 0
+        self.dropped = 0
+        self._room, self._budget = head, tail
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._first: list[_Piece] = []
+        self._last: deque[_Piece] = deque()
+        self._at, self._lines = 0, 0
+        self._follows = False
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self.size += len(chunk)
+        self._tail.append(chunk)
+        self._tail_bytes += len(chunk)
+        while self._tail_bytes - len(self._tail[0]) >= self._budget:
+            old = self._tail.popleft()
+            self._tail_bytes -= len(old)
+            self._sift(old)
+
+    def log(self, name: str) -> NumberedLog:
+        """What is kept, as a log."""
+        parts: list[bytes] = []
+        runs: list[tuple[int, int]] = []
+        index, end = 0, 0
+        for piece in self._kept():
+            if piece.at != end or not parts:
+                if parts and not parts[-1].endswith(b"\n"):
+                    parts.append(b"\n")
+                    index += 1
+                runs.append((index, piece.lines + 1))
+            parts.append(piece.data)
+            index += piece.data.count(b"\n")
+            end = piece.at + len(piece.data)
+        return NumberedLog(b"".join(parts), name, runs)
+
+    def _kept(self) -> Iterator[_Piece]:
+        yield from self._first
+        yield from self._last
+        at, lines = self._at, self._lines
+        for data in self._tail:
+            yield _Piece(at, lines, data)
+            at += len(data)
+            lines += data.count(b"\n")
+
+    def _sift(self, chunk: bytes) -> None:
+        """Keep the pieces of a chunk that hold a word of failure, each with the piece after it."""
+        if self._room <= 0 and not self._follows and not any(m in chunk for m in MARKS):
+            self._pass(chunk)
+            return
+        for start in range(0, len(chunk), PIECE):
+            data = chunk[start : start + PIECE]
+            piece = _Piece(self._at, self._lines, data)
+            if self._room > 0:
+                self._first.append(piece)
+                self._room -= len(data)
+            else:
+                marked = any(mark in data for mark in MARKS)
+                if marked or self._follows:
+                    self._keep(piece)
+                self._follows = marked
+            self._pass(data)
+
+    def _pass(self, data: bytes) -> None:
+        self._at += len(data)
+        self._lines += data.count(b"\n")
+
+    def _keep(self, piece: _Piece) -> None:
+        if len(self._last) < MAX_PIECES:
+            self._last.append(piece)
+            return
+        # the first third stays; of the others the last ones
+        half = MAX_PIECES // 3
+        del self._last[half]
+        self._last.append(piece)
+        self.dropped += 1
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """A file, unpacked if its first bytes say so."""
+    if path == "-":
+        with _unpacked(sys.stdin.buffer) as stream:
+            yield stream
+        return
+    with open(path, "rb") as file, _unpacked(file) as stream:
+        yield stream
+
+
+@contextmanager
+def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    head = file.peek(8)[:8] if hasattr(file, "peek") else b""
+    if head.startswith(GZIP):
+        import gzip
+
+        with _unpacking(cast("IO[bytes]", gzip.GzipFile(fileobj=file))) as stream:
+            yield stream
+    elif head.startswith(XZ):
+        import lzma
+
+        with _unpacking(cast("IO[bytes]", lzma.LZMAFile(file))) as stream:
+            yield stream
+    elif head.startswith(BZ2):
+        import bz2
+
+        with _unpacking(cast("IO[bytes]", bz2.BZ2File(file))) as stream:
+            yield stream
+    elif head.startswith(ZSTD):
+        with _zstd(file) as stream:
+            yield stream
+    else:
+        yield file
+
+
+@contextmanager
+def _unpacking(stream: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A stream that unpacks; a damaged or cut-off file ends there."""
+    with stream:
+        yield cast("IO[bytes]", _Lenient(stream))
+
+
+class _Lenient:
+    """Reads what can be unpacked: the file of a job that was killed is often cut off."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._read_any = False
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; empty at the end, also where the file is cut off.
+
+        Raises:
+            OSError: nothing can be unpacked.
+        """
+        try:
+            data = self._stream.read(size)
+        except (EOFError, OSError, ValueError) as e:
+            if self._read_any:
+                return b""
+            raise OSError(None, f"it cannot be unpacked: {e}") from e
+        self._read_any = True
+        return data
+
+
+@contextmanager
+def _zstd(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Unpack with the program ``zstd``; the standard library can from Python 3.14 on."""
+    program = shutil.which("zstd")
+    if program is None:
+        raise OSError(
+            None, "it is compressed with zstd; install the program zstd, or unpack it first"
+        )
+    if not file.seekable():
+        raise OSError(None, "it is compressed with zstd; pipe it through zstdcat first")
+    file.seek(0)  # the program continues where the descriptor stands
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    import subprocess
+
+    process = subprocess.Popen(
+        [program, "-dcq"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert isinstance(process.stdout, io.BufferedReader)
+    try:
+        if not process.stdout.peek(1):
+            raise OSError(None, "zstd cannot unpack it")
+        yield process.stdout
+    finally:
+        process.stdout.close()
+        process.wait()

@@ -1,0 +1,171 @@
+"""An incident for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pairun.base.escapes import visible
+from pairun.diagnose.brief import in_words
+from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.incident.joining import Consequence, Incident
+from pairun.incident.members import Member
+
+_MAX_UNREAD = 5
+
+
+def incident_lines(incident: Incident) -> list[str]:
+    """The lines that people read: who failed first, why, what followed, what to do."""
+    diagnosis = in_words(incident.diagnosis)
+    summary = summary_of(incident)
+    if not summary:
+        lines = diagnosis
+    else:
+        head, *rest = diagnosis
+        advice = [line for line in rest if line.startswith("  do: ")]
+        lines = [visible(summary), f"  {head}", *(r for r in rest if r not in advice)]
+        lines += [f"  then: {visible(_consequence(c))}" for c in incident.consequences]
+        if incident.decided_by and incident.decided_by not in summary:
+            lines.append(f"  first, because {visible(incident.decided_by)}")
+        lines += advice
+    unread = [f"  not read: {visible(each)}" for each in incident.unread[:_MAX_UNREAD]]
+    if len(incident.unread) > _MAX_UNREAD:
+        unread.append(f"  not read: {len(incident.unread) - _MAX_UNREAD} more files or parts")
+    return [*lines, *unread]
+
+
+def summary_of(incident: Incident) -> str:
+    """The incident in one sentence; empty if the diagnosis alone says as much."""
+    first, stall = incident.first, incident.stall
+    if len(incident.members) < 2 and first is None:
+        return ""
+    if first is None:
+        if incident.diagnosis.klass in (NONE, UNKNOWN):
+            return ""
+        if stall is not None:
+            return stall.words
+        return f"no log shows which of {len(incident.members)} failed first"
+    return "; ".join(filter(None, (_what_it_did(first, incident), _others(incident))))
+
+
+def incident_data(incident: Incident) -> dict[str, Any]:
+    """Plain data, as ``pairun diagnose --json`` prints it under ``incident``."""
+    stall, first = incident.stall, incident.first
+    return {
+        "summary": summary_of(incident),
+        "first": None if first is None else _member_data(first),
+        "decided_by": incident.decided_by,
+        "consequences": [
+            {
+                "class": c.klass,
+                "headline": c.headline,
+                "members": list(c.members),
+                "after_s": c.after_s,
+            }
+            for c in incident.consequences
+        ],
+        "collective": None
+        if stall is None
+        else {
+            "number": stall.number,
+            "operation": stall.operation,
+            "waiting": list(stall.waiting),
+            "missing": list(stall.missing),
+        },
+        "members": [_member_data(m) for m in incident.members],
+        "unread": list(incident.unread),
+    }
+
+
+def _member_data(member: Member) -> dict[str, Any]:
+    diagnosis = member.diagnosis
+    return {
+        "label": member.label,
+        "rank": member.rank,
+        "host": member.host,
+        "launcher": member.launcher,
+        "logs": sorted({f.file for f in member.findings}),
+        "class": diagnosis.klass,
+        "confidence": diagnosis.confidence,
+        "headline": diagnosis.headline,
+        "at": member.at.iso() if member.at is not None else None,
+        "clock": member.at.clock() if member.at is not None else None,
+        "step": member.progress.step,
+        "epoch": member.progress.epoch,
+    }
+
+
+def _what_it_did(first: Member, incident: Incident) -> str:
+    at = f" at {first.at.clock()}" if first.at is not None else ""
+    if first.is_cause:
+        exception = incident.diagnosis.details.get("exception")
+        if exception:
+            return f"{first.label} raised {exception}{at}"
+        return f"{first.label} failed first{at}: {incident.diagnosis.headline}"
+    if first.is_silent and first.last is not None and first.label in incident.decided_by:
+        return f"{incident.decided_by}; its log ends at {first.last.clock()}"
+    return (
+        incident.decided_by
+        if first.label in incident.decided_by
+        else f"{first.label} failed first{at}"
+    )
+
+
+def _others(incident: Incident) -> str:
+    """How many others failed because of the first one."""
+    waiting = [c for c in incident.consequences if _waited(c, incident.members)]
+    count = sum(len(c.members) for c in waiting)
+    if not count:
+        return ""
+    delays = [c.after_s for c in waiting if c.after_s is not None]
+    others = "1 other" if count == 1 else f"{count} others"
+    return f"{others} stopped waiting for it{_later(min(delays, default=None))}"
+
+
+def _waited(consequence: Consequence, members: Iterable[Member]) -> bool:
+    return any(m.label in consequence.members and m.is_waiting for m in members)
+
+
+def _consequence(consequence: Consequence) -> str:
+    later = _later(consequence.after_s).strip()
+    about = ", ".join(filter(None, (consequence.klass, later)))
+    return f"{named(consequence.members)}: {consequence.headline} ({about})"
+
+
+def _later(after_s: float | None) -> str:
+    if after_s is None:
+        return ""
+    if after_s < 1:
+        return " within 1 s"
+    return f" {_span(after_s)} later"
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def named(labels: Sequence[str]) -> str:
+    """Labels in a sentence: ranks as ranges, of others the first few."""
+    ranks = [
+        int(label[5:]) for label in labels if label.startswith("rank ") and label[5:].isdigit()
+    ]
+    if len(ranks) == len(labels):
+        word = "rank" if len(ranks) == 1 else "ranks"
+        return f"{word} {_ranges(ranks)}"
+    if len(labels) <= 4:
+        return ", ".join(labels)
+    return f"{', '.join(labels[:3])} and {len(labels) - 3} more"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    ordered = sorted(numbers)
+    ranges: list[list[int]] = []
+    for number in ordered:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)

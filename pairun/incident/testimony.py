@@ -1,0 +1,165 @@
+"""Lines in which a launcher, a scheduler or a library names the rank that failed or is missing.
+
+Sources: torch/distributed/elastic/multiprocessing/errors (the summary of a ChildFailedError) and api.py;
+Open MPI's and PRRTE's help texts; MPICH's hydra; srun of Slurm; Lightning's child processes; DeepSpeed's
+launcher; torch's monitoredBarrier and TraceUtils.h; JAX's coordination service; Horovod's stall check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pairun.diagnose.lines import Log
+
+ENDED, MISSING = "ended", "missing"
+
+
+class Testimony(NamedTuple):
+    """What a line says of a rank.
+
+    Attributes:
+        rank: the rank.
+        kind: `ENDED`: its process ended; `MISSING`: the others wait for it.
+        words: the fact in words.
+        exit_code: as a shell reports it; None if the line does not say.
+        at: offset of the line, in bytes.
+        first: the witness saw no failure before this one.
+    """
+
+    rank: int
+    kind: str
+    words: str
+    exit_code: int | None = None
+    at: int = 0
+    first: bool = False
+
+
+_SIGNALS = {
+    b"Killed": 9,
+    b"Terminated": 15,
+    b"Segmentation fault": 11,
+    b"Aborted": 6,
+    b"Out Of Memory": 9,
+    b"Bus error": 7,
+}
+
+_ROOT_CAUSE = re.compile(
+    rb"Root Cause \(first observed failure\):(?:.|\n){0,400}?rank +: (?P<rank>\d+) \(local_rank: \d+\)"
+    rb"(?:.|\n){0,200}?exitcode +: (?P<code>-?\d+)"
+)
+_ELASTIC = re.compile(
+    rb"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"
+)
+_ELASTIC_LIST = re.compile(rb"\[\d+\]: time=\S+ worker_id=(?P<rank>\d+) exit_code=(?P<code>-?\d+)")
+_OPEN_MPI_SIGNAL = re.compile(
+    rb"(?:mpirun|mpiexec|prterun|prun|orterun) noticed that process (?:rank )?(?:\[[^\]]*,)?(?P<rank>\d+)\]? with PID \d+"
+    rb" on node (?P<host>\S+) exited on\s+signal (?P<signal>\d+)"
+)
+_OPEN_MPI_CODE = re.compile(
+    rb"Process name: \[(?:\[[\d,]+\]|[^\],]+),(?P<rank>\d+)\]\s+Exit code: +(?P<code>\d+)"
+)
+_HYDRA = re.compile(
+    rb"= +RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<host>\S+)(?:.|\n){0,80}?"
+    rb"(?:EXIT CODE: (?P<code>\d+)|KILLED BY SIGNAL: (?P<signal>\d+))"
+)
+_MPI_ABORT = re.compile(
+    rb"(?:MPI_ABORT was invoked on rank|application called MPI_Abort\([^)\n]*\) - process) (?P<rank>\d+)"
+)
+_SRUN = re.compile(
+    rb"srun: error: (?P<host>\S+): tasks? (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)"
+    rb"|(?P<words>Killed|Terminated|Segmentation fault|Aborted|Out Of Memory|Bus error))"
+)
+_LIGHTNING = re.compile(
+    rb"\[rank: (?P<rank>\d+)\] Child process with PID \d+ terminated with code (?P<code>-?\d+)"
+)
+_RAY_RANK = re.compile(rb"The worker with rank (?P<rank>\d+) (?:died|failed)")
+_DUMP_FROM = re.compile(rb"dump signal due to a collective timeout from +rank (?P<rank>\d+)")
+_BARRIER = re.compile(
+    rb"Ranks? (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in (?P<ms>\d+) ms"
+)
+_NEVER_JOINED = re.compile(
+    rb"ranks \[(?P<ranks>\d+(?:, ?\d+)*)\] are the lagging ranks that caused this timeout"
+)
+_DID_NOT_JOIN = re.compile(
+    rb"\[(?P<ranks>\d+(?:, ?\d+)*)\] finished collective #\d+, but didn't join collective #(?P<number>\d+)"
+)
+_JAX = re.compile(
+    rb"(?:unhealthy|heartbeat timeout|stopped sending heartbeats|timed out task names|has disconnected|failed to connect|not (?:yet )?(?:joined|reached))"
+    rb"[^\n]{0,200}?(?:\n[^\n]{0,40})?/job:[\w-]+/replica:\d+/task:(?P<rank>\d+)"
+)
+_HOROVOD = re.compile(rb"(?:Missing|Stalled) ranks:\s*\n?(?:[^\n]*\n)?\s*(?P<rank>\d+):? ")
+
+_ENDED = (
+    _ROOT_CAUSE,
+    _OPEN_MPI_SIGNAL,
+    _OPEN_MPI_CODE,
+    _HYDRA,
+    _MPI_ABORT,
+    _SRUN,
+    _LIGHTNING,
+    _RAY_RANK,
+    _ELASTIC_LIST,
+    _ELASTIC,
+)
+_WORDS = (
+    b"failure", b"exitcode", b"exit_code", b"noticed that", b"Process name", b"RUNNING AT", b"MPI_A", b"srun: error",
+    b"Child process", b"with rank", b"collective", b"monitoredBarrier", b"lagging", b"/task:", b"ranks:",
+)  # fmt: skip
+
+
+def testimonies(log: Log) -> Iterator[Testimony]:
+    """What the lines of a log say of ranks."""
+    data = log.data
+    if not any(word in data for word in _WORDS):
+        return
+    seen: set[int] = set()
+    for pattern in _ENDED:
+        for match in pattern.finditer(data):
+            rank = int(match["rank"])
+            if rank in seen:
+                continue
+            seen.add(rank)
+            yield _ended(rank, match, first=pattern is not _ELASTIC_LIST)
+    for match in _DUMP_FROM.finditer(data):
+        words = f"rank {int(match['rank'])} was the first whose collective timed out"
+        yield Testimony(int(match["rank"]), "waiting", words, at=match.start())
+        break
+    for pattern, words in (
+        (_BARRIER, "did not reach the barrier in time"),
+        (_NEVER_JOINED, "never joined a collective"),
+        (_DID_NOT_JOIN, "did not join collective {number}"),
+    ):
+        for match in pattern.finditer(data):
+            ranks = [int(r) for r in match["ranks"].split(b",")]
+            number = match.groupdict().get("number") or b""
+            text = words.format(number=number.decode())
+            if len(ranks) <= 8:
+                for rank in ranks:
+                    yield Testimony(rank, MISSING, f"rank {rank} {text}", at=match.start())
+    for pattern, words in (
+        (_JAX, "stopped answering the coordinator"),
+        (_HOROVOD, "is missing in a collective"),
+    ):
+        if match_ := pattern.search(data):
+            rank = int(match_["rank"])
+            yield Testimony(rank, MISSING, f"rank {rank} {words}", at=match_.start())
+
+
+def _ended(rank: int, match: re.Match[bytes], *, first: bool) -> Testimony:
+    names = match.groupdict()
+    code: int | None = None
+    if names.get("code"):
+        code = int(names["code"])
+        code = 128 - code if code < 0 else code
+    elif names.get("signal"):
+        code = 128 + int(names["signal"])
+    elif names.get("words"):
+        code = 128 + _SIGNALS[names["words"]]
+    how = "" if code is None else f" with exit code {code}"
+    if code is not None and 128 < code < 160:
+        how = f" by signal {code - 128}"
+    return Testimony(
+        rank, ENDED, f"the launcher saw rank {rank} end{how}", code, match.start(), first
+    )

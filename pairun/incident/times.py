@@ -1,0 +1,161 @@
+"""When a line of a log was written, in the many forms in which programs write times."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import NamedTuple
+
+from pairun.diagnose.lines import plain
+
+_NEAR_LINES = 60
+_LINE_BYTES = 400
+
+_ISO = re.compile(
+    r"(?P<date>\d{4}[-/.]\d\d[-/.]\d\d)[T _-](?P<clock>\d\d:\d\d:\d\d)(?:[.,:](?P<part>\d{1,9}))?"
+    r"(?P<zone>Z| ?UTC|[+-]\d\d:?\d\d)?"
+)
+_GLOG = re.compile(
+    r"(?:^|[\[ ])[EWIF](?P<month>\d{1,2})(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)\.(?P<part>\d{3,9})"
+)
+_NAMED = re.compile(
+    r"(?:[A-Z][a-z]{2} )?(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
+    r"{1,2}(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4}))?"
+)
+_SHORT = re.compile(r"(?<![\d:])(?P<month>\d\d)-(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)")
+_CLOCK = re.compile(
+    r"^\W{0,3}(?:\[[^\]]{1,30}\]:?\W{0,3})?(?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\b"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_YEARLESS = 2000
+_WANTS_TIME = re.compile(rb"\d\d:\d\d:\d\d")
+
+
+class Moment(NamedTuple):
+    """A time in a log.
+
+    Attributes:
+        at: seconds since the epoch; without a zone those of UTC, without a year those of 2000, without a
+            date those of 2000-01-01.
+        form: ``zone``, ``date`` (no zone), ``day`` (no year) or ``clock`` (no date). Times of different
+            forms cannot be compared.
+    """
+
+    at: float
+    form: str
+
+    def clock(self) -> str:
+        """The time of day, as the log has it."""
+        return datetime.fromtimestamp(self.at, UTC).strftime("%H:%M:%S")
+
+    def iso(self) -> str | None:
+        """The time in ISO 8601; None if its date is unknown."""
+        if self.form not in ("zone", "date"):
+            return None
+        text = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds")
+        return text.replace("+00:00", "Z" if self.form == "zone" else "")
+
+
+def seconds_between(earlier: Moment, later: Moment) -> float:
+    """How long after one moment another one is, in seconds.
+
+    If one of them has no year, the years are left out; if one has no date, the dates.
+    """
+    forms = {earlier.form, later.form}
+    if "clock" in forms and len(forms) > 1:
+        difference = (later.at - earlier.at) % 86400
+        return difference if difference < 43200 else difference - 86400
+    if "day" in forms and len(forms) > 1:
+        return _without_year(later.at) - _without_year(earlier.at)
+    return later.at - earlier.at
+
+
+def moment_in(text: str) -> Moment | None:
+    """The first time in a line, if it has one near its beginning."""
+    head = text[:160]
+    try:
+        if match := _ISO.search(head):
+            return _iso(match)
+        if match := _GLOG.search(head):
+            return _day(int(match["month"]), int(match["day"]), match, _YEARLESS)
+        if match := _NAMED.search(head):
+            year = int(match["year"]) if match["year"] else _YEARLESS
+            month = _MONTHS.index(match["month"]) + 1
+            moment = _day(month, int(match["day"]), match, year)
+            return moment._replace(form="date" if match["year"] else "day")
+        if match := _SHORT.search(head):
+            return _day(int(match["month"]), int(match["day"]), match, _YEARLESS)
+        if match := _CLOCK.match(head):
+            return _day(1, 1, match, _YEARLESS)._replace(form="clock")
+    except (ValueError, OverflowError):
+        return None
+    return None
+
+
+def moment_near(data: bytes, at: int) -> Moment | None:
+    """The time of the line at an offset, else of the nearest line above, else below.
+
+    Args:
+        data: the log.
+        at: an offset in the line.
+    """
+    start = data.rfind(b"\n", 0, at) + 1
+    own = _moment_at(data, start)
+    if own is not None:
+        return own
+    above = start
+    for _ in range(_NEAR_LINES):
+        if above <= 0:
+            break
+        above = data.rfind(b"\n", 0, above - 1) + 1
+        if (moment := _moment_at(data, above)) is not None:
+            return moment
+    below = start
+    for _ in range(_NEAR_LINES // 4):
+        below = data.find(b"\n", below) + 1
+        if not below:
+            break
+        if (moment := _moment_at(data, below)) is not None:
+            return moment
+    return None
+
+
+def last_moment(data: bytes) -> Moment | None:
+    """The last time in a log, near its end."""
+    return moment_near(data, max(0, len(data.rstrip()) - 1))
+
+
+def _without_year(at: float) -> float:
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.replace(year=_YEARLESS).timestamp()
+
+
+def _moment_at(data: bytes, start: int) -> Moment | None:
+    stop = data.find(b"\n", start)
+    stop = len(data) if stop < 0 else stop
+    raw = data[start : min(stop, start + _LINE_BYTES)]
+    # carriage returns of a progress bar: the last one drawn is followed by the message
+    if b"\r" in raw:
+        raw = raw.rstrip(b"\r").rpartition(b"\r")[2]
+    return moment_in(plain(raw)) if _WANTS_TIME.search(raw) else None
+
+
+def _iso(match: re.Match[str]) -> Moment:
+    date = match["date"].replace("/", "-").replace(".", "-")
+    moment = datetime.fromisoformat(f"{date}T{match['clock']}").replace(tzinfo=UTC)
+    zone = (match["zone"] or "").strip()
+    if zone.startswith(("+", "-")):
+        hours, minutes = int(zone[1:3]), int(zone[-2:])
+        offset = timedelta(hours=hours, minutes=minutes)
+        moment = moment.replace(tzinfo=timezone(offset if zone[0] == "+" else -offset))
+    return Moment(moment.timestamp() + _part(match["part"]), "zone" if zone else "date")
+
+
+def _day(month: int, day: int, match: re.Match[str], year: int) -> Moment:
+    clock = datetime.fromisoformat(f"{year:04}-{month:02}-{day:02}T{match['clock']}")
+    part = match.groupdict().get("part")
+    return Moment(clock.replace(tzinfo=UTC).timestamp() + _part(part), "day")
+
+
+def _part(digits: str | None) -> float:
+    return float(f"0.{digits}") if digits else 0.0

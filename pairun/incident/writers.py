@@ -1,0 +1,255 @@
+"""Who wrote a log: which rank, host and Pod, by the file's name, by prefixes, or by what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.lines import Log, parse
+from pairun.incident.numbered import NumberedLog, Runs
+
+_HEAD_BYTES = 1 << 18
+_MAX_LINES = 3000
+_SHARE = 0.5
+_MAX_RANK = 1 << 20
+
+_LAUNCHER = re.compile(
+    r"(?i)launch|torchrun|mpirun|mpiexec|srun|sbatch|elastic|agent|driver|scheduler|slurmstepd|head"
+)
+_STREAMS = re.compile(r"(?i)[._-]?(?:stdout|stderr|std_?out|std_?err|out|err|log|txt|json|jsonl)$")
+_RANK_IN_NAME = (
+    re.compile(r"(?i)(?<![a-z])rank[._-]?(?P<rank>\d{1,6})(?!\d)"),
+    re.compile(r"^slurm[._-]\d+(?:\.\d+)?[._-](?P<rank>\d{1,6})$"),  # --output=slurm-%j_%t.out
+    re.compile(r"(?i)(?<![a-z])(?:task|proc|process)[._-]?(?P<rank>\d{1,6})(?!\d)"),
+    re.compile(r"^(?:log|out|stdout|stderr|err)[._-](?P<rank>\d{1,6})$"),
+)
+_LOCAL_IN_PATH = re.compile(
+    r"(?:^|/)attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:stdout|stderr|error)\b"
+)
+_FOLDER = re.compile(r"(?:^|/)(?P<local>\d{1,5})/(?:stdout|stderr)(?:\.\w+)?$")
+_HOST = re.compile(
+    r"(?i)(?<![a-z])(?P<host>(?:node|host|gpu|worker|trainer|master|server|ip)[\w.]*-?[\w.-]*\d)"
+)
+_LAST_NUMBER = re.compile(r"(\d+)(?!.*\d)")
+_INSTANCE = re.compile(r"(?P<label>[a-z][a-z0-9]*(?:-[a-z0-9]+)*-(?P<index>\d{1,5}))$")
+
+_RANK_PREFIX = (
+    re.compile(r"\[?[Rr]ank:? ?(?P<rank>\d+)\]?: ?"),  # torchrun: [rank3]:
+    re.compile(r"\[(?:\d+,)?(?P<rank>\d+)\]<std(?:out|err)>: ?"),  # mpirun --tag-output
+    re.compile(r"\[[a-z]{2,12}(?P<local>\d+)\]:"),  # torchrun --tee: [default3]:
+    re.compile(r"(?P<label>\d{1,5}): "),  # srun --label
+    re.compile(r"\[(?:\d+,)?(?P<label>\d+)\]: ?"),
+    re.compile(r"\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] "),  # kubectl logs --prefix
+    re.compile(
+        r"\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:rank=(?P<rank>\d+)|pid=(?P<pid>\d+))[^()]{0,60}\) ?"
+    ),
+    re.compile(r"(?P<pod>[\w.-]{1,60}?-\d+) +\| "),  # docker compose, pairun's live view
+)
+_PREFIXED = re.compile(
+    rb"^.{0,40}?(?:\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[(?:\d+,)?\d+\]<std|\[(?:\d+,)?\d+\]: |\d{1,5}: "
+    rb"|\[pod/|\([\w.<>/= -]{0,80}(?:pid|rank)=\d|[\w.-]{1,60}-\d+ +\| )",
+    re.MULTILINE,
+)
+_OWN_RANK = (
+    re.compile(
+        rb"(?i)\b(?:global[ _]?rank|(?<!local[ _])(?<!local)rank)[ =:]{1,3}(\d{1,6})\b(?=[ ,/]+(?:of|world|local|/))"
+    ),
+    re.compile(rb"\[PG [^\]\n]{0,80}Rank (\d{1,6})\]"),
+    re.compile(rb"\[[Rr]ank:? ?(\d{1,6})\]"),
+    re.compile(rb"(?m)^RANK=(\d{1,6})$"),
+)
+_OWN_HOST = re.compile(
+    rb"(?m)^(?:HOSTNAME=|host(?:name)? ?[:=] ?)([\w.-]{1,64})$|^([\w.-]{1,64}):\d+:\d+ \[\d+\] NCCL "
+)
+
+
+class Writer(NamedTuple):
+    """Who wrote a log.
+
+    Attributes:
+        rank: its number in the job; None if unknown.
+        label: what people call it: ``rank 3``, ``worker-3``, a file's name.
+        host: of the machine; empty if unknown.
+        launcher: it starts the ranks, and is none of them.
+    """
+
+    rank: int | None
+    label: str
+    host: str = ""
+    launcher: bool = False
+
+
+def writer_of(path: str, log: Log) -> Writer:
+    """Who wrote a whole file.
+
+    Args:
+        path: the file, relative to the folder that a person names.
+        log: its contents.
+    """
+    head = log.data[:_HEAD_BYTES]
+    host = _host_in(path, head)
+    name = _STREAMS.sub("", _STREAMS.sub("", os.path.basename(path)))
+    inside = _own_rank(log)
+    for pattern in _RANK_IN_NAME:
+        if match := pattern.search(name) or pattern.search(os.path.basename(path)):
+            rank = int(match["rank"])
+            return Writer(rank, f"rank {rank}", host)
+    local = _LOCAL_IN_PATH.search(path) or _FOLDER.search(path)
+    if inside is not None:
+        return Writer(inside, f"rank {inside}", host)
+    if local is not None:
+        rank = int(local["local"])
+        return Writer(rank, f"rank {rank}", host)
+    for part in reversed(path.split("/")):
+        if match := re.search(
+            r"(?i)(?<![a-z])rank[._-]?(\d{1,6})(?!\d)", part
+        ):  # mpirun: 1/rank.3/stdout
+            return Writer(int(match[1]), f"rank {int(match[1])}", host)
+    is_launcher = _LAUNCHER.search(name) is not None
+    if not is_launcher and (match := _INSTANCE.search(name)):
+        return Writer(int(match["index"]), match["label"], host or match["label"])
+    return Writer(None, name or os.path.basename(path), host, is_launcher)
+
+
+def by_index(paths: Sequence[str], writers: Sequence[Writer]) -> list[Writer]:
+    """Give ranks to files whose names differ in one number alone, such as ``train_3.log``.
+
+    Args:
+        paths: the files.
+        writers: what each file alone tells.
+    """
+    unknown = [n for n, w in enumerate(writers) if w.rank is None and not w.launcher]
+    shapes = Counter(_LAST_NUMBER.sub("#", _stem(paths[n])) for n in unknown)
+    changed = list(writers)
+    for n in unknown:
+        stem = _stem(paths[n])
+        number = _LAST_NUMBER.search(stem)
+        if number and shapes[_LAST_NUMBER.sub("#", stem)] > 1 and int(number[1]) < _MAX_RANK:
+            changed[n] = writers[n]._replace(rank=int(number[1]))
+    ranks = Counter(w.rank for w in changed if w.rank is not None)
+    # several logs of one rank are its two streams; equal numbers of different roles are no ranks
+    labels = {w.label for w in changed if w.rank is not None and ranks[w.rank] > 1}
+    return [
+        w._replace(rank=None)
+        if w.rank is not None
+        and ranks[w.rank] > 1
+        and len(labels) > 1
+        and not w.label.startswith("rank ")
+        else w
+        for w in changed
+    ]
+
+
+def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
+    """Split a log in which several ranks or Pods write, by the prefixes of its lines.
+
+    Returns:
+        Each writer's part; lines without a prefix are a part, too. Empty if it is one writer's log.
+    """
+    if not _is_shared(log):
+        return []
+    parts: dict[str, tuple[Writer, list[bytes], Runs]] = {}
+    for number, raw in zip(_numbers(log), log.data.split(b"\n"), strict=True):
+        writer = _prefix_of(raw) or _NOBODY
+        part = parts.get(writer.label)
+        if part is None:
+            part = parts[writer.label] = (writer, [], Runs())
+        part[1].append(raw)
+        part[2].add(number)
+    if len([p for p in parts.values() if p[0] is not _NOBODY]) < 2:
+        return []
+    return [
+        (writer, NumberedLog(b"\n".join(lines), log.name, runs.runs))
+        for writer, lines, runs in parts.values()
+    ]
+
+
+_NOBODY = Writer(None, "lines without a rank", launcher=True)
+
+
+def _numbers(log: NumberedLog) -> list[int]:
+    count = log.data.count(b"\n") + 1
+    numbers = [0] * count
+    ends = [start for start, _ in log.runs[1:]] + [count]
+    for (start, number), end in zip(log.runs, ends, strict=True):
+        numbers[start:end] = range(number, number + end - start)
+    return numbers
+
+
+def _is_shared(log: Log) -> bool:
+    """Whether lines of several writers alternate in a log."""
+    labels: Counter[str] = Counter()
+    bare: Counter[str] = Counter()
+    lines = 0
+    for piece in (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:]):
+        if not _PREFIXED.search(piece):
+            continue
+        for raw in piece.split(b"\n")[:_MAX_LINES]:
+            if not raw.strip():
+                continue
+            lines += 1
+            if writer := _prefix_of(raw):
+                labels[writer.label] += 1
+                bare[writer.label] += writer.host == _BARE
+    firm = [label for label in labels if not bare[label]]
+    if len(firm) > 1:
+        return True
+    # a bare number before a colon counts only if most lines have one
+    return len(labels) > 1 and sum(labels.values()) > _SHARE * lines
+
+
+_BARE = "?"
+
+
+def _prefix_of(raw: bytes) -> Writer | None:
+    """The writer that a line's prefix names; a bare number has the host `_BARE`."""
+    if not _PREFIXED.match(raw):
+        return None
+    line = parse(0, raw[:600])
+    source = f"{line.source} "
+    for pattern in _RANK_PREFIX:
+        match = pattern.match(source) or pattern.match(source.rstrip())
+        if match is None:
+            continue
+        names = match.groupdict()
+        if names.get("pod"):
+            pod = names["pod"]
+            index = _INSTANCE.search(pod)
+            return Writer(int(index["index"]) if index else None, pod, pod)
+        number = names.get("rank") or names.get("local") or names.get("label")
+        if number is not None and len(number) < 7:
+            rank = int(number)
+            return Writer(rank, f"rank {rank}", _BARE if names.get("label") else "")
+        if names.get("pid"):
+            return Writer(None, f"pid {names['pid']}")
+    return None
+
+
+def _own_rank(log: Log) -> int | None:
+    """The rank that a log names as its own; None if it names several or none."""
+    for pattern in _OWN_RANK:
+        seen: set[bytes] = set()
+        for piece in (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:]):
+            seen |= {m[1] for m in pattern.finditer(piece)}
+        if len(seen) == 1:
+            return int(seen.pop())
+        if seen:
+            return None
+    return None
+
+
+def _host_in(path: str, head: bytes) -> str:
+    if match := _OWN_HOST.search(head):
+        return (match[1] or match[2]).decode("ascii", "replace")
+    for part in reversed(path.split("/")):
+        if match_ := _HOST.search(part):
+            return str(match_["host"]).rstrip(".-")
+    return ""
+
+
+def _stem(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, _STREAMS.sub("", _STREAMS.sub("", name)))
