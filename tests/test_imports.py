@@ -21,7 +21,7 @@ PACKAGE = Path(pairun.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "handover",
-    "rendezvous", "diagnose", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
+    "rendezvous", "diagnose", "incident", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
     "openpai", "inject", "review", "report", "init", "tasks", "engines", "scaffold", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
@@ -37,6 +37,7 @@ LIBRARIES = {
     "plan": {"attrs"},
     "rendezvous": set(),
     "diagnose": {"_pairun_scan"},
+    "incident": set(),
     "host": {"attrs"},
     "testing": {"attrs"},
     "handover": {"attrs"},

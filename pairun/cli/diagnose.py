@@ -15,7 +15,7 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.errors import PairunError, Problem, Problems
 from pairun.incident.gathering import LogFile, files_in, gather
 from pairun.incident.joining import Incident, join
-from pairun.incident.telling import incident_data, incident_lines
+from pairun.incident.telling import incident_data, incident_lines, is_alone
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import read_rules
 from pairun.report.problems import print_problems
@@ -77,10 +77,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace, incident: Incident, name: str, *, blank: bool) -> None:
     """Print an answer; of one rank's log as of any log."""
-    alone = len(incident.members) < 2 and incident.stall is None
     if args.json:
         data = {"schema": SCHEMA, "log": name, **incident.diagnosis.data()}
-        data["incident"] = None if alone else incident_data(incident)
+        data["incident"] = None if is_alone(incident) else incident_data(incident)
         print(json.dumps(data, ensure_ascii=False))
         return
     if blank:

@@ -85,7 +85,7 @@ EXAMPLES: Mapping[str, tuple[Example, Example]] = {
     ),
     "diagnose": (
         Example("pairun diagnose train.log", "the cause, and what to do"),
-        Example("pairun diagnose --exit-code 137 train.log", "with the exit code as evidence"),
+        Example("pairun diagnose logs/", "which rank of a job failed first, and why"),
     ),
     "report": (
         Example("pairun report", "the last run on this machine"),

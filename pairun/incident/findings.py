@@ -17,6 +17,7 @@ from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
 from pairun.incident.testimony import Testimony, testimonies
 from pairun.incident.times import Moment, last_moment, moment_near
+from pairun.incident.waitingplaces import WaitingPlace, waiting_place
 from pairun.incident.writers import Writer
 
 CHILD_FAILED = "child_failed"
@@ -36,6 +37,7 @@ class Finding(NamedTuple):
         bytes: how much of it there is.
         states: what its watchdog says of collectives.
         testimonies: what it says of ranks that failed or are missing.
+        place: where in its code the exception that decided was raised.
         progress: how far the job came.
         steps: when its last steps were written.
     """
@@ -49,6 +51,7 @@ class Finding(NamedTuple):
     bytes: int = 0
     states: Sequence[RankState] = ()
     testimonies: Sequence[Testimony] = ()
+    place: WaitingPlace | None = None
     progress: Progress = Progress()
     steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
 
@@ -86,24 +89,26 @@ def finding_of(
         facts: what is known besides the log.
     """
     diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time)
+    line = _line_of(diagnosis)
+    at = log.offset(line) if line else -1
     return Finding(
         writer=writer,
         file=log.name,
         diagnosis=diagnosis,
-        at=_moment_of(diagnosis, log),
+        at=moment_near(log.data, at) if line else None,
         last=last_moment(log.data),
         finished=Surroundings(log).succeeded_at >= 0,
         bytes=len(log.data),
         states=states_in(log),
         testimonies=tuple(testimonies(log)),
+        place=waiting_place(log, at) if line else None,
         progress=progress_in(log.data),
         steps=step_times(log.data),
     )
 
 
-def _moment_of(diagnosis: Diagnosis, log: NumberedLog) -> Moment | None:
-    """When the line that decided was written."""
+def _line_of(diagnosis: Diagnosis) -> int:
+    """The number of the line that decided; 0 if there is none."""
     if diagnosis.klass in (NONE, UNKNOWN):
-        return None
-    line = next((e.line for e in diagnosis.evidence if e.line), 0)
-    return moment_near(log.data, log.offset(line)) if line else None
+        return 0
+    return next((e.line for e in diagnosis.evidence if e.line), 0)

@@ -90,11 +90,11 @@ def gather(
     Args:
         files: the files.
         table: the rules.
-        deadline_s: how long that may take in all, in seconds.
+        deadline_s: how long each process may take, in seconds of CPU time.
         facts: what is known besides the logs; for a single log.
     """
     budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
-    task = _Task(table, budget, time.monotonic() + deadline_s, deadline_s, facts)
+    task = _Task(table, budget, deadline_s, facts)
     processes = min(len(files), len(os.sched_getaffinity(0)), 8)
     if processes < 2 or sum(map(_size, files)) < _POOL_BYTES:
         results = [task.read(file) for file in files]
@@ -113,15 +113,15 @@ class _Task:
     """Reads and diagnoses one file at a time; shared with the processes of a pool."""
 
     def __init__(
-        self,
-        table: Table,
-        budget: int,
-        until: float,
-        deadline_s: float,
-        facts: Circumstances | None,
+        self, table: Table, budget: int, deadline_s: float, facts: Circumstances | None
     ) -> None:
-        self._table, self._budget, self._until = table, budget, until
-        self._deadline_s, self._facts = deadline_s, facts
+        self._table, self._budget, self._facts = table, budget, facts
+        self._deadline_s = deadline_s
+        self.start()
+
+    def start(self) -> None:
+        """Begin to count the CPU time of this process, which a busy machine does not change."""
+        self._began = time.process_time()
 
     def read(self, file: LogFile) -> Gathered:
         """What one file tells."""
@@ -151,11 +151,15 @@ class _Task:
             return Gathered(unread=(f"{file.name}: {e}",))
 
     def _is_over(self) -> bool:
-        return time.monotonic() > self._until
+        return time.process_time() - self._began > self._deadline_s
 
 
 _shared: list[_Task] = []
 """The task of the processes of a pool, which are forks of this one."""
+
+
+def _begin() -> None:
+    _shared[0].start()
 
 
 def _read_shared(file: LogFile) -> Gathered:
@@ -164,7 +168,7 @@ def _read_shared(file: LogFile) -> Gathered:
 
 def _in_pool(task: _Task, files: Sequence[LogFile], processes: int) -> list[Gathered]:
     _shared[:] = [task]
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_begin) as pool:
         return list(pool.map(_read_shared, files))
 
 

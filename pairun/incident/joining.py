@@ -11,6 +11,7 @@ The order of proofs, from strong to weak:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from pairun.incident.findings import Finding
 from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
 from pairun.incident.testimony import ENDED, MISSING, Testimony
+from pairun.incident.waitingplaces import OddRank, odd_rank
 
 SKEW_S = 2.0
 """How far the clocks of two hosts may differ if no common step shows by how much."""
@@ -31,6 +33,9 @@ SKEW_S = 2.0
 _ABORTED = 134
 _LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
 """Classes that a rank also shows when another one dies: they count if no rank shows more."""
+
+_BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
+"""Classes of exit codes that a system's log, if there is one, explains better."""
 
 _OWN_ENDINGS = frozenset((0, 1, 2, _ABORTED, 143))
 """Exit codes with which a rank ends after another one failed, too."""
@@ -111,7 +116,7 @@ def _first(
 ) -> tuple[Member | None, Diagnosis | None, str]:
     """The member that failed first, its diagnosis if its own log has none, and what decided."""
     causes = [m for m in members if m.is_cause and not m.launcher]
-    solid = [m for m in causes if m.diagnosis.klass not in _LOSSES]
+    solid = [m for m in causes if _is_solid(m)]
     by_rank = {m.rank: m for m in members if m.rank is not None}
     if solid:
         return _first_cause(solid, members, said, clocks)
@@ -126,6 +131,14 @@ def _first(
     if stalled is not None and len(stalled.missing) == 1:
         member = by_rank.get(stalled.missing[0]) or Member.unseen(stalled.missing[0])
         return member, None, stalled.words
+    places = {
+        m.label: m.findings[0].place
+        for m in members
+        if m.is_waiting and not m.launcher and m.findings[0].place is not None
+    }
+    if odd := odd_rank(places):
+        member = next(m for m in members if m.label == odd.label)
+        return member, _by_place(odd, member), odd.words
     missing = {t.rank: t for t in said if t.kind == MISSING}
     if len(missing) == 1:
         each = next(iter(missing.values()))
@@ -150,6 +163,10 @@ def _first(
     return None, None, ""
 
 
+def _is_solid(member: Member) -> bool:
+    return member.diagnosis.klass not in _LOSSES
+
+
 def _first_cause(
     causes: Sequence[Member],
     members: Sequence[Member],
@@ -166,8 +183,11 @@ def _first_cause(
     alike = len({m.diagnosis.klass for m in causes}) == 1
     known = {m.rank for m in members}
     if alike and (unseen := next((r for r in accused if r not in known), None)) is not None:
-        member = Member.unseen(unseen)
-        return member, causes[0].diagnosis, "the launcher saw it fail first; its log is missing"
+        return (
+            Member.unseen(unseen),
+            causes[0].diagnosis,
+            "the launcher saw it fail first; its log is missing",
+        )
     for rank in accused:
         if member := next((m for m in candidates if m.rank == rank), None):
             return member, None, "the launcher saw it fail first"
@@ -197,15 +217,21 @@ def _diagnosis(
     facts: Circumstances | None,
 ) -> Diagnosis:
     """Why the job failed."""
-    if why is not None:
+    if why is not None and why.klass not in _BY_EXIT_ONLY:
         return why
     if first is not None and first.is_cause:
         # a file in which all ranks write is judged as a whole: a cause may lack its rank's prefix
         whole = next((w.diagnosis for w in wholes if w.is_cause), None)
         return whole if whole is not None and len(wholes) == 1 else first.diagnosis
+    reported = [m.diagnosis for m in members if m.launcher and m.is_cause and _is_solid(m)]
+    if first is not None and reported:
+        # such as the kernel's log beside the log of a rank that the kernel killed
+        return max(reported, key=lambda d: d.confidence)
+    if why is not None:
+        return why
     causes = [w.diagnosis for w in wholes if w.is_cause]
     causes += [m.diagnosis for m in members if m.is_cause and not m.launcher]
-    waiting = [m.diagnosis for m in members if m.is_waiting]
+    waiting = _by_majority([m.diagnosis for m in members if m.is_waiting and not m.launcher])
     launchers = [m.diagnosis for m in members if m.diagnosis.klass not in (NONE, UNKNOWN)]
     unknown = [m.diagnosis for m in members if m.diagnosis.klass == UNKNOWN]
     for group in (causes, waiting, launchers, unknown):
@@ -222,6 +248,26 @@ def _diagnosis(
     if stalled is not None and best.klass not in (NONE, UNKNOWN):
         return best._replace(evidence=(Evidence("", 0, stalled.words), *best.evidence))
     return best
+
+
+def _by_place(odd: OddRank, member: Member) -> Diagnosis:
+    """The diagnosis of a rank that waits in another collective than the others."""
+    kind = CLASSES["hang"]
+    if not odd.other_call:
+        return member.diagnosis._replace(
+            evidence=(Evidence("", 0, odd.words), *member.diagnosis.evidence)
+        )
+    return Diagnosis(
+        "hang", "user", "after_fix", 0.8, kind.meaning,
+        "make every rank enter the same collectives in the same order",
+        (Evidence("", 0, odd.words), *member.diagnosis.evidence[:1]), {}, (), "",
+    )  # fmt: skip
+
+
+def _by_majority(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """Those of the most frequent class: when a rank dies, most others see its connections close."""
+    counts = Counter(d.klass for d in diagnoses)
+    return [d for d in diagnoses if counts[d.klass] == max(counts.values())]
 
 
 def _by_stall(stalled: Stall) -> Diagnosis:

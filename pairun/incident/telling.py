@@ -37,7 +37,7 @@ def incident_lines(incident: Incident) -> list[str]:
 def summary_of(incident: Incident) -> str:
     """The incident in one sentence; empty if the diagnosis alone says as much."""
     first, stall = incident.first, incident.stall
-    if len(incident.members) < 2 and first is None:
+    if is_alone(incident):
         return ""
     if first is None:
         if incident.diagnosis.klass in (NONE, UNKNOWN):
@@ -46,6 +46,12 @@ def summary_of(incident: Incident) -> str:
             return stall.words
         return f"no log shows which of {len(incident.members)} failed first"
     return "; ".join(filter(None, (_what_it_did(first, incident), _others(incident))))
+
+
+def is_alone(incident: Incident) -> bool:
+    """Whether all is one rank's log, of which the diagnosis tells everything."""
+    others_named = incident.first is not None and incident.first not in incident.members
+    return len(incident.members) < 2 and incident.stall is None and not others_named
 
 
 def incident_data(incident: Incident) -> dict[str, Any]:

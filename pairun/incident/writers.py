@@ -17,7 +17,7 @@ _SHARE = 0.5
 _MAX_RANK = 1 << 20
 
 _LAUNCHER = re.compile(
-    r"(?i)launch|torchrun|mpirun|mpiexec|srun|sbatch|elastic|agent|driver|scheduler|slurmstepd|head"
+    r"(?i)^slurm[._-]\d+$|launch|torchrun|mpirun|mpiexec|srun|sbatch|elastic|agent|driver|scheduler|slurmstepd|head"
 )
 _STREAMS = re.compile(r"(?i)[._-]?(?:stdout|stderr|std_?out|std_?err|out|err|log|txt|json|jsonl)$")
 _RANK_IN_NAME = (

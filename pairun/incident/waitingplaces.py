@@ -1,0 +1,90 @@
+"""Where in its code each rank waited when it gave up, and which rank waited elsewhere.
+
+Ranks that run the same program wait at the same line. One that waits at another line entered another
+collective, so the others wait for it, and it for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pairun.diagnose.lines import HEADER, Line, Log
+from pairun.diagnose.tracebacks import Frame
+
+_MAX_LINES = 240
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+
+
+class WaitingPlace(NamedTuple):
+    """Where a rank waited.
+
+    Attributes:
+        file: the file of its own code.
+        line: the line in it.
+        function: the innermost function, of a library, such as ``barrier``.
+    """
+
+    file: str
+    line: int
+    function: str
+
+    def words(self) -> str:
+        """The place for people."""
+        file = self.file.rpartition("/")[2]
+        return f"{file}:{self.line} ({self.function})" if self.function else f"{file}:{self.line}"
+
+
+class OddRank(NamedTuple):
+    """The rank that waits elsewhere.
+
+    Attributes:
+        label: its label.
+        words: the fact in words.
+        other_call: it waits in another function, too.
+    """
+
+    label: str
+    words: str
+    other_call: bool
+
+
+def waiting_place(log: Log, at: int) -> WaitingPlace | None:
+    """Where the exception on the line at an offset was raised; None if it has no traceback."""
+    exception = next(log.after(at - 1, 1), None) if at else None
+    frames: list[Frame] = []
+    for line in log.before(at, _MAX_LINES):
+        if exception is not None and line.source != exception.source:
+            continue
+        if HEADER in line.text:
+            break
+        if frame := _frame(line):
+            frames.append(frame)
+        elif line.text and not line.text.startswith((" ", "\t")):
+            return None
+    own = next((f for f in frames if not f.is_library), None)
+    return WaitingPlace(own.file, own.line, frames[0].function) if own is not None else None
+
+
+def odd_rank(places: Mapping[str, WaitingPlace]) -> OddRank | None:
+    """The one rank that waits at another line than all others; None if there is not exactly one.
+
+    Args:
+        places: where each rank that gave up waited, by label.
+    """
+    if len(places) < 3:
+        return None
+    (usual, count), *others = Counter(places.values()).most_common()
+    if count != len(places) - 1 or len(others) != 1:
+        return None
+    label = next(each for each, place in places.items() if place != usual)
+    odd = places[label]
+    words = f"{label} waits at {odd.words()}, the others at {usual.words()}"
+    return OddRank(label, words, odd.function != usual.function)
+
+
+def _frame(line: Line) -> Frame | None:
+    match = _FRAME.match(line.text)
+    return Frame(match["file"], int(match["line"]), match["function"] or "") if match else None

@@ -1,0 +1,163 @@
+"""One answer for the logs of a job: who failed first, why, and what followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pairun.diagnose.table import Table
+from pairun.incident.telling import incident_data, incident_lines
+from tests.incident.jobs import KEY_ERROR, incident_of, watchdog, write
+
+RUNNING = "2026-03-01 12:04:16,871 INFO step 120 loss 0.70\n"
+
+
+def test_the_cause_comes_before_what_the_others_report(tmp_path: Path, table: Table) -> None:
+    """One rank raises, seven wait for ten minutes: one sentence says both."""
+    logs = {f"rank{n}.log": RUNNING + watchdog(n, "12:14:17") for n in range(8)}
+    incident = incident_of(write(tmp_path, {**logs, "rank3.log": KEY_ERROR}), table)
+    assert incident_lines(incident)[0] == (
+        "rank 3 raised KeyError at 12:04:16; 7 others stopped waiting for it 10 min later"
+    )
+    assert incident.diagnosis.klass == "user_code_error"
+    data = incident_data(incident)
+    assert data["first"]["rank"] == 3
+    assert data["first"]["at"] == "2026-03-01T12:04:16.870"
+    assert [c["members"] for c in data["consequences"]] == [
+        [f"rank {n}" for n in (0, 1, 2, 4, 5, 6, 7)]
+    ]
+    assert "  then: ranks 0-2, 4-7: " in "\n".join(incident_lines(incident))
+
+
+def test_the_earlier_of_two_causes_counts(tmp_path: Path, table: Table) -> None:
+    """Two ranks of one host raise; the clock decides, not the order of files."""
+    other = KEY_ERROR.replace("12:04:16,870", "12:04:11,100").replace(
+        "KeyError: 'label'", "ValueError: no rows"
+    )
+    incident = incident_of(write(tmp_path, {"rank0.log": KEY_ERROR, "rank1.log": other}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    assert incident.decided_by == "its failure is the earliest of 2"
+
+
+def test_clocks_of_hosts_are_compared_by_common_steps(tmp_path: Path, table: Table) -> None:
+    """A host whose clock is an hour ahead fails first although its time is the later one."""
+    steps = "".join(
+        f"2026-03-01 {{h}}:04:{s:02},000 INFO step {s} loss 0.5\n" for s in range(10, 30)
+    )
+    ahead = steps.format(h="13") + KEY_ERROR.replace("12:04:16,870", "13:04:30,000")
+    behind = steps.format(h="12") + KEY_ERROR.replace("12:04:16,870", "12:04:40,000")
+    logs = {"node1/rank0.log": behind, "node2/rank1.log": ahead}
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+
+
+def test_close_times_of_two_hosts_leave_the_order_to_the_launcher(
+    tmp_path: Path, table: Table
+) -> None:
+    """Half a second between hosts says nothing; torchrun's summary does."""
+    launcher = (
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-03-01_12:04:20\n  host      : node2\n"
+        "  rank      : 1 (local_rank: 0)\n  exitcode  : 1 (pid: 71)\n"
+    )
+    logs = {
+        "node1/rank0.log": KEY_ERROR,
+        "node2/rank1.log": KEY_ERROR.replace("16,870", "17,300"),
+        "torchrun.log": launcher,
+    }
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    assert incident.decided_by == "the launcher saw it fail first"
+
+
+@pytest.mark.parametrize("name", ["launcher.log", "slurm-77.out"])
+def test_a_rank_that_died_by_a_signal_is_named(tmp_path: Path, table: Table, name: str) -> None:
+    """The others lose their peer; the launcher saw who was killed."""
+    lost = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+    logs = {f"rank{n}.log": RUNNING + lost for n in range(4)}
+    logs["rank2.log"] = RUNNING
+    logs[name] = "srun: error: node7: task 2: Killed\n"
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+    assert incident.decided_by == "the launcher saw rank 2 end by signal 9"
+
+
+def test_the_rank_that_did_not_enter_the_collective_is_named(tmp_path: Path, table: Table) -> None:
+    """No error anywhere: the numbers of the collectives show who is behind."""
+    logs = {f"rank{n}.log": RUNNING + watchdog(n, "12:14:17") for n in range(4)}
+    logs["rank1.log"] = RUNNING + (
+        "[rank1]:[E301 12:14:18.000000000 ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID 0 Rank 1] Received a "
+        "dump signal due to a collective timeout from  rank 0 and we will try our best to dump the debug info. "
+        "Last enqueued NCCL work: 120, last completed NCCL work: 120.\n"
+    )
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is not None
+    assert incident.first.rank == 1
+    assert incident.stall is not None
+    assert (incident.stall.number, incident.stall.missing) == (121, (1,))
+    assert incident_lines(incident)[0].startswith("rank 1 never entered collective 121 (ALLREDUCE)")
+
+
+def test_a_log_that_just_ends_is_named(tmp_path: Path, table: Table) -> None:
+    """A rank that hangs writes nothing while the others wait."""
+    logs = {f"rank{n}.log": RUNNING + watchdog(n, "12:14:17") for n in range(4)}
+    logs["rank2.log"] = RUNNING
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+
+
+def test_nobody_is_named_when_all_entered_the_collective(tmp_path: Path, table: Table) -> None:
+    """All wait in the same collective: a network or a GPU, and no rank to blame."""
+    logs = {f"rank{n}.log": RUNNING + watchdog(n, "12:14:17") for n in range(4)}
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is None
+    assert "all known ranks entered collective 121" in incident_lines(incident)[0]
+
+
+def test_the_rank_that_waits_elsewhere_is_named(tmp_path: Path, table: Table) -> None:
+    """One rank waits in a barrier that the others never reach."""
+    lost = "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete\n"
+
+    def trace(line: int, call: str) -> str:
+        library = "/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
+        return (
+            "Traceback (most recent call last):\n"
+            f'  File "/job/train.py", line {line}, in <module>\n    dist.{call}()\n'
+            f'  File "{library}", line 9, in {call}\n    work.wait()\n{lost}'
+        )
+
+    logs = {f"rank{n}.log": RUNNING + trace(60, "all_reduce") for n in range(4)}
+    logs["rank0.log"] = RUNNING + trace(71, "barrier")
+    incident = incident_of(write(tmp_path, logs), table)
+    assert incident.first is not None
+    assert incident.first.rank == 0
+    assert (
+        incident.decided_by
+        == "rank 0 waits at train.py:71 (barrier), the others at train.py:60 (all_reduce)"
+    )
+    assert incident.diagnosis.fault == "user"
+
+
+def test_one_file_of_all_ranks_is_split(tmp_path: Path, table: Table) -> None:
+    """Lines of several ranks alternate in one file; numbers of lines are the file's."""
+    lines = [f"[rank{n}]: {RUNNING.strip()}\n" for n in range(4)]
+    lines += [f"[rank3]: {line}\n[rank1]: step 121\n" for line in KEY_ERROR.splitlines()[1:]]
+    lines += [watchdog(n, "12:14:17") for n in (0, 1, 2)]
+    incident = incident_of(write(tmp_path, {"all.log": "".join(lines)}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 3
+    assert incident.diagnosis.evidence[0].line == 11
+    assert [m.label for m in incident.members if not m.launcher] == [f"rank {n}" for n in range(4)]
+
+
+def test_a_healthy_job_has_no_first_failure(tmp_path: Path, table: Table) -> None:
+    """Logs that end with progress give no false alarm."""
+    incident = incident_of(write(tmp_path, {f"rank{n}.log": RUNNING * 5 for n in range(4)}), table)
+    assert incident.first is None
+    assert incident.diagnosis.klass == "none"
+    assert incident_lines(incident)[0].startswith("nothing is wrong")
