@@ -20,9 +20,10 @@ from typing import NamedTuple
 from benchmarks.measure import ROOT, TIMES, Row, python, samples, wall
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import Diagnosis, diagnose
+from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.rules import read_rules

@@ -9,7 +9,7 @@ import signal
 
 from pairun.base.paths import pai_dir
 from pairun.diagnose.brief import is_consequence
-from pairun.diagnose.weighing import Diagnosis
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.runtime.exitsummary import Question, answer_to
 
 

@@ -6,9 +6,10 @@ import json
 
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import ADVISED, Diagnosis, Evidence, diagnose
+from pairun.diagnose.weighing import ADVISED, diagnose
 
 CONSEQUENCES = frozenset(
     (

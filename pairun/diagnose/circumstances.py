@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pairun.diagnose.facts.fact import Fact
+
 
 class Circumstances(NamedTuple):
     """What is known of the process besides its log; None for unknown.
@@ -33,27 +35,31 @@ class Circumstances(NamedTuple):
     gpus_seen: int | None = None
 
 
-def clues(facts: Circumstances) -> list[tuple[str, int, str]]:
-    """The classes that the facts alone point to: class, weight, and the fact in words."""
+def clues(facts: Circumstances) -> list[Fact]:
+    """The facts that the circumstances report."""
     out = []
     if facts.oom_kills:
         count = facts.oom_kills
-        out.append(
-            ("host_oom", 88, f"the kernel killed {count} process{'es' * (count > 1)} for memory")
-        )
+        words = f"the kernel killed {count} process{'es' * (count > 1)} for memory"
+        out.append(_fact("host_oom", 88, words))
     if facts.stopped and facts.exit_code != 0:
         words = "the container was asked to stop before it ended"
         if facts.interrupted:
-            out.append(("cancelled_by_user", 82, f"{words}, with SIGINT (Ctrl-C)"))
+            out.append(_fact("cancelled_by_user", 82, f"{words}, with SIGINT (Ctrl-C)"))
         else:
-            out.append(("terminated_sigterm", 82, words))
+            out.append(_fact("terminated_sigterm", 82, words))
     if facts.double_ecc:
-        out.append(("gpu_ecc_error", 92, "the driver counts a memory error that none can correct"))
+        words = "the driver counts a memory error that none can correct"
+        out.append(_fact("gpu_ecc_error", 92, words))
     if facts.disk_free is not None and facts.disk_free < 1 << 20:
-        out.append(("disk_full", 70, f"{facts.disk_free} bytes are free on the disk"))
+        out.append(_fact("disk_full", 70, f"{facts.disk_free} bytes are free on the disk"))
     if facts.shm_free is not None and facts.shm_free < 1 << 20 and facts.exit_code:
-        out.append(("shm_too_small", 60, f"{facts.shm_free} bytes are free in /dev/shm"))
+        out.append(_fact("shm_too_small", 60, f"{facts.shm_free} bytes are free in /dev/shm"))
     if facts.gpus_asked and facts.gpus_seen is not None and facts.gpus_seen < facts.gpus_asked:
         words = f"{facts.gpus_seen} of {facts.gpus_asked} GPUs are seen at the end"
-        out.append(("gpu_lost" if facts.gpus_seen else "gpu_not_available", 80, words))
+        out.append(_fact("gpu_lost" if facts.gpus_seen else "gpu_not_available", 80, words))
     return out
+
+
+def _fact(klass: str, weight: int, words: str) -> Fact:
+    return Fact(klass, weight, words, "container")

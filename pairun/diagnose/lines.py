@@ -120,6 +120,11 @@ class Log:
         """The number of the line at an offset."""
         return self._first_line + self.data.count(b"\n", 0, at)
 
+    def first(self) -> Line:
+        """The first line."""
+        end = self.data.find(b"\n")
+        return parse(0, _last_drawn(self.data if end < 0 else self.data[:end]))
+
     def after(self, at: int, count: int, until: int | None = None) -> Iterator[Line]:
         """The lines after the one at an offset.
 

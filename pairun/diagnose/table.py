@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pairun.diagnose import segments
 from pairun.diagnose.classes import CLASSES
+from pairun.diagnose.facts import reading as facts
 from pairun.diagnose.lines import HEADER
 from pairun.diagnose.searchlimit import NO_LIMIT, SearchLimit
 
@@ -107,10 +109,12 @@ class Table:
             self._by_start.setdefault(word[:START], []).append(word)
         # four bytes in UTF-8 may be fewer than four letters
         self._short = [word for word in self._by_word if len(word) < START]
-        self._holds = _finder([*self._by_word, HEADER.lower()])
+        self._holds = _finder([*self._by_word, HEADER.lower(), *facts.WORDS, *segments.WORDS])
 
     def lines(self, data: bytes, limit: SearchLimit = NO_LIMIT) -> list[tuple[int, int]]:
-        """The offsets of lines that hold a word of a rule: start and end, without the newline.
+        """The offsets of lines that hold a word of a rule, a fact or an attempt.
+
+        Each is start and end, without the newline.
 
         Lines that differ only in their digits are searched once; the first and the last 8 of them
         are returned. A carriage return ends a line, too.

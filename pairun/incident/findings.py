@@ -9,9 +9,10 @@ from typing import NamedTuple
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import Diagnosis, diagnose
+from pairun.diagnose.weighing import diagnose
 from pairun.incident.collectives import RankState, states_in
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times

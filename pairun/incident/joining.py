@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import Diagnosis, Evidence, diagnose
+from pairun.diagnose.weighing import diagnose
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall, stall
 from pairun.incident.findings import Finding

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.classes import CLASSES, NONE
-from pairun.diagnose.weighing import Diagnosis
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.findings import Finding
 from pairun.incident.progress import Progress
 from pairun.incident.times import Moment

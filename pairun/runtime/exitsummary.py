@@ -18,8 +18,8 @@ from pairun.base.gpureport import GpuReportElement, parse_gpu_report, uncorrecta
 from pairun.diagnose.brief import exit_code_of, in_words, parse_table
 from pairun.diagnose.brief import why as diagnose_log
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import Diagnosis
 from pairun.handover.door import Door
 from pairun.handover.opening import open_regular
 from pairun.runtime.exitmatching import SCHEMA_VERSION, Evidence, Match, match, text_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from pairun.diagnose.classes import CLASSES, UNKNOWN
-from pairun.diagnose.weighing import Diagnosis, Evidence
+from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.handover.door import Door
 from pairun.secrets.vault import Vault
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.classes import CLASSES
-from pairun.diagnose.weighing import Diagnosis
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.handover.door import Door
 from pairun.handover.stopnote import read_stop_note
 

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from pairun.diagnose.brief import exit_code_of, in_words, parse_table, why
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import Diagnosis, diagnose
+from pairun.diagnose.weighing import diagnose
 from pairun.playbook.rules import Rules
 from tests.diagnose.cases import FAILED, HEALTHY, STEPS, TRACE, WATCHDOG
 from tests.effort import cases

@@ -1,0 +1,96 @@
+"""Which hits an earlier hit or a later attempt explains, and how much less they count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.hits import FIRM, SHELL_CLASSES, Hit
+from pairun.diagnose.segments import Segment
+from pairun.diagnose.surroundings import is_programs_exception
+
+_SHUTDOWN_BYTES = 1 << 14
+_EARLIER = 35
+"""How much less what an earlier attempt shows counts: it still names a class if the last shows none."""
+
+_STOPS = frozenset(("terminated_sigterm", "time_limit"))
+
+_NETWORK_CLASSES = frozenset(
+    (
+        "network_unreachable",
+        "nccl_system_error",
+        "nccl_timeout",
+        "peer_lost",
+        "rendezvous_timeout",
+    )
+)
+"""What every instance reports while a job is torn down."""
+
+_FETCH_CLASSES = frozenset(("network_unreachable", "remote_auth", "service_quota"))
+"""Failures that explain why a file is missing afterwards."""
+
+
+def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
+    """Lower the scores of hits that an earlier hit explains.
+
+    Errors of the job's own code and of the network count less while the job is being stopped, a
+    missing file counts less after a failed download, and so does a command that the job outlived.
+    """
+    ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= FIRM]
+    stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
+    stops += [fact.at for fact in facts if fact.klass in _STOPS and fact.weight >= FIRM]
+    last_stop = max(stops, default=-1)
+    failed_fetches = [h.line.at for h in hits if h.rule.klass in _FETCH_CLASSES and h.score >= FIRM]
+    cancels = [hit.line.at for hit in ends if hit.rule.klass == "cancelled_by_user"]
+
+    def weighed(hit: Hit) -> Hit:
+        causes: list[int] = []
+        if hit.rule.role == "code" or hit.rule.klass == "cancelled_by_user":
+            causes = stops
+        elif hit.rule.klass in _NETWORK_CLASSES:
+            causes = stops + cancels
+        elif hit.rule.klass == "file_not_found":
+            causes = failed_fetches
+        is_explained = any(0 < hit.line.at - at < _SHUTDOWN_BYTES for at in causes)
+        # A shell continues after a failed command, so the job did not end because of it.
+        was_outlived = (
+            hit.rule.klass in SHELL_CLASSES
+            and hit.line.at < last_stop
+            and not is_programs_exception(hit.log, hit.line)
+        )
+        return hit._replace(score=hit.score - 25) if is_explained or was_outlived else hit
+
+    return [weighed(hit) for hit in hits]
+
+
+def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], list[Fact]]:
+    """Let what stopped the job count less than an error that came before it.
+
+    The ranks that outlive a failed one wait until somebody or a limit stops them.
+    """
+    causes = [h for h in hits if h.rule.role in ("cause", "code") and h.score >= FIRM]
+
+    def weighed(klass: str, at: int, weight: int) -> int:
+        scores = [hit.score for hit in causes if hit.line.at < at]
+        return min(weight, max(scores) - 1) if klass in _STOPS and scores else weight
+
+    return (
+        [hit._replace(score=weighed(hit.rule.klass, hit.line.at, hit.score)) for hit in hits],
+        [fact._replace(weight=weighed(fact.klass, fact.at, fact.weight)) for fact in facts],
+    )
+
+
+def of_last_attempt(
+    hits: Sequence[Hit], facts: Sequence[Fact], attempts: Sequence[Segment]
+) -> tuple[list[Hit], list[Fact]]:
+    """Lower the weights of what earlier attempts show."""
+    if len(attempts) < 2:
+        return list(hits), list(facts)
+    start = attempts[-1].start
+    return (
+        [hit if hit.line.at >= start else hit._replace(score=hit.score - _EARLIER) for hit in hits],
+        [
+            fact if not 0 <= fact.at < start else fact._replace(weight=fact.weight - _EARLIER)
+            for fact in facts
+        ],
+    )

@@ -1,0 +1,76 @@
+"""How much a line's own form takes from the weight of a rule that matches it.
+
+A warning, a retry, a line of source code and an exception that was handled are weaker evidence.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pairun.diagnose import tracebacks
+from pairun.diagnose.lines import Line, Log
+from pairun.diagnose.surroundings import INFO
+from pairun.diagnose.table import Rule
+
+_RETRIABLE = frozenset(("retry", "retry_elsewhere"))
+
+_WARNING = re.compile(
+    r"(?<!NCCL )\bWARN(?:ING)?\b|\b[Ww]arn(?:ing)?:|^\[?W\d{4}|\[W ?\d{3,4}|\[W \w+\.cpp|\[warn"
+)
+_HARMLESS = re.compile(r"\w+Warning: |\bW tensorflow/")
+
+_FAILED_OP = "OP_REQUIRES failed at"
+"""TensorFlow logs this for every operation that fails, always as a warning."""
+
+_RETRY = re.compile(
+    r"(?i)\bretry(?:ing)?\b|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
+    r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
+    r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\btrying (?:another|the next)\b"
+    r"|\b(?:exists?|found|missing|available)\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+)
+_RETRY_FOLLOWS = re.compile(
+    r"\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill retry|[Tt]rying again)\b"
+    r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
+)
+
+_EXHAUSTED = re.compile(
+    r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up|retry failed after"
+)
+
+
+def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
+    """How much the line itself and its traceback take from a rule's weight."""
+    doubt = 0
+    head = line.shown[: len(line.shown) - len(line.text) + match.start() + 40]
+    if _FAILED_OP in line.text:
+        doubt += 18
+    elif not rule.is_warning:
+        doubt += 60 if _HARMLESS.search(head) else 45 if _WARNING.search(head) else 0
+    if _RETRY.search(line.text) and not _EXHAUSTED.search(line.text):
+        doubt += 50 if not _RETRY.search(match[0]) else 0
+    elif any(_RETRY_FOLLOWS.match(after.text) for after in log.after(line.at, 1)):
+        doubt += 50
+    if line.text.startswith("+ "):
+        doubt += 50
+    if INFO.search(head):
+        doubt += 40 if "NCCL INFO" in head else 10
+    if tracebacks.is_source(log, line):
+        return doubt + (20 if tracebacks.replaces_exception(log, line) else 60)
+    if rule.role == "code" and match.start() > 0 and line.text[: match.start()].strip("|+- "):
+        doubt += 6
+    if (
+        rule.role in ("cause", "code", "consequence")
+        and tracebacks.follow_up(log, line) == "handled"
+    ):
+        # a handler that fails is no evidence against the storage or the network
+        doubt += 25 if rule.role == "code" else 2 if rule.retry in _RETRIABLE else 12
+    if rule.role == "code" and tracebacks.is_ignored(log, line):
+        doubt += 40
+    if (
+        rule.role == "code"
+        and not line.text[match.start() :].partition(":")[2].strip()
+        and tracebacks.while_handling(log, line)
+    ):
+        # an exception without a message is weaker evidence than the one it follows
+        doubt += 18
+    return doubt

@@ -1,0 +1,144 @@
+"""Facts of the Linux kernel's log: processes killed for memory, hung tasks, Xid, PCIe errors.
+
+Xid numbers are those of NVIDIA's catalogue (https://docs.nvidia.com/deploy/xid-errors/). The form of
+the others is the kernel's own: ``mm/oom_kill.c``, ``kernel/hung_task.c``, ``drivers/pci/pcie/aer.c``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, STRONG, Fact, Reader
+from pairun.diagnose.lines import Line, Log
+
+_PROGRAM, _DRIVER, _ECC, _LINK = "cuda_kernel_error", "gpu_lost", "gpu_ecc_error", "nvlink_error"
+
+_XIDS: Mapping[int, tuple[str, int, str]] = {
+    13: (_PROGRAM, STRONG, "a program made a GPU's graphics engine fail"),
+    31: (_PROGRAM, STRONG, "a program accessed memory that its GPU does not map"),
+    32: (_PROGRAM, LIKELY, "the driver sent the GPU a corrupted command"),
+    38: (_DRIVER, STRONG, "the GPU driver's firmware failed"),
+    43: (_PROGRAM, LIKELY, "a GPU stopped a program's work"),
+    44: (_PROGRAM, LIKELY, "a GPU failed during a context switch"),
+    46: (_DRIVER, STRONG, "a GPU stopped working"),
+    48: (_ECC, DECISIVE, "a GPU's memory has an error that cannot be corrected"),
+    61: (_DRIVER, STRONG, "a GPU's microcontroller stopped"),
+    62: (_DRIVER, DECISIVE, "a GPU's microcontroller halted"),
+    63: (_ECC, LIKELY, "a GPU replaces damaged memory, which a reset completes"),
+    64: (_ECC, DECISIVE, "a GPU cannot replace damaged memory"),
+    68: (_PROGRAM, LIKELY, "a GPU's video decoder failed"),
+    69: (_PROGRAM, STRONG, "a program made a GPU's graphics engine fail"),
+    74: (_LINK, DECISIVE, "an NVLink failed"),
+    79: (_DRIVER, DECISIVE, "a GPU has fallen off the bus"),
+    92: (_ECC, LIKELY, "a GPU corrects many memory errors"),
+    94: (_ECC, DECISIVE, "a GPU's memory error ended a program"),
+    95: (_ECC, DECISIVE, "a GPU's memory error ended all its programs"),
+    109: (_DRIVER, STRONG, "a GPU's context switch timed out"),
+    110: (_DRIVER, STRONG, "a GPU reports a security fault"),
+    119: (_DRIVER, DECISIVE, "a GPU's system processor does not answer"),
+    120: (_DRIVER, DECISIVE, "a GPU's system processor failed"),
+    136: (_LINK, STRONG, "the training of an NVLink failed"),
+    137: (_PROGRAM, LIKELY, "a program accessed memory of another GPU that is not mapped"),
+    140: (_ECC, DECISIVE, "a GPU's memory has an error that was not recovered"),
+    143: (_DRIVER, DECISIVE, "a GPU cannot be initialised"),
+    154: (_DRIVER, STRONG, "a GPU needs a reset or its node a reboot"),
+    155: (_LINK, STRONG, "an NVLink failed"),
+    156: (_ECC, LIKELY, "a GPU retires a damaged part"),
+    158: (_DRIVER, STRONG, "a GPU timed out"),
+    **dict.fromkeys(range(144, 151), (_LINK, STRONG, "an NVLink failed")),
+}
+"""Class, weight and meaning of an Xid; the others, such as 45, only follow from another failure."""
+
+_CAUSE = re.compile(r"caused by previous Xid (?P<a>\d{1,3})(?P<b>)")
+_XID = re.compile(
+    r"NVRM: Xid \([^()]{0,80}(?:\([^()]*\))?[^()]{0,40}\): (?P<a>\d{1,3})\b"
+    r"|\b[Xx][Ii][Dd](?: ?(?:error|code|event))?[ =:#]{1,3}(?P<b>\d{1,3})\b"
+)
+_KILLED = re.compile(
+    r"(?P<cgroup>Memory cgroup )?[Oo]ut of memory(?: \(oom_kill_allocating_task\))?: "
+    r"Kill(?:ed)? process (?P<pid>\d+) \((?P<task>[^)]*)\)"
+)
+_CONSTRAINT = re.compile(r"oom-kill:constraint=CONSTRAINT_(?P<kind>\w+).*?,task=(?P<task>[^,]+)")
+_INVOKED = re.compile(r"\S.{0,40} invoked oom-killer: ")
+_STUCK = re.compile(
+    r"INFO: task (?P<task>.{1,40}):\d+ blocked for more than (?P<seconds>\d+) seconds"
+    r"|task:(?P<task2>\S{1,40}) +state:D\b"
+    r"|BUG: soft lockup - CPU#\d+ stuck for|hard LOCKUP|self-detected stall on CPU"
+    r"|rcu: INFO: rcu_\w+ detected stalls|Kernel panic - not syncing"
+)
+_DRIVER_FRAME = re.compile(
+    r"\w+\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?P<driver>nvidia\w*|amdgpu|habanalabs)\]"
+)
+_UNINTERRUPTIBLE = re.compile(
+    r"\S+ +\d+ +\d[\d.]* +\d[\d.]* +\d+ +\d+ +\S+ +D[\w+<]* +\S+ +\S+ +(?P<task>\S+)"
+)
+_AER = re.compile(
+    r"(?:AER: )?PCIe Bus Error: severity=(?P<severity>\w+)"
+    r"|AER: .{0,40}\b(?P<kind>Correct\w+|Uncorrect\w+)\b.{0,20} error|AER: +device \["
+    r"|AER: +\[ ?\d+\] |pcieport \S+: +\[ ?\d+\] \w|device \[[0-9a-f:]{9}\] error status/mask"
+)
+_CORRECTED = re.compile(r"severity=Correct|\bCorrect(?:ed|able) error", re.IGNORECASE)
+_NEAR = 6
+
+
+def _read(line: Line, log: Log) -> Sequence[Fact] | None:
+    text = line.text
+    if match := _CAUSE.search(text) or _XID.search(text):
+        return _xid(int(match["a"] or match["b"]), line)
+    if match := _KILLED.search(text):
+        return [_killed(line, match["task"], in_container=match["cgroup"] is not None)]
+    if match := _CONSTRAINT.search(text):
+        return [_killed(line, match["task"], in_container=match["kind"] == "MEMCG")]
+    if _INVOKED.search(text):
+        return []  # the lines below name whom it killed
+    if match := _STUCK.search(text):
+        task = match["task"] or match["task2"]
+        words = f"the kernel reports that {task} hangs" if task else "the kernel hangs"
+        return [_fact("node_stuck", STRONG + 2, words, line)]
+    if match := _DRIVER_FRAME.search(text):
+        words = f"the kernel shows a stack in the driver {match['driver']}"
+        return [_fact("node_stuck", HINT + 8, words, line)]
+    if match := _UNINTERRUPTIBLE.match(text):
+        words = f"{match['task']} is in uninterruptible sleep"
+        return [_fact("node_stuck", LIKELY, words, line)]
+    if match := _AER.search(text):
+        return _bus_error(line, log)
+    return None
+
+
+def _fact(klass: str, weight: int, words: str, line: Line) -> Fact:
+    return Fact(klass, weight, words, "kernel", line.at)
+
+
+def _xid(number: int, line: Line) -> Sequence[Fact]:
+    if number not in _XIDS:
+        return []
+    klass, weight, words = _XIDS[number]
+    return [_fact(klass, weight, f"{words} (Xid {number})", line)]
+
+
+def _killed(line: Line, task: str, *, in_container: bool) -> Fact:
+    where = "the container's limit" if in_container else "the node had none left"
+    fact = _fact("host_oom", DECISIVE, f"the kernel killed {task} for memory: {where}", line)
+    return fact if in_container else fact._replace(fault="platform", retry="retry_elsewhere")
+
+
+def _bus_error(line: Line, log: Log) -> Sequence[Fact]:
+    """A PCIe error that the bus corrected is no failure; the lines around name the severity."""
+    around = [line, *log.before(line.at, _NEAR), *log.after(line.at, _NEAR)]
+    severities = [each.text for each in around if "severity=" in each.text or "orrect" in each.text]
+    if not severities or any(map(_CORRECTED.search, severities)):
+        return []
+    return [_fact("pcie_error", STRONG + 2, "a device's PCIe link failed", line)]
+
+
+KERNEL = Reader(
+    (
+        "xid", "out of memory: kill", "oom-kill", "blocked for more than", "state:d",
+        "soft lockup", "hard lockup", "detected stall", "self-detected stall", "kernel panic",
+        "[nvidia", "[amdgpu", "[habanalabs", "pcie bus error", "aer: ", "pcieport", "error status/mask",
+        " d  ", " ds ", " dl ", " dsl ", " d+ ", " dl+ ",
+    ),
+    _read,
+)  # fmt: skip

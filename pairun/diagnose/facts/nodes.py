@@ -1,0 +1,52 @@
+"""Facts of Kubernetes about a node: its conditions and its taints, as ``kubectl describe node`` prints them.
+
+The conditions are those of https://kubernetes.io/docs/reference/node/node-status/ and of the node problem
+detector.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pairun.diagnose.facts.fact import LIKELY, STRONG, Fact, Reader
+from pairun.diagnose.lines import Line, Log
+
+_CONDITION = re.compile(
+    r"^\s*(?P<type>Ready|MemoryPressure|DiskPressure|PIDPressure|NetworkUnavailable|OutOfDisk"
+    r"|KernelDeadlock|ReadonlyFilesystem|CorruptDockerOverlay2|Frequent\w+|\w+Problem)\s+"
+    r"(?P<state>True|False|Unknown)\s+\w{3}, \d\d .{0,120}?[+-]\d{4}\s+\S.*?[+-]\d{4}\s+(?P<why>\S.*)$"
+)
+_TAINT = re.compile(
+    r"^\s*Taints:.*\bnode\.kubernetes\.io/(?P<taint>not-ready|unreachable|[a-z]+-pressure"
+    r"|network-unavailable|out-of-service):(?:NoSchedule|NoExecute)"
+)
+
+
+def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
+    if match := _CONDITION.match(line.text):
+        return _of_condition(match["type"], match["state"], match["why"].strip(), line)
+    if match := _TAINT.match(line.text):
+        words = f"the node has the taint {match['taint']}"
+        return [Fact("node_stuck", STRONG, words, "Kubernetes", line.at)]
+    return None
+
+
+def _of_condition(kind: str, state: str, why: str, line: Line) -> Sequence[Fact]:
+    """Every condition but ``Ready`` names a problem, which is absent if it is false."""
+    if state == ("True" if kind == "Ready" else "False"):
+        return []
+    weight = STRONG + 2 if kind == "Ready" or state == "True" else LIKELY
+    klass = "storage_io_error" if kind == "ReadonlyFilesystem" else "node_stuck"
+    return [
+        Fact(klass, weight, f"the node's condition {kind} is {state}: {why}", "Kubernetes", line.at)
+    ]
+
+
+NODES = Reader(
+    (
+        "memorypressure", "diskpressure", "pidpressure", "networkunavailable", "outofdisk", "ready ",
+        "kerneldeadlock", "readonlyfilesystem", "corruptdocker", "problem ", "frequent", "taints:",
+    ),
+    _read,
+)  # fmt: skip

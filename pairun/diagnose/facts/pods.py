@@ -1,0 +1,168 @@
+"""Facts of Kubernetes about a Pod: why it or its container ended, and why it does not start.
+
+The forms are those of ``kubectl get pod`` (its table, YAML and JSON) and ``kubectl describe pod``. The
+reasons are the kubelet's, the scheduler's and the controllers'
+(https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/, kubelet/events/event.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, STRONG, Fact, Reader
+from pairun.diagnose.lines import Line, Log
+
+_STOPPED = "terminated_sigterm"
+
+_REASONS: Mapping[str, tuple[str, int, str]] = {
+    "OOMKilled": ("host_oom", DECISIVE, "the container used more memory than its limit"),
+    "Evicted": ("evicted", DECISIVE, "the kubelet evicted the Pod"),
+    "DeadlineExceeded": ("time_limit", STRONG + 2, "the Pod or its Job reached its deadline"),
+    "Preempting": ("evicted", STRONG + 3, "the scheduler preempted the Pod for another one"),
+    "PreemptionByScheduler": ("evicted", STRONG + 3, "the scheduler preempted the Pod for another one"),
+    "PreemptionByKubeScheduler": ("evicted", STRONG + 3, "the scheduler preempted the Pod for another one"),
+    "EvictionByEvictionAPI": ("evicted", STRONG + 3, "the Pod was evicted, as when its node is drained"),
+    "DeletionByTaintManager": ("evicted", STRONG + 3, "the Pod was deleted because of a taint of its node"),
+    "TaintManagerEviction": ("evicted", STRONG + 3, "the Pod was deleted because of a taint of its node"),
+    "DeletionByPodGC": ("node_stuck", STRONG, "the Pod was deleted because its node is gone"),
+    "TerminationByKubelet": ("evicted", STRONG + 3, "the kubelet ended the Pod: eviction or shutdown"),
+    "NodeShutdown": (_STOPPED, STRONG + 3, "the Pod's node was shut down"),
+    "NodeLost": ("node_stuck", STRONG + 3, "the Pod's node does not answer"),
+    "NodeNotReady": ("node_stuck", STRONG, "the Pod's node is not ready"),
+    "KubeletNotReady": ("node_stuck", STRONG + 2, "the node's kubelet is not ready"),
+    "NodeStatusUnknown": ("node_stuck", STRONG + 2, "the node's kubelet does not report"),
+    "Unschedulable": ("unschedulable", DECISIVE, "no node fits the Pod"),
+    "FailedScheduling": ("unschedulable", STRONG + 3, "no node fits the Pod"),
+    "SchedulingGated": ("unschedulable", STRONG, "the Pod waits for its scheduling gates"),
+    "UnexpectedAdmissionError": ("unschedulable", DECISIVE, "the kubelet refused the Pod"),
+    "NodeAffinity": ("unschedulable", STRONG, "the kubelet refused the Pod: its node does not fit"),
+    "ImageInspectError": ("image_missing", LIKELY, "the image cannot be inspected"),
+    "ErrImageNeverPull": ("image_missing", DECISIVE, "the node lacks the image, and may not pull it"),
+    "ErrImagePull": ("image_missing", LIKELY, "the image could not be pulled"),
+    "ImagePullBackOff": ("image_missing", LIKELY, "the image could not be pulled"),
+    "InvalidImageName": ("image_missing", DECISIVE, "the image's name is invalid"),
+    "RegistryUnavailable": ("registry_unavailable", STRONG + 3, "the registry does not answer"),
+    "CreateContainerConfigError": ("container_setup_error", STRONG, "the container's settings name what is missing"),
+    "CreateContainerError": ("container_setup_error", STRONG, "the container could not be made"),
+    "RunContainerError": ("container_setup_error", STRONG, "the container could not be started"),
+    "ContainerCannotRun": ("container_setup_error", STRONG, "the container could not be started"),
+    "StartError": ("container_setup_error", STRONG, "the container could not be started"),
+    "ContainerStatusUnknown": ("node_stuck", LIKELY, "the container's node lost its state"),
+    "CrashLoopBackOff": ("child_failed", HINT, "the container fails again and again"),
+    "BackoffLimitExceeded": ("child_failed", HINT, "the Job's Pods failed too often"),
+}  # fmt: skip
+"""Class, weight and meaning of a reason."""
+
+_OUT_OF = re.compile(r"OutOf[\w./-]{2,80}$")
+_NAMED = re.compile(
+    r"""(?:^|[\s{,"';(])[Rr]eason(?:"|\\")?\s?[:=]\s{0,40}(?:"|\\"|'|\[)?(?P<reason>[A-Z][\w./-]{2,80})"""
+)
+_ROW = re.compile(
+    r"^\S+\s+(?:\S+\s+)?\d+/\d+\s+(?:Init:)?(?P<status>[A-Z]\w+)\s+\d+(?:\s|$)"
+    r"|^\S+\s+\S+\s+(?P<evicted>Evicted)\s+\S+\s+Pod The node"
+)
+_LOW = re.compile(
+    r"(?:The )?[Nn]ode was low on resource: \[?(?P<resource>[\w.-]+)|The node had condition: \[(?P<condition>\w+)"
+)
+_OVER = re.compile(
+    r"[Pp]od ephemeral local storage usage exceeds the total limit"
+    r"|[Cc]ontainer \S+ exceeded its local ephemeral storage limit"
+    r"|[Uu]sage of EmptyDir volume \"?(?P<volume>[\w.-]+)\"? exceeds the limit"
+)
+_NODES = re.compile(r"\b0/\d+ nodes are available: (?P<why>.{1,200})")
+_SCHEDULED = re.compile(r"^\s*PodScheduled\s+(?P<state>False|True)\b")
+_STATE = re.compile(r"^\s*(?:Last )?State:\s+(?:Terminated|Running|Waiting)\s*$")
+_EXIT = re.compile(r"""^\s*(?:-\s+)?"?(?:exitCode|Exit Code)"?:\s*(?P<code>\d{1,3}),?\s*$""")
+_CODES: Mapping[int, tuple[str, int]] = {
+    125: ("container_setup_error", HINT),
+    126: ("permission_denied", LIKELY),
+    127: ("command_not_found", LIKELY),
+    132: ("illegal_instruction", LIKELY + 3),
+    134: ("native_abort", LIKELY - 5),
+    135: ("shm_too_small", HINT + 3),
+    137: ("host_oom", HINT + 4),
+    139: ("segfault", LIKELY + 3),
+    143: (_STOPPED, LIKELY),
+}
+"""What a container's exit code alone means."""
+
+
+def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
+    text = line.text
+    if match := _OVER.search(text):
+        return [_over(match["volume"], line)]
+    if match := _LOW.search(text):
+        resource = match["resource"] or match["condition"]
+        return [
+            _fact("evicted", DECISIVE, f"the node was low on {resource}: Pods were evicted", line)
+        ]
+    if match := _NODES.search(text):
+        return [_fact("unschedulable", DECISIVE, f"no node fits the Pod: {match['why']}", line)]
+    if match := _SCHEDULED.match(text):
+        return [_of("Unschedulable", line)] if match["state"] == "False" else []
+    if match := _EXIT.match(text):
+        return _of_code(int(match["code"]), line)
+    if _STATE.match(text):
+        return []  # the lines below say why
+    if match := _ROW.match(text):
+        status = match["status"] or match["evicted"]
+        return _of_status(status, line)
+    for match in _NAMED.finditer(text):
+        reason = match["reason"].rstrip(".")
+        if reason in _REASONS:
+            return [_of(reason, line)]
+        if _OUT_OF.match(reason):
+            resource = reason.removeprefix("OutOf")
+            return [_fact("unschedulable", DECISIVE, f"the node has no {resource} left", line)]
+    return None
+
+
+def _of(reason: str, line: Line) -> Fact:
+    klass, weight, words = _REASONS[reason]
+    return _fact(klass, weight, f"{words} ({reason})", line)
+
+
+def _of_status(status: str, line: Line) -> Sequence[Fact] | None:
+    """The facts of a row of ``kubectl get pods``."""
+    if status in _REASONS:
+        return [_of(status, line)]
+    if status in ("Error", "Failed"):
+        return [_fact("child_failed", HINT, "the container failed", line)]
+    return (
+        [] if status in ("Running", "Completed", "ContainerCreating", "PodInitializing") else None
+    )
+
+
+def _of_code(code: int, line: Line) -> Sequence[Fact]:
+    if code == 0:
+        return []
+    klass, weight = _CODES.get(code, ("child_failed", HINT))
+    return [_fact(klass, weight, f"the container's exit code is {code}", line)]
+
+
+def _over(volume: str | None, line: Line) -> Fact:
+    """The Pod used more than its own limit: the job's fault, not the node's."""
+    if volume and "shm" in volume:
+        return _fact("shm_too_small", DECISIVE, f"the volume {volume} is full", line)
+    words = f"the volume {volume}" if volume else "the Pod's ephemeral storage"
+    fact = _fact(
+        "evicted", DECISIVE, f"the kubelet evicted the Pod: {words} exceeds its limit", line
+    )
+    advice = "write less to the container's disk, or ask for more ephemeral storage"
+    return fact._replace(fault="user", retry="after_fix", advice=advice)
+
+
+def _fact(klass: str, weight: int, words: str, line: Line) -> Fact:
+    return Fact(klass, weight, words, "Kubernetes", line.at)
+
+
+PODS = Reader(
+    (
+        "reason", "state:", "podscheduled", "exitcode", "exit code:", "low on resource", "node had condition",
+        "nodes are available", "ephemeral local storage", "ephemeral storage limit", "emptydir volume",
+        *(name.lower() for name in _REASONS),
+        "  error  ", "running", "contain", "init:", "evicted",
+    ),
+    _read,
+)  # fmt: skip

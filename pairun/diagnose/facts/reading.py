@@ -1,0 +1,36 @@
+"""Which reader reads a line, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pairun.diagnose.facts.events import EVENTS
+from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.facts.gpus import GPUS
+from pairun.diagnose.facts.kernel import KERNEL
+from pairun.diagnose.facts.launchers import LAUNCHERS
+from pairun.diagnose.facts.nodes import NODES
+from pairun.diagnose.facts.pods import PODS
+from pairun.diagnose.facts.slurm import SLURM
+from pairun.diagnose.lines import Line, Log
+
+_READERS = (NODES, EVENTS, PODS, KERNEL, SLURM, GPUS, LAUNCHERS)
+
+WORDS = tuple(sorted({word for reader in _READERS for word in reader.words}))
+"""Words in lower case; a line that some reader reads holds one of them."""
+
+
+def facts_of(line: Line, log: Log) -> Sequence[Fact] | None:
+    """The facts that a line reports.
+
+    Returns:
+        None if the line is free text. An empty sequence says that it is data, and that it reports no
+        failure.
+    """
+    lower = line.text.lower()
+    for reader in _READERS:
+        if any(word in lower for word in reader.words):
+            facts = reader.read(line, log)
+            if facts is not None:
+                return facts
+    return None

@@ -1,0 +1,102 @@
+"""Facts of Slurm: why slurmstepd ended a job, and the states that sacct, scontrol and seff show.
+
+The states are those of https://slurm.schedmd.com/job_state_codes.html, the messages those of
+slurmstepd.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pairun.diagnose.facts.fact import DECISIVE, HINT, LIKELY, STRONG, Fact, Reader
+from pairun.diagnose.lines import Line, Log
+
+_DUE_TO: Mapping[str, tuple[str, int, str]] = {
+    "TIME LIMIT": ("time_limit", STRONG + 2, "the job reached its time limit"),
+    "PREEMPTION": ("terminated_sigterm", STRONG + 3, "Slurm preempted the job for another one"),
+    "NODE FAILURE": ("node_stuck", STRONG + 3, "a node of the job failed"),
+    "JOB REQUEUE": ("terminated_sigterm", STRONG, "the job was requeued"),
+    "REQUEUE": ("terminated_sigterm", STRONG, "the job was requeued"),
+}
+_STATES: Mapping[str, tuple[str, int, str]] = {
+    "OUT_OF_ME": ("host_oom", DECISIVE, "the job used more memory than it asked for"),
+    "TIMEOUT": _DUE_TO["TIME LIMIT"],
+    "DEADLINE": ("time_limit", STRONG + 2, "the job reached its deadline"),
+    "PREEMPTED": _DUE_TO["PREEMPTION"],
+    "NODE_FAIL": _DUE_TO["NODE FAILURE"],
+    "BOOT_FAIL": ("node_stuck", STRONG + 3, "a node of the job did not start"),
+    "REQUEUED": _DUE_TO["REQUEUE"],
+    "CANCELLED by": ("cancelled_by_user", STRONG - 12, "a user cancelled the job"),
+    "FAILED": ("child_failed", HINT, "the job's script failed"),
+}
+_SIGNALS: Mapping[int, tuple[str, int, str]] = {
+    6: ("native_abort", LIKELY, "the job's script aborted (SIGABRT)"),
+    7: ("shm_too_small", LIKELY, "the job's script ended with SIGBUS"),
+    9: ("host_oom", HINT + 3, "the job's script was killed (SIGKILL)"),
+    11: ("segfault", LIKELY + 3, "the job's script crashed (SIGSEGV)"),
+    15: ("terminated_sigterm", LIKELY, "the job's script was stopped (SIGTERM)"),
+}
+"""What a state of FAILED means, by the signal after its exit code."""
+
+_CANCELLED = re.compile(
+    r"\*\*\* (?:JOB|STEP) .{1,200} CANCELLED AT \S+ DUE [Tt][Oo] (?P<why>[A-Z ]+[A-Z])"
+)
+_DETECTED = re.compile(
+    r"[Dd]etected \d+ oom[-_]kill event|Detected oom_kill|cgroup out-of-memory handler"
+    r"|oom-kill(?:er)? event.{0,40}(?:StepId|step)|error: Exceeded job memory limit"
+    r"|exceeded (?:job )?memory limit.{0,60}being killed|: Out Of Memory\s*$"
+)
+_PEAKED = re.compile(r"Exceeded (?:job|step) memory limit at some point")
+_STATE = re.compile(
+    r"(?:^|\s|\|)(?P<state>OUT_OF_ME\w*|TIMEOUT|DEADLINE|PREEMPTED|NODE_FAIL\w*|BOOT_FAIL|REQUEUED"
+    r"|CANCELLED by|FAILED)\+?(?: \d+)?[\s|]+(?:\S+[\s|]+)?(?P<code>\d{1,3}):(?P<signal>\d{1,3})\b"
+    r"|\b(?:Job)?State[:=] ?(?P<state2>OUT_OF_ME\w*|TIMEOUT|DEADLINE|PREEMPTED|NODE_FAIL|BOOT_FAIL"
+    r"|REQUEUED|FAILED)\b(?: \(exit code (?P<code2>\d{1,3})\))?"
+)
+_COMPLETED = re.compile(
+    r"(?:^|\s|\|)COMPLETED[\s|]+(?:\S+[\s|]+)?0:0\b|\b(?:Job)?State[:=] ?COMPLETED\b"
+)
+
+
+def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
+    text = line.text
+    if match := _CANCELLED.search(text):
+        why = match["why"].removesuffix(" AND SIGNAL")
+        return [_fact(_DUE_TO[why], line)] if why in _DUE_TO else None
+    if _DETECTED.search(text):
+        return [_fact(_STATES["OUT_OF_ME"], line)]
+    if _PEAKED.search(text):
+        words = "the job's memory reached its limit at some point"
+        return [_fact(("host_oom", LIKELY, words), line)]
+    if match := _STATE.search(text):
+        return _of_state(match, line)
+    return [] if _COMPLETED.search(text) else None
+
+
+def _of_state(match: re.Match[str], line: Line) -> Sequence[Fact]:
+    state = match["state"] or match["state2"]
+    key = next(key for key in _STATES if state.startswith(key))
+    if key == "FAILED":
+        signal = int(match["signal"] or 0)
+        if signal in _SIGNALS:
+            return [_fact(_SIGNALS[signal], line)]
+        code = match["code"] or match["code2"]
+        klass, weight, words = _STATES[key]
+        return [_fact((klass, weight, f"{words} with exit code {code}" if code else words), line)]
+    return [_fact(_STATES[key], line)]
+
+
+def _fact(what: tuple[str, int, str], line: Line) -> Fact:
+    klass, weight, words = what
+    return Fact(klass, weight, words, "Slurm", line.at)
+
+
+SLURM = Reader(
+    (
+        "cancelled at", "oom-kill", "oom_kill", "out-of-memory handler", "memory limit", "out of memory",
+        "out_of_me", "timeout", "deadline", "preempted", "node_fail", "boot_fail", "requeued",
+        "cancelled by", "failed", "completed",
+    ),
+    _read,
+)  # fmt: skip

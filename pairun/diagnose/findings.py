@@ -1,0 +1,61 @@
+"""What one log shows: hits of rules, facts, and the attempts that it records; read in one pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pairun.diagnose.consequences import discounted, explained, of_last_attempt
+from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.facts.reading import facts_of
+from pairun.diagnose.hits import Hit, HitSearch, echoes
+from pairun.diagnose.lines import Log, parse
+from pairun.diagnose.searchlimit import SearchLimit
+from pairun.diagnose.segments import Mark, Segment, cut, mark_of, recurrences, setbacks
+from pairun.diagnose.table import Table
+
+_SPARE_S = 1.0
+
+
+class Findings(NamedTuple):
+    """What one log shows.
+
+    Attributes:
+        log: the log.
+        hits: lines that rules match.
+        facts: what systems report in it.
+        attempts: the attempts that it records, the last one last.
+    """
+
+    log: Log
+    hits: list[Hit]
+    facts: list[Fact]
+    attempts: list[Segment]
+
+
+def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> Findings:
+    """Search one log.
+
+    Args:
+        log: the log.
+        table: the rules.
+        limit: when to stop searching.
+        failed: the job is known to have failed.
+    """
+    search = HitSearch(log, table, failed=failed)
+    hits: list[Hit] = []
+    facts: list[Fact] = []
+    marks: list[Mark] = []
+    for start, end in table.lines(log.data, limit):
+        if limit.is_over(_SPARE_S):
+            break
+        line = parse(start, log.data[start:end])
+        if mark := mark_of(line, end):
+            marks.append(mark)
+        reported = facts_of(line, log)
+        facts += reported or ()
+        # data that report no failure are no evidence, whatever words they hold
+        if reported is None or reported:
+            hits += search.hits_of(line)
+    attempts = cut(len(log.data), [*marks, *recurrences(log), *setbacks(log, marks)])
+    hits = discounted([*hits, *echoes(log)], facts)
+    return Findings(log, *explained(*of_last_attempt(hits, facts, attempts)), attempts)

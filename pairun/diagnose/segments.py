@@ -1,0 +1,206 @@
+"""The attempts in a log: a job that is started again appends to the same log.
+
+A log is cut where a launcher starts after an attempt has ended. A banner alone starts none: eight
+ranks print it eight times. An exception alone ends none: a program may handle it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pairun.diagnose.lines import Line, Log
+
+_HEAD_LINES = 12
+_HEAD_TEXTS = 5
+_MIN_TEXT = 16
+_MAX_RECURRENCES = 16
+_WINDOW = 1 << 16
+_LAG = 2
+
+_ENDED = re.compile(
+    r"\bfailed \(exitcode: -?\d+\) local_rank|ChildFailedError|\[launch\.py:\d+:sigkill_handler\]"
+    r"|exits with return code = |(?:mpirun|prterun|mpiexec) (?:detected|noticed) that"
+    r"|^={5,}=* *BAD TERMINATION|srun: (?:error: .{0,200}: tasks? |[Ff]orcing job|[Tt]erminating)"
+    r"|slurmstepd: error: \*\*\* |^Exited with exit code \d|^TERM_[A-Z]+:|^PS:\s*$"
+    r"|=>> PBS: job killed|\bline \d+: +\d+ (?:Killed|Terminated|Aborted|Segmentation fault|Bus error)"
+    r"|^wandb: (?:Synced|Find logs at)|Worker group \S+ FAILED|^(?:Command )?exited with (?:non-zero )?(?:status|code) "
+)
+"""A launcher, a scheduler or a shell says that an attempt has ended."""
+
+_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt)\b(?:: |\s*$)")
+"""An exception: the attempt may have ended."""
+
+_RESTARTED = re.compile(
+    r"(?P<left>\d+)/\d+ attempts left; will restart worker group"
+    r"|\brestart_count=(?P<count>[1-9]\d*)\b|\bRestarting (?:the )?(?:job|training|run)\b.{0,40}\b(?P<n>\d+)"
+)
+"""A launcher restarts the job in place; the number tells one restart from the next."""
+
+_LAUNCHED = re.compile(
+    r"Setting OMP_NUM_THREADS environment variable for each process"
+    r"|Starting elastic_operator with launch configs|\[(?:runner|launch)\.py:\d+:main\] (?:cmd = |WORLD INFO)"
+    r"|The following values were not passed to `accelerate launch`|Started a local Ray instance"
+    r"|^SLURM_JOB_?ID\s?[=:]|(?i:begin (?:of )?(?:slurm|pbs|torque|sge) pro?logue?)|^Sender: LSF System"
+    r"|srun: job \d+ has been allocated resources|salloc: Granted job allocation"
+    r"|\[dump\] |Submitted batch job|^Warning: .{0,40}launcher|^Running .{0,20}horovodrun"
+)
+"""A launcher or a scheduler begins an attempt."""
+
+_BEGAN = re.compile(
+    r"\*{3,} Running training \*{3,}|NCCL version \d|vLLM API server version|server_args=ServerArgs\("
+    r"|Initializing distributed: GLOBAL_RANK: 0|^using world size: \d|Started server process \[\d+\]"
+    r"|wandb: (?:Tracking run|Currently logged in)|-+ start training -+|This TensorFlow binary is optimized"
+)
+"""A framework begins; each rank may print it."""
+
+_COUNTER = re.compile(
+    rb"\b(?P<name>[Gg]lobal_step|[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch)\b['\"]?\W{0,4}(?P<at>\d{1,12})\b"
+)
+
+WORDS = (
+    "exitcode", "childfailed", "sigkill_handler", "return code", "detected that", "noticed that",
+    "bad termination", "srun: ", "slurmstepd", "exited with", "term_", "pbs: job", " killed", "terminated",
+    "aborted", "segmentation", "bus error", "wandb: ", "worker group", "error", "exception", "interrupt",
+    "restart", "omp_num_threads", "elastic_operator", "runner.py", "launch.py", "accelerate launch",
+    "ray instance", "slurm_job", "begin ", "lsf system", "salloc", "submitted batch",
+    "running training", "nccl version", "server version", "server_args", "global_rank", "world size",
+    "server process", "start training", "tensorflow binary",
+)  # fmt: skip
+"""Words in lower case; a line with a mark holds one of them."""
+
+
+class Segment(NamedTuple):
+    """One attempt.
+
+    Attributes:
+        start: offset of its first byte.
+        end: offset after its last byte.
+        why: why the log is cut at its start; empty for the first.
+        signature: how it ended, equal for attempts that ended in the same way; may be empty.
+    """
+
+    start: int
+    end: int
+    why: str
+    signature: str = ""
+
+
+class Mark(NamedTuple):
+    """A line that speaks of the start or the end of an attempt.
+
+    Attributes:
+        at: offset of the line, or of the next one after a restart.
+        kind: ``end``, ``raised``, ``restart``, ``launch`` or ``begin``.
+        why: for people.
+        key: tells one restart from the next; may be empty.
+    """
+
+    at: int
+    kind: str
+    why: str = ""
+    key: str = ""
+
+
+def mark_of(line: Line, end: int) -> Mark | None:
+    """What a line says of attempts.
+
+    Args:
+        line: the line.
+        end: offset after it.
+
+    Returns:
+        None if it says nothing.
+    """
+    text = line.text
+    if match := _RESTARTED.search(text):
+        key = next((f"{name}{value}" for name, value in match.groupdict().items() if value), "")
+        return Mark(end + 1, "restart", "the launcher restarts the job", key)
+    if _ENDED.search(text):
+        return Mark(line.at, "end")
+    if _LAUNCHED.search(text):
+        return Mark(line.at, "launch", f"a launcher starts: {text.strip()[:80]}")
+    if _BEGAN.search(text):
+        return Mark(line.at, "begin", f"a program starts: {text.strip()[:80]}")
+    if _RAISED.match(text):
+        return Mark(line.at, "raised")
+    return None
+
+
+def recurrences(log: Log) -> list[Mark]:
+    """The log's first lines where they come again."""
+    marks = []
+    data = log.data
+    head = [log.first(), *log.after(0, _HEAD_LINES)]
+    texts = [each.text.strip() for each in head if not re.search(r"\d|Error|Traceback", each.text)]
+    distinct = list(dict.fromkeys(text for text in texts if len(text) >= _MIN_TEXT))[:_HEAD_TEXTS]
+    for text in distinct:
+        found, wanted = head[-1].at, text.encode()
+        for _ in range(_MAX_RECURRENCES):
+            found = data.find(wanted, found + 1)
+            if found < 0:
+                break
+            marks.append(
+                Mark(data.rfind(b"\n", 0, found) + 1, "begin", f"it begins again: {text[:80]}")
+            )
+    return marks
+
+
+def setbacks(log: Log, marks: Iterable[Mark]) -> list[Mark]:
+    """Marks where a counter of steps goes back after an attempt has ended.
+
+    Other ranks may lag by a step, and begin the next epoch after one has failed.
+    """
+    out = []
+    ends = [mark.at for mark in marks if mark.kind in ("end", "restart")]
+    for at in ends[-_MAX_RECURRENCES:]:
+        before = _last_counter(log.data[max(0, at - _WINDOW) : at])
+        after = _COUNTER.search(log.data, at, at + _WINDOW)
+        if before and after and after["name"] == before[0] and int(after["at"]) + _LAG < before[1]:
+            start = log.data.find(b"\n", at) + 1
+            name = before[0].decode()
+            why = f"{name} goes back from {before[1]} to {int(after['at'])}"
+            out.append(Mark(start, "launch", why))
+    return out
+
+
+def _last_counter(data: bytes) -> tuple[bytes, int] | None:
+    counters = [(each["name"], int(each["at"])) for each in _COUNTER.finditer(data)]
+    return counters[-1] if counters else None
+
+
+def cut(size: int, marks: Iterable[Mark]) -> list[Segment]:
+    """Cut a log into its attempts.
+
+    Args:
+        size: of the log, in bytes.
+        marks: what its lines say, in any order.
+
+    Returns:
+        The attempts, which cover the log without gaps; none is empty. None for an empty log.
+    """
+    starts: list[tuple[int, str]] = [(0, "")]
+    ended = raised = False
+    restart = ""
+    for mark in sorted(marks):
+        if not 0 < mark.at < size:
+            continue
+        is_restart = mark.kind == "restart" and mark.key != restart
+        if (
+            is_restart
+            or (mark.kind == "launch" and (ended or raised))
+            or (mark.kind == "begin" and ended)
+        ):
+            if mark.at > starts[-1][0]:
+                starts.append((mark.at, mark.why))
+            ended = raised = False
+            restart = mark.key or restart
+        ended = ended or mark.kind == "end"
+        raised = raised or mark.kind == "raised"
+    ends = [start for start, _ in starts[1:]] + [size]
+    return [
+        Segment(start, end, why)
+        for (start, why), end in zip(starts, ends, strict=True)
+        if end > start
+    ]

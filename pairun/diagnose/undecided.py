@@ -1,0 +1,106 @@
+"""The diagnosis when no class has enough weight: nothing is wrong, or the cause is unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pairun.diagnose import tracebacks
+from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis, confidence_of, headline, of_hit, of_line
+from pairun.diagnose.findings import Findings
+from pairun.diagnose.hits import FIRM, Hit
+from pairun.diagnose.lines import Log
+from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_progress
+from pairun.diagnose.table import Table
+
+_TAIL_LINES = 5
+_HEAD_BYTES = 1 << 16
+_BINARY = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
+
+_COMPLAINT = re.compile(rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^Failed to ")
+"""An error in a logger's line; it counts only if the program made no progress after it."""
+
+
+def undecided(
+    hits: list[Hit],
+    ranked: Sequence[tuple[str, int]],
+    findings: Sequence[Findings],
+    table: Table,
+    facts: Circumstances,
+) -> Diagnosis:
+    """Decide between ``none`` and ``unknown``.
+
+    Args:
+        hits: of all logs, the heaviest first.
+        ranked: the classes and their weights, the heaviest first.
+        findings: of each log.
+        table: the rules.
+        facts: what is known besides the logs.
+    """
+    logs = [each.log for each in findings]
+    shown = tuple(of_line(log, line) for log in logs for line in log.tail(_TAIL_LINES))
+    trouble = facts.exit_code not in (None, 0)
+    unreadable = _unreadable(logs)
+    if facts.exit_code is None:
+        trouble = any(_ends_in_trouble(log, table) for log in logs)
+    well = facts.exit_code == 0 or all(map(_ends_well, logs))
+    klass = UNKNOWN if trouble else NONE
+    said, advice = CLASSES[klass].meaning, CLASSES[klass].advice
+    if unreadable and facts.exit_code != 0:
+        (said, advice), shown = unreadable, ()
+    if not trouble:
+        shown = ()
+        if hits and hits[0].score >= FIRM and facts.exit_code == 0:
+            # As with `program | tee`: a shell returns the exit code of the last command only.
+            meaning = CLASSES[hits[0].rule.klass].meaning
+            error = headline(hits[0].rule, meaning, hits[0].details, hits[:1])
+            said = f"exit code 0, but the log shows an error: {error}"
+            advice = "check that the exit code is the program's own (set -o pipefail)"
+            shown = (of_hit(hits[0]),)
+            well = False
+    unsure = trouble or (unreadable is not None and facts.exit_code is None)
+    return Diagnosis(
+        klass=klass,
+        fault=CLASSES[klass].fault,
+        retry=None,
+        confidence=0.3 if unsure else 0.9 if well else 0.7,
+        headline=said,
+        advice=advice,
+        evidence=shown,
+        details={} if facts.exit_code is None else {"exit_code": str(facts.exit_code)},
+        alternatives=tuple((k, confidence_of(score)) for k, score in ranked[:3]),
+    )
+
+
+def _unreadable(logs: Sequence[Log]) -> tuple[str, str] | None:
+    """Headline and advice if the logs are empty or not text, else None."""
+    heads = [log.data[:_HEAD_BYTES] for log in logs]
+    if not any(head.strip() for head in heads) and not any(log.tail(1) for log in logs):
+        return "the log is empty", "check where the job's output went"
+    if all(len(_BINARY.findall(head)) * 20 > len(head) for head in heads):
+        return "the log is not text", "unpack it first, for example with zcat"
+    return None
+
+
+def _ends_in_trouble(log: Log, table: Table) -> bool:
+    """Whether a log ends with an error, no rule being matched."""
+    if Surroundings(log).succeeded_at >= 0:
+        return False
+    tail = [
+        line
+        for line in log.tail(12)
+        if not any(match.rule.role == "noise" for match in table.matches(line.text))
+    ]
+    last_progress = max((n for n, line in enumerate(tail) if is_progress(line)), default=-1)
+    return tracebacks.is_open(log) or any(
+        not tracebacks.is_ignored(log, line)
+        for n, line in enumerate(tail)
+        if TROUBLE.search(line.text) or (n > last_progress and _COMPLAINT.search(line.text))
+    )
+
+
+def _ends_well(log: Log) -> bool:
+    """Whether a log ends with success or progress."""
+    return Surroundings(log).succeeded_at >= 0 or any(map(is_progress, log.tail(_TAIL_LINES)))

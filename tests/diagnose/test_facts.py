@@ -1,0 +1,105 @@
+"""What systems report is read as data: it outranks text, and says also that nothing is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from pairun.diagnose.lines import Log
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import diagnose
+from tests.diagnose.cases import STEPS
+
+_TEXT = "Traceback (most recent call last):\nKeyboardInterrupt\nReceived SIGTERM\n"
+
+FACTS = [
+    ("host_oom", "    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n"),
+    ("host_oom", '        "reason": "OOMKilled",\n        "exitCode": 137,\n'),
+    ("host_oom", "lastState:\n  terminated:\n    exitCode: 137\n    reason: OOMKilled\n"),
+    ("host_oom", "train-0   0/1   OOMKilled   3 (2m ago)   9m\n"),
+    ("evicted", "Status:  Failed\nReason:  Evicted\nMessage: The node was low on resource: memory.\n"),
+    ("evicted", "Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. \n"),
+    ("shm_too_small", 'Usage of EmptyDir volume "dshm" exceeds the limit "8Gi". \n'),
+    ("unschedulable", "Warning  FailedScheduling  9s  default-scheduler  0/8 nodes are available: 8 Insufficient nvidia.com/gpu.\n"),
+    ("unschedulable", "Status:   Failed\nReason:   OutOfnvidia.com/gpu\n"),
+    ("unschedulable", "Conditions:\n  Type           Status\n  PodScheduled   False \n"),
+    ("image_missing", "train-0   0/1   ErrImageNeverPull   0   9m\n"),
+    ("node_stuck", "  Ready   Unknown   Mon, 01 Jan 2024 09:00:00 +0000   Mon, 01 Jan 2024 09:01:00 +0000   NodeStatusUnknown   Kubelet stopped posting node status.\n"),
+    ("node_stuck", "Taints:             node.kubernetes.io/unreachable:NoSchedule\n"),
+    ("child_failed", "    Last State:  Terminated\n      Reason:    Error\n      Exit Code: 1\n"),
+    ("node_stuck", "INFO: task python:991 blocked for more than 120 seconds.\n"),
+    ("host_oom", "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,task=python3,pid=7,uid=0\n"),
+    ("gpu_lost", "NVRM: Xid (PCI:0000:4f:00): 79, pid=9, GPU has fallen off the bus.\n"),
+    ("gpu_ecc_error", "NVRM: Xid (PCI:0000:4f:00): 94, pid=9, Contained: SM (0x1). RST: No\n"),
+    ("pcie_error", "pcieport 0000:80:01.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer\n"),
+    ("host_oom", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n"),
+    ("time_limit", "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***\n"),
+    ("node_stuck", "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO NODE FAILURE ***\n"),
+    ("host_oom", "7.batch   batch   ml   8  OUT_OF_ME+  0:125 \n"),
+    ("time_limit", "7   train   gpu   ml   8   TIMEOUT   0:0 \n"),
+    ("gpu_not_available", "No devices were found\n"),
+    ("gpu_lost", "| ERR!   43C    P0   ERR! / 400W |   1MiB / 81559MiB |   ERR!   Default |\n"),
+    ("gpu_ecc_error", "    ECC Errors\n        Volatile\n            DRAM Uncorrectable            : 3\n"),
+]  # fmt: skip
+
+HARMLESS = [
+    "  DiskPressure     False   Mon, 01 Jan 2024 09:00:00 +0000   Mon, 01 Jan 2024 09:01:00 +0000   KubeletHasNoDiskPressure     kubelet has no disk pressure\n",
+    "  Ready            True    Mon, 01 Jan 2024 09:00:00 +0000   Mon, 01 Jan 2024 09:01:00 +0000   KubeletReady                 kubelet is posting ready status\n",
+    "Tolerations:     node.kubernetes.io/not-ready:NoExecute op=Exists for 300s\n",
+    "pcieport 0000:00:1c.0: AER: Corrected error received: 0000:01:00.0\n",
+    "PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)\npcieport 0000:00:1c.0:   device [8086:a33c] error status/mask=00000001/00002000\n",
+    'Normal  Pulling  9s  kubelet  Pulling image "hub.example.com/a:1"\n',
+    "7   train   gpu   ml   8   COMPLETED   0:0 \n",
+    "        Volatile\n            DRAM Uncorrectable            : 0\n        Aggregate\n            DRAM Uncorrectable            : 3\n",
+    "      Exit Code:    0\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("klass", "text"), FACTS)
+def test_a_fact_names_its_class(klass: str, text: str, table: Table) -> None:
+    """Facts are recognised in pasted text, whoever wrote the lines around them."""
+    diagnosis = diagnose([Log(text.encode())], table)
+    assert diagnosis.klass == klass
+    assert diagnosis.source
+    assert diagnose([Log((STEPS + text).encode())], table).klass == klass
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_data_that_report_no_failure_raise_no_alarm(text: str, table: Table) -> None:
+    """The words of a condition that is false are no evidence."""
+    assert diagnose([Log(text.encode())], table).klass == "none"
+
+
+def test_a_fact_outranks_text(table: Table) -> None:
+    """The container was killed for its memory, whatever its programs printed meanwhile."""
+    text = _TEXT + "Last State: Terminated\n  Reason: OOMKilled\n  Exit Code: 137\n"
+    diagnosis = diagnose([Log(text.encode())], table)
+    assert (diagnosis.klass, diagnosis.retry, diagnosis.source) == (
+        "host_oom",
+        "after_fix",
+        "Kubernetes",
+    )
+
+
+def test_an_error_explains_the_stop_after_it(table: Table) -> None:
+    """Ranks that outlive a failed one wait until the time limit, which is not the cause."""
+    failed = 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n    x\nKeyError: 9\n'
+    stopped = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***\n"
+    assert diagnose([Log((failed + stopped).encode())], table).klass == "user_code_error"
+    assert diagnose([Log((stopped + failed).encode())], table).klass == "time_limit"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault", "retry"),
+    [
+        ("The node was low on resource: memory. \n", "platform", "retry_elsewhere"),
+        ("Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. \n", "user", "after_fix"),
+        ("Memory cgroup out of memory: Killed process 7 (python3) total-vm:9kB\n", "user", "after_fix"),
+        ("Out of memory: Killed process 7 (python3) total-vm:9kB\n", "platform", "retry_elsewhere"),
+    ],
+)  # fmt: skip
+def test_whose_limit_was_reached_decides_the_fault(
+    text: str, fault: str, retry: str, table: Table
+) -> None:
+    """The container's own limit is the job's fault, the node's memory and disk are the platform's."""
+    diagnosis = diagnose([Log(text.encode())], table)
+    assert (diagnosis.fault, diagnosis.retry) == (fault, retry)
