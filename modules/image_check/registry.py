@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple, Never
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -27,6 +27,7 @@ from pairun.module import (
 from .challenge import challenges
 from .platforms import KNOWN_PLATFORM, Platform, platform_of
 from .reference import HUB, HUB_NAMES, Reference, check_digest
+from .variants import variants_for
 
 # A registry shows an image only in a form that the client says it understands.
 _ACCEPT = (
@@ -139,11 +140,15 @@ class Conversation:
             hint="build it for that platform too, or choose another image or other machines",
         )
 
-    def command(self) -> ImageCommand:
-        """What the image runs; of an image for several platforms, the variant for linux/amd64.
+    def command(self, architectures: Collection[str] = ()) -> ImageCommand:
+        """What the image runs; of an image for several platforms, what its variants agree on.
+
+        Args:
+            architectures: of the nodes, in Go's words; empty for all that the image is built for.
 
         Raises:
-            Permanent: it does not exist, or the registry refuses this job.
+            Permanent: it does not exist, it is not built for an architecture, its variants run
+                different commands, or the registry refuses this job.
             Transient: the registry does not say.
             TimedOut: it did not answer in time.
             Skip: only the node can know.
@@ -153,12 +158,26 @@ class Conversation:
         digest = _digest_of(answer)
         manifest = _json_object(answer)
         if isinstance(variants := manifest.get("manifests"), list):
-            manifest = _json_object(self._manifest("GET", _best_variant(variants)))
+            asked = variants_for(variants, architectures)
+            each = {p: self._runs(_json_object(self._manifest("GET", d))) for p, d in asked.items()}
+        else:
+            each = {"": self._runs(manifest)}
+        (entrypoint, cmd), *others = dict.fromkeys(each.values())
+        if others:
+            raise Permanent(
+                f"its variants run different commands: {', '.join(each)}",
+                fault="user",
+                hint="nodeSelector with kubernetes.io/arch says which one counts",
+            )
+        return ImageCommand(entrypoint, cmd, digest)
+
+    def _runs(self, manifest: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """ENTRYPOINT and CMD of a single image."""
         config = self._configuration(manifest)
         runs = (config or {}).get("config")
         if not isinstance(runs, dict):
             raise Transient(f"{self._registry} does not say what {self._reference} runs")
-        return ImageCommand(_words(runs.get("Entrypoint")), _words(runs.get("Cmd")), digest)
+        return _words(runs.get("Entrypoint")), _words(runs.get("Cmd"))
 
     # requests
 
@@ -327,27 +346,6 @@ class Conversation:
 def _digest_of(answer: Fetched) -> str:
     """The digest of what was sent, not the one that the registry says."""
     return f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
-
-
-def _best_variant(variants: list[Any]) -> str:
-    """The digest of the variant for linux/amd64, else of the first one.
-
-    Raises:
-        Transient: there is none.
-    """
-    digests: dict[str, str] = {}
-    for variant in variants:
-        digest = variant.get("digest") if isinstance(variant, dict) else None
-        platform = platform_of(variant.get("platform") if isinstance(variant, dict) else 0)
-        try:
-            check_digest(digest if isinstance(digest, str) else "")
-        except ValueError:
-            continue
-        if platform is None or platform.os != "unknown":
-            digests.setdefault(str(platform), str(digest))
-    if not digests:
-        raise Transient("the image has no variant")
-    return digests.get("linux/amd64") or next(iter(digests.values()))
 
 
 def _words(value: Any) -> tuple[str, ...]:

@@ -51,14 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="wait until the whole gang has addresses")  # fmt: skip
     parser.add_argument("--ssh", action="store_true",
                         help="the Pods of the gang reach each other by ssh; with --barrier")  # fmt: skip
+    parser.add_argument("--events", action="store_true",
+                        help="Pods report incomplete gangs and failed commands as Events")  # fmt: skip
     parser.add_argument("--env", action="append", choices=("torchrun", "mpi", "jax"), default=[],
                         help="export the gang's variables for this; with --barrier")  # fmt: skip
     parser.add_argument("--gang", type=int, metavar="N",
                         help="the number of Pods of the gang, where the kind does not say it")  # fmt: skip
     parser.add_argument("--selector", metavar="KEY=VALUE,...",
-                        help="labels of the gang's Pods, with --gang")  # fmt: skip
+                        help="labels of the gang's Pods, with --gang "
+                        "(default: those of the kind or of the Pod template)")  # fmt: skip
     parser.add_argument("--index-label", metavar="KEY",
-                        help="the label with a Pod's number, from 0, with --selector "
+                        help="the label with a Pod's number, from 0, with --gang "
                         "(default: the end of the Pod's name)")  # fmt: skip
     parser.add_argument("--service-account", metavar="NAME",
                         help="whose token init gets; it may list and get pods "
@@ -194,6 +197,7 @@ def _options(args: argparse.Namespace, registries: Registries) -> Options:
         resources=resources,
         barrier=args.barrier,
         ssh=args.ssh,
+        events=args.events,
         env=list(dict.fromkeys(args.env)),
         gang=args.gang,
         selector=selector,
@@ -214,7 +218,7 @@ def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems:
             "service_account",
             "key_secret",
         ):
-            if getattr(args, name):
+            if getattr(args, name) and not (args.events and name == "service_account"):
                 option = f"--{name.replace('_', '-')}"
                 problems.error("PR801", f"{option} has no effect without --barrier")
     if args.gang is not None and args.gang < 2:
@@ -222,8 +226,8 @@ def _check_gang(args: argparse.Namespace, selector: Mapping[str, str], problems:
     if selector and args.gang is None:
         problems.error("PR801", "--selector needs --gang N")
     if args.index_label is not None:
-        if not selector:
-            problems.error("PR801", "--index-label needs --gang N --selector KEY=VALUE")
+        if args.gang is None:
+            problems.error("PR801", "--index-label needs --gang N")
         if not re.fullmatch(LABEL_KEY, args.index_label):
             problems.error("PR801", f"--index-label '{args.index_label}' is no key of a label")
     if args.ssh and args.key_secret == _NOTHING:

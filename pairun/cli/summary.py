@@ -11,6 +11,7 @@ from pairun.base.paths import pai_dir
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.runtime.exitsummary import Question, answer_to
+from pairun.tasks.failureevent import report_failure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +29,11 @@ def run(args: argparse.Namespace) -> int:
     answer = answer_to(question, os.environ, args.vault, _first_failure)
     with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
         json.dump(answer._asdict(), f)
+    if answer.diagnosis is not None and not question.facts.get("stopped"):
+        # PID 1 has its answer already, and bounds the time of this process.
+        report_failure(
+            answer.diagnosis, question.user_code, question.volume, os.environ, args.vault
+        )
     return 0
 
 

@@ -22,16 +22,22 @@ _LIST = '{"apiVersion": "v1", "kind": "List", "items": ['
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def account_objects(name: str, namespace: str | None, account: str | None) -> list[Object]:
+def account_objects(
+    name: str, namespace: str | None, account: str | None, *, events: bool = False
+) -> list[Object]:
     """A Role that may read Pods, bound to an account.
 
     Args:
         name: of what is made.
         namespace: of the workload, None where it says none.
         account: the Pods' own account; None to make one.
+        events: the Role may also create Events, and read which workload owns a Job.
     """
     meta = _metadata(name, namespace)
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}]
+    if events:
+        rules.append({"apiGroups": [""], "resources": ["events"], "verbs": ["create"]})
+        rules.append({"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]})
     subject: Object = {"kind": "ServiceAccount", "name": account or name}
     if namespace:
         subject["namespace"] = namespace

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pairun.errors import PairunError, Problems, nearest
+from pairun.inject.architectures import architectures_of
 from pairun.inject.templates import Template
 from pairun.inject.tree import Mapping
 from pairun.inject.tree import Sequence as List
@@ -25,7 +26,8 @@ class ImageCommand(NamedTuple):
     pinned: str | None
 
 
-AskImage = Callable[[str], ImageCommand]
+AskImage = Callable[[str, Sequence[str]], ImageCommand]
+"""Of an image and the architectures of its nodes, which are empty for any."""
 
 _MPI = {"v2beta1": ["/usr/sbin/sshd", "-De"], "v1": ["sleep", "365d"]}
 """What the controllers of MPIJob run in a worker without a command, by version of the kind."""
@@ -100,7 +102,7 @@ def command_of(
         )
         return None
     try:
-        asked = ask(str(image.plain()))
+        asked = ask(str(image.plain()), architectures_of(template.spec))
     except PairunError as e:
         for problem in e.problems:
             problems.error(problem.id, problem.message, image.place, problem.hint)

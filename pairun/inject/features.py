@@ -8,7 +8,7 @@ from typing import Any
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problems
 from pairun.inject.beside import Object, account_objects, key_object
-from pairun.inject.gangs import gang_of
+from pairun.inject.gangs import Gang, gang_of
 from pairun.inject.options import Options
 from pairun.inject.podspec import VOLUME, Addition, field
 from pairun.inject.templates import Owner, Template
@@ -17,8 +17,8 @@ from pairun.inject.variables import RESTARTS, STYLES
 from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 
 NAME_MAX = 50
-ACCESS_FOLDER = "/var/run/secrets/pairun"
-"""Where the main container has the token, if it meets the gang again after a restart."""
+ACCESS = "/var/run/secrets/pairun"
+"""Where the main container has the token: to meet the gang after a restart, or for Events."""
 
 
 class Features:
@@ -45,35 +45,33 @@ class Features:
     ) -> Addition:
         """What a template with this main container gets."""
         made = Addition()
-        if not self._options.barrier:
-            return made
         asked = self._options
-        gang = gang_of(
-            template, siblings, asked.gang, asked.selector, self._problems, asked.index_label
-        )
+        name = _name(template.owner)
+        gang: Gang | None = None
+        if asked.barrier:
+            gang = gang_of(
+                template, siblings, asked.gang, asked.selector, self._problems, asked.index_label
+            )
+        if gang is None and not asked.events:
+            return made
+        made.init_mounts = [{"name": f"{VOLUME}-token", "mountPath": CREDENTIALS, "readOnly": True}]
+        made.volumes = [token_volume(f"{VOLUME}-token")]
+        made.env = [field("PAIRUN_HOST_IP", "status.podIP")] if gang else []
+        restarts = gang is not None and restarts_in_place(template, container)
+        if restarts or asked.events:
+            made.mounts.append({"name": f"{VOLUME}-token", "mountPath": ACCESS, "readOnly": True})
+            made.env.append({"name": "PAIRUN_API_CREDENTIALS", "value": ACCESS})
+        self._give_account(template, name, made)
         if gang is None:
             return made
         self.gangs += 1
-        self._warn(template, container)
-        name = _name(template.owner)
+        self._warn(template, restarts)
         made.init_env = gang.variables(template.owner.name or name)
-        made.init_mounts = [{"name": f"{VOLUME}-token", "mountPath": CREDENTIALS, "readOnly": True}]
-        made.volumes = [token_volume(f"{VOLUME}-token")]
-        made.env = [field("PAIRUN_HOST_IP", "status.podIP")]
-        if restarts_in_place(template, container):
-            self._meet_again(made)
-        self._give_account(template, name, made)
+        if restarts:
+            made.init_env.append({"name": RESTARTS, "value": "true"})
         self._give_key(template, name, made)
         self._configure(made)
         return made
-
-    def _meet_again(self, made: Addition) -> None:
-        """Let the main container hold the barrier after a restart: it needs the token, too."""
-        made.init_env.append({"name": RESTARTS, "value": "true"})
-        made.mounts.append(
-            {"name": f"{VOLUME}-token", "mountPath": ACCESS_FOLDER, "readOnly": True}
-        )
-        made.env.append({"name": "PAIRUN_API_CREDENTIALS", "value": ACCESS_FOLDER})
 
     def _configure(self, made: Addition) -> None:
         if self._options.ssh:
@@ -114,7 +112,8 @@ class Features:
             made.service_account = asked
         elif not asked:
             namespace = _namespace(template.owner)
-            for made_object in account_objects(name, namespace, own or None):
+            events = self._options.events
+            for made_object in account_objects(name, namespace, own or None, events=events):
                 self._add(made_object)
             if not own:
                 made.service_account = name
@@ -131,8 +130,8 @@ class Features:
         if same not in ((o["kind"], o["metadata"]["name"]) for o in self.objects):
             self.objects.append(made)
 
-    def _warn(self, template: Template, container: MappingPart) -> None:
-        if restarts_in_place(template, container):
+    def _warn(self, template: Template, restarts: bool) -> None:
+        if restarts:
             self._problems.warning(
                 "PR826",
                 f"{template.label} restarts a failed container in its Pod, where init containers "
@@ -167,10 +166,8 @@ def restarts_in_place(template: Template, container: MappingPart) -> bool:
     policy = template.item.get("restartPolicy") if template.rule and template.rule.count else None
     written = template.spec.get("restartPolicy")
     policy = policy or (written.plain() if written else None)
-    if policy is None:
-        known = template.owner.known
-        return bool(known and known.restarts) or template.owner.kind in ("Pod", "StatefulSet")
-    return policy in _RESTARTING
+    # Kubernetes' own default is Always; a controller's is OnFailure.
+    return policy is None or policy in _RESTARTING
 
 
 _RESTARTING = ("Always", "OnFailure")

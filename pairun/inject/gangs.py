@@ -16,8 +16,8 @@ from pairun.job.model import fc_name
 from pairun.kube.gang import POD_NAME, VARIABLE, GangRole, IndexPart, gang_text
 
 _SAY = (
-    "say it: --gang N --selector KEY=VALUE, for Pods whose names end with their numbers; "
-    "--index-label KEY names a label that has them"
+    "say it: --gang N, and --index-label KEY where the names of its Pods do not end with their "
+    "numbers; --selector KEY=VALUE names labels other than the template's"
 )
 
 
@@ -79,14 +79,14 @@ def gang_of(
         selector: labels of its Pods, where a person says them.
         problems: takes an error where the barrier would never pass; a warning where there is no
             gang, or none but this Pod.
-        index_label: the label with a Pod's number, with `selector`; None for the end of its name.
+        index_label: the label with a Pod's number, with `size`; None for the end of its name.
 
     Returns:
         The gang, or None.
     """
     known, rule, label = template.owner.known, template.rule, template.label
     if size is not None:
-        return _asked(template, size, selector, index_label)
+        return _asked(template, siblings, size, selector, index_label, problems)
     if known is None or rule is None or known.lone:
         why = known.lone if known and known.lone else "nothing says how many Pods there are"
         problems.warning("PR824", f"{label}: no barrier, because {why}", template.spec.place, _SAY)
@@ -117,15 +117,61 @@ def gang_of(
 
 
 def _asked(
-    template: Template, size: int, selector: Mapping[str, str], index_label: str | None
-) -> Gang:
-    known, rule = template.owner.known, template.rule
-    if selector or known is None or rule is None or not known.same:
-        index = IndexPart(key=index_label or POD_NAME)
-        role = GangRole(name="worker", instances=size, labels=dict(selector), index=(index,))
-        return Gang(same=list(selector), roles=(role,), role="worker")
-    role = attrs.evolve(_role(template), instances=size)
-    return Gang(same=known.same, roles=(role,), role=role.name)
+    template: Template,
+    siblings: Sequence[Template],
+    size: int,
+    selector: Mapping[str, str],
+    index_label: str | None,
+    problems: Problems,
+) -> Gang | None:
+    """The gang of a size that a person gives; None if its Pods cannot be told apart."""
+    rule, label = template.rule, template.label
+    numbered = rule is not None and bool(rule.index)
+    if numbered and not selector and (same := _same(template)):
+        role = attrs.evolve(_role(template), instances=size)
+        return Gang(same=same, roles=(role,), role=role.name)
+    labels = dict(selector) or _own_labels(template, siblings)
+    same = [*_same(template), *labels] if not selector else list(labels)
+    if not same:
+        problems.error(
+            "PR824",
+            f"{label}: no barrier, because its template has no labels that tell its Pods from others",
+            template.spec.place,
+            "name labels of its Pods: --selector KEY=VALUE",
+        )
+        return None
+    if index_label is None and not numbered and template.owner.known and not _is_pod(template):
+        problems.error(
+            "PR824",
+            f"{label}: no barrier, because the names of its Pods end with no numbers",
+            template.spec.place,
+            "name a label that has a Pod's number, from 0: --index-label KEY",
+        )
+        return None
+    index = IndexPart(key=index_label or POD_NAME)
+    role = GangRole(name="worker", instances=size, labels=labels, index=(index,))
+    return Gang(same=list(dict.fromkeys(same)), roles=(role,), role="worker")
+
+
+def _is_pod(template: Template) -> bool:
+    return template.owner.kind == "Pod"
+
+
+def _own_labels(template: Template, siblings: Sequence[Template]) -> dict[str, str]:
+    """The labels by which a workload finds its Pods, else those that all its templates have."""
+    spec = template.owner.data.get("spec")
+    if template.path == ("spec", "template") and (selected := _selected(spec or {})):
+        return selected
+    each = [_template_labels(t) for t in siblings]
+    return {k: v for k, v in _template_labels(template).items() if all(o.get(k) == v for o in each)}
+
+
+def _template_labels(template: Template) -> dict[str, str]:
+    holder: Any = template.owner.data
+    for step in template.path:
+        holder = holder[step]
+    labels = (holder.get("metadata") or {}).get("labels") or {}
+    return {str(k): str(v) for k, v in labels.items()} if isinstance(labels, Mapping) else {}
 
 
 def _role(template: Template) -> GangRole:
@@ -190,7 +236,12 @@ def _same(template: Template) -> Sequence[str]:
 
 
 def _match_labels(template: Template) -> dict[str, str]:
-    labels = (template.item.get("selector") or {}).get("matchLabels") or {}
+    return _selected(template.item)
+
+
+def _selected(spec: Mapping[str, Any]) -> dict[str, str]:
+    selector = spec.get("selector")
+    labels = (selector.get("matchLabels") if isinstance(selector, Mapping) else None) or {}
     return {str(k): str(v) for k, v in labels.items()}
 
 

@@ -8,7 +8,7 @@ import importlib
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pairun.base.paths import pai_dir
@@ -45,19 +45,24 @@ class Registries:
             env.get("DOCKER_CONFIG") or os.path.expanduser("~/.docker"), "config.json"
         )
         self._must_exist = auth is not None
-        self._answers: dict[str, ImageCommand] = {}
+        self._answers: dict[tuple[str, ...], ImageCommand] = {}
 
-    def ask(self, image: str) -> ImageCommand:
+    def ask(self, image: str, architectures: Sequence[str] = ()) -> ImageCommand:
         """Ask what an image runs.
+
+        Args:
+            image: its name.
+            architectures: of the nodes that may run it; empty for any.
 
         Raises:
             PairunError: the image has no valid name, or the registry does not say.
         """
-        if image not in self._answers:
-            self._answers[image] = self._ask(image)
-        return self._answers[image]
+        asked = (image, *architectures)
+        if asked not in self._answers:
+            self._answers[asked] = self._ask(image, architectures)
+        return self._answers[asked]
 
-    def _ask(self, image: str) -> ImageCommand:
+    def _ask(self, image: str, architectures: Sequence[str]) -> ImageCommand:
         # The module is loaded, as everywhere; pairun's packages know no module by its files.
         package = load_module(MODULE, built_in_modules()[MODULE]).__module__
         reference_file = importlib.import_module(f"{package}.reference")
@@ -70,7 +75,7 @@ class Registries:
         login = self._login(reference.registry)
         conversation = registry_file.Conversation(ctx, reference, login, ctx.now() + ASK_S)
         try:
-            entrypoint, cmd, digest = conversation.command()
+            entrypoint, cmd, digest = conversation.command(architectures)
         except Failure as e:
             way = "give the command with --entrypoint COMMAND"
             hint = f"{way}; {e.hint}" if e.hint else way

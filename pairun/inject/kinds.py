@@ -49,7 +49,6 @@ class Kind:
         containers: the name of the container that its controller asks for.
         first_is_main: its controller takes the first container for the main one.
         lone: why its Pods are no gang, or no gang whose size the manifest says.
-        restarts: its controller starts failed containers again in the same Pod by default.
         replaces: what its controller runs in place of the container's command.
     """
 
@@ -60,7 +59,6 @@ class Kind:
     containers: str = ""
     first_is_main: bool = False
     lone: str = ""
-    restarts: bool = False
     replaces: str = ""
 
 
@@ -83,7 +81,6 @@ def _kubeflow(kind: str, field: str, container: str) -> Kind:
         roles=(rule,),
         same=(f"{_TRAINING}/job-name",),
         containers=container,
-        restarts=True,
     )
 
 
@@ -100,7 +97,6 @@ def _jobset(kind: str, group: str, root: str) -> Kind:
         groups=(group,),
         roles=(rule,),
         same=(f"{_JOBSET}/jobset-name", f"{_JOBSET}/restart-attempt"),
-        restarts=True,
     )
 
 
@@ -192,7 +188,6 @@ KINDS = (
         ),
         same=(f"{_TRAINING}/job-name",),
         first_is_main=True,
-        restarts=True,
     ),
     _volcano("Job", "spec."),
     _volcano("CronJob", "spec.jobTemplate.spec."),

@@ -29,6 +29,7 @@ class Options:
         ask: asks the registry what an image runs; None where nobody may.
         barrier: wait in the init container until the whole gang has addresses.
         ssh: the Pods of the gang reach each other by ssh.
+        events: Pods report to the Events of their workload.
         env: for which programs the gang's variables are exported: torchrun, mpi, jax.
         gang: the number of its Pods, where the kind's own fields do not say it.
         selector: labels of its Pods, likewise.
@@ -45,6 +46,7 @@ class Options:
     playbook: Mapping[str, Any] = attrs.field(factory=dict)
     barrier: bool = False
     ssh: bool = False
+    events: bool = False
     env: Sequence[str] = ()
     gang: int | None = None
     selector: Mapping[str, str] = attrs.field(factory=dict)

@@ -13,7 +13,7 @@ from pairun.inject.tree import Mapping, Tree
 
 KIND = "ResourceList"
 API_VERSION = "config.kubernetes.io/v1"
-FLAGS = ("barrier", "ssh", "diagnose", "remove")
+FLAGS = ("barrier", "ssh", "diagnose", "events", "remove")
 """Options without a value."""
 
 

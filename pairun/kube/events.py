@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pairun.kube.owners import Owner
+
 MAX_MESSAGE_BYTES = 1024
 """The longest message that the API server takes (Kubernetes API reference, Event v1)."""
 
@@ -42,28 +44,40 @@ def own_pod(env: Mapping[str, str]) -> PodName | None:
 
 
 def pod_event(
-    pod: PodName, reason: str, message: str, *, when: float, warning: bool, key: str = ""
+    pod: PodName,
+    reason: str,
+    message: str,
+    *,
+    when: float,
+    warning: bool,
+    key: str = "",
+    owner: Owner | None = None,
 ) -> dict[str, Any]:
-    """An Event of a Pod (Kubernetes API reference, Event v1 core).
+    """An Event of a Pod, or of the workload that owns it (Kubernetes API reference, Event v1 core).
 
     Args:
-        pod: what it is about.
+        pod: what it is about, and who reports it.
         reason: one word in CamelCase.
         message: one sentence; cut at `MAX_MESSAGE_BYTES`.
         when: seconds since the epoch.
         warning: its type is Warning, else Normal.
         key: equal ones make one Event, however often it is sent; by default what the Event says.
+        owner: the workload, for an Event of it that has the Pod as the related object.
     """
     import hashlib
 
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-    text = f"{pod.uid}\0{reason}\0{message}"
+    text = f"{owner.uid if owner else pod.uid}\0{reason}\0{message}"
+    message = f"{pod.name}: {message}" if owner else message
     key = key or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-    involved = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "namespace": pod.namespace}
+    about = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "namespace": pod.namespace}
+    about |= {"uid": pod.uid} if pod.uid else {}
+    involved = {"involvedObject": owner.reference, "related": about} if owner else {}
+    name = owner.name if owner else pod.name
     return {
         "apiVersion": "v1", "kind": "Event",
-        "metadata": {"name": f"{pod.name[:200]}.{key[:16]}", "namespace": pod.namespace},
-        "involvedObject": involved | ({"uid": pod.uid} if pod.uid else {}),
+        "metadata": {"name": f"{name[:200]}.{key[:16]}", "namespace": pod.namespace},
+        "involvedObject": about, **involved,
         "type": "Warning" if warning else "Normal", "reason": reason,
         "message": message.encode("utf-8", "replace")[:MAX_MESSAGE_BYTES].decode("utf-8", "ignore"),
         "source": {"component": "pairun"}, "reportingComponent": "pairun",

@@ -17,6 +17,7 @@ CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet puts token, authority and namespace of the Pod's service account."""
 
 _MAX_TOKEN = 1024 * 1024
+_MAX_NAME = 1024
 
 
 class NoApiServer(Permanent):
@@ -63,6 +64,20 @@ def access_of_pod(env: Mapping[str, str]) -> ApiAccess:
         )
     host, port = (env[name] for name in names)
     return ApiAccess(f"https://{f'[{host}]' if ':' in host else host}:{port}", token, known)
+
+
+def namespace_of_pod(env: Mapping[str, str]) -> str:
+    """The Pod's namespace as the kubelet writes it beside the token; empty where it does not.
+
+    Args:
+        env: as for `access_of_pod`.
+    """
+    folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
+    try:
+        with open(os.path.join(folder, "namespace"), encoding="ascii") as file:
+            return file.read(_MAX_NAME).strip()
+    except (OSError, UnicodeError):
+        return ""
 
 
 def read_token(path: str | None) -> str:

@@ -1,16 +1,27 @@
-"""Sends an Event of the own Pod to the cluster's API server."""
+"""Sends an Event of the own Pod, and of the workload that owns it, to the cluster's API server."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from pairun.kube.events import Note, own_pod, pod_event
+from pairun.kube.events import Note, PodName, own_pod, pod_event
+from pairun.kube.owners import Owner, controller_of
 from pairun.module import Failure
 from pairun.net.apianswers import Refused
+from pairun.net.apicredentials import namespace_of_pod
 from pairun.net.apiserver import ApiServer
+from pairun.net.exchange import Deadline
+
+_MAX_BYTES = 4 * 1024 * 1024
+"""The largest object that is read for its owner."""
+
+_LEVELS = 2
+"""From a Pod to its Job, and from that to what made it."""
 
 
 class Sent(NamedTuple):
@@ -21,23 +32,60 @@ class Sent(NamedTuple):
 
 
 def send_event(note: Note, env: Mapping[str, str], timeout_s: float) -> Sent:
-    """Send an Event, once; nothing is raised.
+    """Send an Event of this Pod, and one of its workload where that can be found; once.
+
+    Pods of a workload that say the same make one Event of it. Nothing is raised.
 
     Args:
         note: what it says; without secrets.
         env: the container's environment.
         timeout_s: seconds for everything.
     """
-    pod = own_pod(env)
+    pod = own_pod({"POD_NAMESPACE": namespace_of_pod(env), **env})
     if pod is None:
         return Sent("the name or the namespace of this Pod is unknown", is_refused=True)
-    event = pod_event(pod, note.reason, note.message, when=time.time(), warning=note.warning)
+    deadline = Deadline(timeout_s)
     try:
         server = ApiServer.in_pod(env)
-        try:
-            server.post(pod.events_path, json.dumps(event).encode(), timeout_s=timeout_s)
-        finally:
-            server.close()
     except Failure as e:
         return Sent(e.message, is_refused=isinstance(e, Refused))
+    try:
+        _post(server, pod, note, deadline)
+        with contextlib.suppress(Failure):
+            if (owner := _owner_of(server, pod, deadline)) is not None:
+                _post(server, pod, note, deadline, owner)
+    except Failure as e:
+        return Sent(e.message, is_refused=isinstance(e, Refused))
+    finally:
+        server.close()
     return Sent(None)
+
+
+def _post(
+    server: ApiServer, pod: PodName, note: Note, deadline: Deadline, owner: Owner | None = None
+) -> None:
+    event = pod_event(
+        pod, note.reason, note.message, when=time.time(), warning=note.warning, owner=owner
+    )
+    server.post(pod.events_path, json.dumps(event).encode(), timeout_s=deadline.left_s())
+
+
+def _owner_of(server: ApiServer, pod: PodName, deadline: Deadline) -> Owner | None:
+    """The workload as far as this account may look; None if it may not read its own Pod."""
+    path: str | None = (
+        f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
+    )
+    owner: Owner | None = None
+    for _ in range(_LEVELS):
+        if path is None:
+            break
+        try:
+            data = server.ask(path, timeout_s=deadline.left_s(), max_bytes=_MAX_BYTES)
+            item: Any = json.loads(data or b"{}")
+        except (Failure, ValueError):
+            break
+        above = controller_of(item) if isinstance(item, dict) else None
+        if above is None:
+            break
+        owner, path = above, above.path
+    return owner

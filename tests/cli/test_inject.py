@@ -37,7 +37,7 @@ USAGE = [
     (("--ssh",), "--ssh has no effect without --barrier"),
     (("--barrier", "--gang", "1"), "--gang 1 is no gang"),
     (("--barrier", "--selector", "a=b"), "--selector needs --gang"),
-    (("--barrier", "--index-label", "a"), "--index-label needs --gang N --selector"),
+    (("--barrier", "--index-label", "a"), "--index-label needs --gang N"),
     (("--barrier", "--gang", "2", "--selector", "a=b", "--index-label", "a'"), "no key of a label"),
     (("--barrier", "--ssh", "--key-secret", "none"), "--ssh makes its keys"),
 ]

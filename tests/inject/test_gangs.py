@@ -159,7 +159,8 @@ INDEXED = workload("Job", "batch/v1", "{completionMode: Indexed, parallelism: 2,
 
 def test_an_account_and_a_key_beside_the_workload() -> None:
     """Without an account of its own, the Pod gets one with a Role; no binding names 'default'."""
-    job, account, role, binding, secret = documents(injected(INDEXED, barrier=True))
+    text = INDEXED.replace("{containers", "{restartPolicy: Never, containers")
+    job, account, role, binding, secret = documents(injected(text, barrier=True))
     spec = job["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == account["metadata"]["name"] == "train-pairun"
     assert account["automountServiceAccountToken"] is False
@@ -229,3 +230,90 @@ def test_names_of_roles() -> None:
     made = gangs(injected(text.replace("FIRST", "0a"), barrier=True))
     assert [r["name"] for r in made[0]["roles"]] == ["role0a", "ab"]
     assert any("the same letters" in r for r in refusals(text.replace("FIRST", "ab"), barrier=True))
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web, tier: x}}
+    spec: {containers: [{name: main, image: a, command: [b]}]}
+"""
+RAY = """\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: ray, annotations: {ray.io/overwrite-container-cmd: "true"}}
+spec:
+  headGroupSpec: {template: {spec: {containers: [{name: h, image: a, command: [b]}]}}}
+  workerGroupSpecs:
+  - groupName: gpu
+    replicas: 3
+    template: {spec: {containers: [{name: w, image: a, command: [b]}]}}
+"""
+OWN = """\
+apiVersion: example.com/v1
+kind: Trainer
+metadata: {name: own}
+spec:
+  chief:
+    template:
+      metadata: {labels: {app: own, part: chief}}
+      spec: {containers: [{name: main, image: a, command: [b]}]}
+  workers:
+    template:
+      metadata: {labels: {app: own, part: worker}}
+      spec: {containers: [{name: main, image: a, command: [b]}]}
+"""
+
+
+def test_the_labels_of_a_workload_are_the_default_selector() -> None:
+    """Of `spec.selector`, of the kind, or those that all templates of an unknown kind share."""
+    rank = "example.com/rank"
+    (gang,) = gangs(injected(DEPLOYMENT, barrier=True, gang=3, index_label=rank))
+    assert list(gang["same"]) == ["app"]
+    assert gang["roles"][0]["index"] == [{"key": rank, "weight": 1}]
+    for gang in gangs(injected(RAY, barrier=True, gang=4, index_label=rank)):
+        assert list(gang["same"]) == ["ray.io/cluster"]
+        assert gang["roles"][0]["instances"] == 4
+    for gang in gangs(injected(OWN, barrier=True, gang=2)):
+        assert list(gang["same"]) == ["app"]
+        assert gang["roles"][0]["labels"] == {"app": "own"}
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (DEPLOYMENT, "--index-label KEY"),
+        (RAY, "--index-label KEY"),
+        (OWN.replace("app: own, ", ""), "--selector KEY=VALUE"),
+    ],
+)
+def test_a_gang_whose_pods_cannot_be_told_apart(text: str, hint: str) -> None:
+    """The error names the option to give."""
+    said = refusals(text, barrier=True, gang=3)
+    assert any("error[PR824]" in line and hint in line for line in said)
+
+
+def test_a_stateful_set_of_a_size_that_a_person_says() -> None:
+    """Its own selector and its Pods' names are enough."""
+    text = DEPLOYMENT.replace("Deployment", "StatefulSet").replace(
+        "replicas: 3", "podManagementPolicy: Parallel"
+    )
+    (gang,) = gangs(injected(text, barrier=True, gang=5))
+    assert (list(gang["same"]), gang["roles"][0]["instances"]) == (["app"], 5)
+
+
+def test_events_need_no_gang() -> None:
+    """With --events, the account may create them, and both containers have its token."""
+    pod, *beside = yaml.safe_load_all(injected(DEPLOYMENT, events=True))
+    (role,) = (o for o in beside if o["kind"] == "Role")
+    assert {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]} in role["rules"]
+    spec = pod["spec"]["template"]["spec"]
+    for container in (spec["initContainers"][0], spec["containers"][0]):
+        assert "pairun-token" in [m["name"] for m in container["volumeMounts"]]
+    assert not [o for o in beside if o["kind"] == "Secret"]
+    assert "PAIRUN_GANG" not in str(spec)

@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.errors import PairunError
+from pairun.errors import PairunError, Source
+from pairun.inject.architectures import architectures_of
 from pairun.inject.imagecommand import Registries
+from pairun.inject.tree import Mapping
+from pairun.inject.treereading import read_tree
 from pairun.secrets.vault import Vault
-from tests.inject.workloads import POD, injected
+from tests.inject.workloads import POD, injected, refusals
 
 USER, PASSWORD = "reader", "open sesame"
 PAIR = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -30,14 +33,24 @@ def digest(document: bytes) -> str:
 
 CONFIG = json.dumps({"config": {"Entrypoint": ["/run", "$(X)"], "Cmd": ["--all"]}}).encode()
 MANIFEST = json.dumps({"config": {"digest": digest(CONFIG)}}).encode()
-INDEX = json.dumps(
-    {
-        "manifests": [
-            {"digest": digest(b"other"), "platform": {"os": "linux", "architecture": "arm64"}},
-            {"digest": digest(MANIFEST), "platform": {"os": "linux", "architecture": "amd64"}},
-        ]
-    }
-).encode()
+OTHER_CONFIG = json.dumps({"config": {"Cmd": ["other"]}}).encode()
+OTHER = json.dumps({"config": {"digest": digest(OTHER_CONFIG)}}).encode()
+
+
+def index(**variants: bytes) -> bytes:
+    """An image for several architectures, and what its builder attests."""
+    platforms = [({"os": "linux", "architecture": a}, m) for a, m in variants.items()]
+    platforms.append(({"os": "unknown", "architecture": "unknown"}, b"attestation"))
+    platforms.append(({"os": "windows", "architecture": "amd64"}, b"windows"))
+    manifests = [{"digest": digest(m), "platform": platform} for platform, m in platforms]
+    return json.dumps({"manifests": manifests}).encode()
+
+
+ARCH = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}
+BOTH = {**ARCH, "values": ["arm64", "amd64"]}
+OTHER_KEY = {**ARCH, "key": "zone"}
+INDEX = index(arm64=MANIFEST, amd64=MANIFEST)
+DIFFERENT = index(arm64=OTHER, amd64=MANIFEST)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -48,6 +61,9 @@ class Handler(BaseHTTPRequestHandler):
             "/v2/team/train/manifests/1": INDEX,
             f"/v2/team/train/manifests/{digest(MANIFEST)}": MANIFEST,
             f"/v2/team/train/blobs/{digest(CONFIG)}": CONFIG,
+            "/v2/team/train/manifests/different": DIFFERENT,
+            f"/v2/team/train/manifests/{digest(OTHER)}": OTHER,
+            f"/v2/team/train/blobs/{digest(OTHER_CONFIG)}": OTHER_CONFIG,
         }.get(self.path)
         status = 200 if found else 404
         if self.headers.get("Authorization") != f"Basic {PAIR}":
@@ -134,3 +150,49 @@ def test_a_registry_that_refuses(registry: str, tmp_path: Path) -> None:
     with pytest.raises(PairunError, match="cannot be read") as e:
         Registries({}, Vault(), str(tmp_path / "config.json")).ask(f"{registry}/team/train:1")
     assert PAIR not in str(e.value)
+
+
+def test_the_architecture_of_the_pods_node(registry: str, tmp_path: Path) -> None:
+    """The variant counts that the Pod's node runs; without a word of it, all must agree."""
+    asked = registries(tmp_path, {"auths": {registry: {"auth": PAIR}}})
+    text = POD.replace("busybox", f"{registry}/team/train:different").replace(
+        """    command: ["sh", -c, 'exit 3']\n""", ""
+    )
+    for arch, command in (("arm64", ["other"]), ("amd64", ["/run", "$$(X)", "--all"])):
+        on = text.replace("spec:\n", f"spec:\n  nodeSelector: {{kubernetes.io/arch: {arch}}}\n")
+        (container,) = yaml.safe_load(injected(on, ask=asked.ask))["spec"]["containers"]
+        assert container["command"] == ["/usr/local/pai/runtime", "--", *command]
+        # The digest of the index, so that any node still pulls its own variant.
+        assert container["image"].endswith(digest(DIFFERENT))
+    (said,) = refusals(text, ask=asked.ask)
+    assert "its variants run different commands: linux/arm64, linux/amd64" in said
+    assert "--entrypoint COMMAND" in said
+    on = text.replace("spec:\n", "spec:\n  nodeSelector: {kubernetes.io/arch: s390x}\n")
+    (said,) = refusals(on, ask=asked.ask)
+    assert "it is not built for linux/s390x, only for linux/arm64, linux/amd64" in said
+
+
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        ([{"matchExpressions": [ARCH]}], ("arm64",)),
+        (
+            [{"matchExpressions": [OTHER_KEY, ARCH]}, {"matchExpressions": [BOTH]}],
+            ("arm64", "amd64"),
+        ),
+        ([{"matchExpressions": [ARCH]}, {"matchExpressions": [OTHER_KEY]}], ()),
+        ([{"matchExpressions": [{**ARCH, "operator": "NotIn"}]}], ()),
+        ([], ()),
+    ],
+)
+def test_the_architectures_of_an_affinity(terms: list[Any], expected: tuple[str, ...]) -> None:
+    """One of the terms must hold, so one without an architecture leaves all of them possible."""
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod = yaml.safe_load(POD)
+    pod["spec"]["affinity"] = {"nodeAffinity": required}
+    tree = read_tree(Source("pod.yaml", "job", yaml.safe_dump(pod)))
+    (document,) = tree.documents
+    assert isinstance(document, Mapping)
+    spec = document.get("spec")
+    assert isinstance(spec, Mapping)
+    assert architectures_of(spec) == expected

@@ -1,0 +1,56 @@
+"""The Event about a command that failed, sent after the exit summary is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pairun.base.paths import journal_file
+from pairun.diagnose.brief import CONSEQUENCES
+from pairun.handover.door import Door
+from pairun.handover.journal import Journal
+from pairun.kube.events import Note
+from pairun.net.apicredentials import NoApiServer, access_of_pod
+from pairun.secrets.vault import Vault
+
+SEND_S = 1.0
+"""How long all requests together may delay the end of the container."""
+
+
+def report_failure(
+    diagnosis: Mapping[str, Any], code: int, pai_dir: str, env: Mapping[str, str], vault: Vault
+) -> None:
+    """Send the diagnosis as an Event of the Pod and its workload, if this container can ask the API server.
+
+    A failure that another instance caused is not reported: that instance reports its own. What
+    became of the Event is in the journal and nowhere else.
+
+    Args:
+        diagnosis: why the command died, masked.
+        code: the command's exit code.
+        pai_dir: path of the shared volume.
+        env: the container's environment.
+        vault: masks the message.
+    """
+    if diagnosis["class"] in CONSEQUENCES or not _may_ask(env):
+        return
+    # Imported here: a container that cannot ask needs no HTTP client.
+    from pairun.net.podevents import send_event
+
+    advice = f"; {diagnosis['advice']}" if diagnosis.get("advice") else ""
+    about = f"the command exited with {code}: {diagnosis['headline']} ({diagnosis['class']})"
+    note = Note("CommandFailed", vault.text(f"{about}{advice}"), True)
+    sent = send_event(note, env, SEND_S)
+    path = journal_file(pai_dir, env)
+    journal = Journal(Door(pai_dir), path, vault.record, lambda _: None)
+    failed = {} if sent.why_not is None else {"because": sent.why_not}
+    journal({"type": "event", "reason": note.reason, "message": note.message, **failed})
+    journal.close()
+
+
+def _may_ask(env: Mapping[str, str]) -> bool:
+    try:
+        access_of_pod(env)
+    except NoApiServer:
+        return False
+    return True
