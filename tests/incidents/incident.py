@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-Form = Literal["plain", "cri", "docker", "prefixed", "mixed"]
-"""How the output is kept: a file for each process as it is, in CRI's or Docker's form; or one file
-of all, with the process's name before each line, or without."""
+Form = Literal["plain", "cri", "docker", "gz", "prefixed", "labelled", "mixed"]
+"""How the output is kept: a file for each process as it is, in CRI's or Docker's form, or packed by
+gzip; or one file of all, with the process's name or number (as by ``srun --label``) before each
+line, or without."""
 
 
 class Label(NamedTuple):
@@ -49,6 +50,7 @@ class Process(NamedTuple):
         env: added to the environment.
         host: its host name.
         memory_mib: the limit of its memory cgroup.
+        skew_s: how far its host's clock is ahead, in CRI's and Docker's form.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Process(NamedTuple):
     env: Mapping[str, str] = {}
     host: str = "trainer-0"
     memory_mib: int | None = None
+    skew_s: float = 0
 
 
 class Outside(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import glob
+import gzip
 import json
 import os
 import shutil
@@ -59,6 +60,8 @@ def record(name: str, incident: Incident, folder: str, venv: str) -> None:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(path, "rb") as f:
                 text = shorten(neutral(f.read(), job, venv))
+            if text and incident.form == "gz":
+                target, text = f"{target}.gz", gzip.compress(text, mtime=0)
             if text:
                 with open(target, "wb") as f:
                     f.write(text)
@@ -283,18 +286,22 @@ def _quoted(text: str) -> str:
 
 def _write(incident: Incident, lines: list[Line], logs: str) -> None:
     """Write the lines in the incident's form."""
-    one = incident.form in {"prefixed", "mixed"}
+    processes = {process.name: n for n, process in enumerate(incident.processes)}
+    skews = {process.name: process.skew_s for process in incident.processes}
+    one = {"prefixed": "job.log", "mixed": "job.log", "labelled": "slurm-40721.out"}
+    texts: dict[str, list[bytes]] = {}
     for line in lines:
-        path = os.path.join(logs, f"{'job' if one else line.process}.log")
-        with open(path, "ab") as f:
-            f.write(_formed(incident.form, line))
+        skewed = line._replace(time_s=line.time_s + skews[line.process])
+        name = one.get(incident.form, f"{line.process}.log")
+        texts.setdefault(name, []).append(_formed(incident.form, skewed, processes[line.process]))
+    for name, parts in texts.items():
+        with open(os.path.join(logs, name), "wb") as f:
+            f.writelines(parts)
 
 
-def _formed(form: str, line: Line) -> bytes:
-    stamp = (
-        _moment(line.time_s).strftime("%Y-%m-%dT%H:%M:%S.%f")
-        + f"{int(line.time_s * 1e9) % 1000:03}Z"
-    )
+def _formed(form: str, line: Line, number: int) -> bytes:
+    stamp = _moment(line.time_s).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    stamp += f"{int(line.time_s * 1e9) % 1000:03}Z"
     if form == "cri":
         return b"%s stdout F %s\n" % (stamp.encode(), line.text.rstrip(b"\n"))
     if form == "docker":
@@ -302,6 +309,8 @@ def _formed(form: str, line: Line) -> bytes:
         return json.dumps(data).encode() + b"\n"
     if form == "prefixed":
         return b"[%s] %s" % (line.process.encode(), line.text)
+    if form == "labelled":
+        return b"%d: %s" % (number, line.text)
     return line.text
 
 

@@ -1,37 +1,43 @@
-"""Each recorded incident gets the class and the retry advice that its fault calls for."""
+"""Each recorded incident gets the class, the first rank and the advice that its fault calls for."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
-import time
+import re
 from typing import Any
 
 import pytest
 
-from pairun.diagnose.circumstances import Circumstances
-from pairun.diagnose.lines import Log
+from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
+from pairun.incident.gathering import files_in, gather
+from pairun.incident.joining import Incident, join
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.rules import read_rules
+from tests.incidents import by_hand, table
 
 RECORDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
 GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
+    "jax-coordinator-missing": "the process that has no log is the coordinator that all wait for",
+    "jax-lost": "the loss that a survivor reports as ValueError is taken for its own mistake",
     "mpi-abort": "MPI_ABORT is taken for an abort in native code",
-    "ranks-sigkill": "the timeouts of those who wait outweigh the connections that closed",
+    "nccl-other-collective": "the rank in another collective is named in words, and not as the first",
+    "ranks-one-missing": "the rank that never started has no log; the master waits for it",
+    "ranks-slow": "the slow rank goes on, and only loses the others in the end",
     "ranks-stopped": "the exit codes in pods.json are not read",
+    "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "shell-source": "a file given to source is taken for a program",
     "torchrun-heals": "the attempt that failed counts although the next one finished",
-    "torchrun-sigkill": "the launcher's SIGTERM to the others outweighs the SIGKILL before it",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
+def rules() -> Table:
     """Return the built-in rules."""
     return read_rules(Content([built_in_root()]), Problems()).table()
 
@@ -49,27 +55,49 @@ def _expected(name: str) -> dict[str, Any]:
     return expected
 
 
-def _logs(name: str) -> list[Log]:
-    """Read the files of an incident."""
-    folder = os.path.join(RECORDED, name)
-    paths = [os.path.join(at, file) for at, _, files in os.walk(folder) for file in files]
-    logs = []
-    for path in sorted(paths):
-        shown = os.path.relpath(path, folder)
-        if shown != "expected.json":
-            with open(path, "rb") as f:
-                logs.append(Log(f.read(), shown, 1))
-    return logs
+def _joined(name: str, rules: Table) -> Incident:
+    """Join an incident's files, as ``pairun diagnose DIR`` does."""
+    files = [f for f in files_in([os.path.join(RECORDED, name)]) if f.within != "expected.json"]
+    return join(gather(files, rules, 60), rules)
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as f:
+        text = f.read()
+    return gzip.decompress(text) if path.endswith(".gz") else text
 
 
 @pytest.mark.parametrize("name", _names())
-def test_a_recorded_incident_gets_its_class_and_advice(name: str, table: Table) -> None:
-    """The class is the one that was injected, or acceptable; no retry is forbidden that may help."""
+def test_a_recorded_incident_gets_its_class_rank_and_advice(name: str, rules: Table) -> None:
+    """Class and first rank are what was injected; no retry is forbidden that may help."""
     expected = _expected(name)
-    diagnosis = diagnose(_logs(name), table, Circumstances(), 20, clock=time.process_time)
+    incident = _joined(name, rules)
+    diagnosis, first = incident.diagnosis, incident.first
     assert diagnosis.klass in {expected["class"], *expected["also"]}, expected["how"]
     if expected["retry"] in {"retry", "retry_elsewhere"}:
         assert diagnosis.retry not in {"after_fix", "never"}, expected["how"]
+    if expected["first_rank"] is not None:
+        assert first is not None, expected["how"]
+        assert first.rank == expected["first_rank"], incident.decided_by
+
+
+@pytest.mark.parametrize("name", sorted(os.listdir(RECORDED)))
+def test_a_label_is_what_its_case_injects(name: str) -> None:
+    """expected.json is written from the case, which knows the fault."""
+    run = table.INCIDENTS.get(name)
+    label = run.label.data("run") if run else by_hand.INCIDENTS[name].label.data("by hand")
+    assert _expected(name) == label
+    assert {label["class"], *label["also"]} <= set(CLASSES)
+
+
+def test_recordings_are_small_and_name_no_machine() -> None:
+    """All together stay below 1.5 MB, and no path of the machine that recorded them is left."""
+    paths = [os.path.join(at, name) for at, _, names in os.walk(RECORDED) for name in names]
+    assert sum(os.path.getsize(path) for path in paths) < 1.5e6
+    texts = {path: _bytes(path) for path in paths}
+    assert [
+        path for path, text in texts.items() if re.search(rb"/(root|home|work|var/tmp)/", text)
+    ] == []
 
 
 def test_gaps_are_recorded_incidents() -> None:

@@ -47,6 +47,33 @@ INCIDENTS: dict[str, Incident] = {
         form="cri",
         stop_others_s=0,
     ),
+    "ranks-key-error-skewed": Incident(
+        Label(
+            "rank 3 raises KeyError; its host's clock is 90 s ahead, that of rank 5 is 40 s behind",
+            "user_code_error", "after_fix", 3, ["input_data_error"],
+        ),
+        [
+            process._replace(skew_s={"worker-3": 90.0, "worker-5": -40.0}.get(process.name, 0))
+            for process in ranks("python labels.py", env={"LOG_TIMES": "0"})
+        ],
+        form="cri",
+    ),
+    "ranks-key-error-gz": Incident(
+        Label(
+            "rank 3 raises KeyError; the logs are packed",
+            "user_code_error", "after_fix", 3, ["input_data_error"],
+        ),
+        ranks("python labels.py", name="host{}"),
+        form="gz",
+    ),
+    "ranks-shape-labelled": Incident(
+        Label(
+            "the shard of rank 6 has other features; one file as by srun --label",
+            "shape_or_index_error", "after_fix", 6, ["input_data_error"],
+        ),
+        ranks("python shapes.py", env={"LOG_RANKS": "0"}),
+        form="labelled",
+    ),
     "ranks-shape": Incident(
         Label(
             "the shard of rank 6 has other features: matrices do not fit at step 12",
