@@ -56,6 +56,6 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         # data that report no failure are no evidence, whatever words they hold
         if reported is None or reported:
             hits += search.hits_of(line)
-    attempts = cut(len(log.data), [*marks, *recurrences(log), *setbacks(log, marks)])
+    attempts = cut(len(log.data), [*marks, *recurrences(log, marks), *setbacks(log, marks)])
     hits = discounted([*hits, *echoes(log)], facts)
     return Findings(log, *explained(*of_last_attempt(hits, facts, attempts)), attempts)

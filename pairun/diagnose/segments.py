@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pairun.diagnose.lines import Line, Log
+from pairun.diagnose.lines import HEADER, Line, Log
 
 _HEAD_LINES = 12
 _HEAD_TEXTS = 5
@@ -55,6 +55,9 @@ _BEGAN = re.compile(
 )
 """A framework begins; each rank may print it."""
 
+_VARIES = re.compile(r"\d|[Ee]rror|[Ww]arning|^\W+$")
+"""What a line has that does not tell one start of a program from another line."""
+
 _COUNTER = re.compile(
     rb"\b(?P<name>[Gg]lobal_step|[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch)\b['\"]?\W{0,4}(?P<at>\d{1,12})\b"
 )
@@ -92,7 +95,7 @@ class Mark(NamedTuple):
 
     Attributes:
         at: offset of the line, or of the next one after a restart.
-        kind: ``end``, ``raised``, ``restart``, ``launch`` or ``begin``.
+        kind: ``end``, ``header`` (of a traceback), ``raised``, ``restart``, ``launch`` or ``begin``.
         why: for people.
         key: tells one restart from the next; may be empty.
     """
@@ -123,28 +126,30 @@ def mark_of(line: Line, end: int) -> Mark | None:
         return Mark(line.at, "launch", f"a launcher starts: {text.strip()[:80]}")
     if _BEGAN.search(text):
         return Mark(line.at, "begin", f"a program starts: {text.strip()[:80]}")
+    if HEADER in text:
+        return Mark(line.at, "header")
     if _RAISED.match(text):
         return Mark(line.at, "raised")
     return None
 
 
-def recurrences(log: Log) -> list[Mark]:
-    """The log's first lines where they come again."""
-    marks = []
-    data = log.data
-    head = [log.first(), *log.after(0, _HEAD_LINES)]
-    texts = [each.text.strip() for each in head if not re.search(r"\d|Error|Traceback", each.text)]
+def recurrences(log: Log, marks: Iterable[Mark]) -> list[Mark]:
+    """Marks where the log's first lines, those before the first failure, come again."""
+    out = []
+    ends = [mark.at for mark in marks if mark.kind in ("end", "raised", "header")]
+    first_end = min(ends, default=0)
+    head = [each for each in [log.first(), *log.after(0, _HEAD_LINES)] if each.at < first_end]
+    texts = [each.text.strip() for each in head if not _VARIES.search(each.text)]
     distinct = list(dict.fromkeys(text for text in texts if len(text) >= _MIN_TEXT))[:_HEAD_TEXTS]
     for text in distinct:
-        found, wanted = head[-1].at, text.encode()
+        at, encoded = first_end, text.encode()
         for _ in range(_MAX_RECURRENCES):
-            found = data.find(wanted, found + 1)
-            if found < 0:
+            at = log.data.find(encoded, at + 1)
+            if at < 0:
                 break
-            marks.append(
-                Mark(data.rfind(b"\n", 0, found) + 1, "begin", f"it begins again: {text[:80]}")
-            )
-    return marks
+            start = log.data.rfind(b"\n", 0, at) + 1
+            out.append(Mark(start, "begin", f"it begins again: {text[:80]}"))
+    return out
 
 
 def setbacks(log: Log, marks: Iterable[Mark]) -> list[Mark]:

@@ -113,5 +113,5 @@ def test_any_bytes_are_cut_at_lines(table: Table, parts: list[str]) -> None:
         (parse(start, log.data[start:end]), end) for start, end in table.lines(log.data, NO_LIMIT)
     ]
     marks = [mark for line, end in lines if (mark := mark_of(line, end))]
-    for each in cut(len(log.data), [*marks, *recurrences(log), *setbacks(log, marks)]):
+    for each in cut(len(log.data), [*marks, *recurrences(log, marks), *setbacks(log, marks)]):
         assert each.start == 0 or log.data[each.start - 1 : each.start] in (b"\n", b"\r")

@@ -28,7 +28,6 @@ GAPS: dict[str, str] = {
     "nccl-other-collective": "the rank in another collective is named in words, and not as the first",
     "ranks-one-missing": "the rank that never started has no log; the master waits for it",
     "ranks-slow": "the slow rank goes on, and only loses the others in the end",
-    "ranks-stopped": "the exit codes in pods.json are not read",
     "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "shell-source": "a file given to source is taken for a program",
     "torchrun-heals": "the attempt that failed counts although the next one finished",
