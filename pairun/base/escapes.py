@@ -14,6 +14,8 @@ ESCAPE = (
 
 def visible(text: str) -> str:
     """Replace what a terminal obeys or hides in a foreign text: control and format characters."""
+    if text.isprintable():
+        return text
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
     )

@@ -232,8 +232,13 @@ class _Reader:
 
     def file(self, path: str) -> bytes:
         """The bytes of a file."""
+        limit = MAX_BYTES - self._bytes + 1
         with self._disk.open(path) as file:
-            data = file.read(MAX_BYTES - self._bytes + 1)
+            # Memory for the limit at once would cost more than most files.
+            size = min(os.fstat(file.fileno()).st_size + 1, limit)
+            data = file.read(size)
+            if len(data) == size:
+                data += file.read(limit - size)
         self._bytes += len(data)
         if self._bytes > MAX_BYTES:
             limit = f"the files are larger than {MAX_BYTES // 1024 // 1024} MiB together"

@@ -71,7 +71,11 @@ class Root:
         return {} if self.flat else module_paths(os.path.join(self.path, "modules"))
 
     def digest(self) -> str:
-        """The first 12 hex digits of the SHA-256 over names and contents."""
+        """The first 12 hex digits of the SHA-256 over names and contents, read once."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         sha = hashlib.sha256()
         for name, path in self.modules().items():
             sha.update(f"modules/{name}\0{read_source(name, path).sha256()}\0".encode())
@@ -99,6 +103,7 @@ class Content:
 
     def __init__(self, roots: Sequence[Root]) -> None:
         self.roots = tuple(roots)
+        self._module_files: dict[str, ModuleFile] = {}
         self._classes: dict[str, type[Module]] = {}
         self._documents: dict[str, Node] = {}
 
@@ -179,15 +184,17 @@ class Content:
         return self._classes[name]
 
     def module_file(self, name: str) -> ModuleFile:
-        """Where a module is, and its digest, for a plan."""
-        path, root = self.modules[name]
-        built_in = root.layer == "built-in"
-        return ModuleFile(
-            # In the user's container, built-in modules have other paths.
-            path=os.path.relpath(path, root.path) if built_in else path,
-            sha256=read_source(name, path).sha256(),
-            built_in=built_in,
-        )
+        """Where a module is, and its digest, for a plan; read once."""
+        if name not in self._module_files:
+            path, root = self.modules[name]
+            built_in = root.layer == "built-in"
+            self._module_files[name] = ModuleFile(
+                # In the user's container, built-in modules have other paths.
+                path=os.path.relpath(path, root.path) if built_in else path,
+                sha256=read_source(name, path).sha256(),
+                built_in=built_in,
+            )
+        return self._module_files[name]
 
 
 def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:

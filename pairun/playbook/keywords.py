@@ -6,6 +6,8 @@ reference.
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -178,9 +180,10 @@ FOREIGN: dict[str, str] = {
 """Words of Ansible and of camelCase formats, and what pairun says instead."""
 
 
-def keywords_of(where: Where) -> dict[str, Keyword]:
+@functools.cache
+def keywords_of(where: Where) -> Mapping[str, Keyword]:
     """The keywords of a playbook, task, handler, group or operation."""
-    return {name: k for name, k in KEYWORDS.items() if where in k.where}
+    return types.MappingProxyType({name: k for name, k in KEYWORDS.items() if where in k.where})
 
 
 def _object(where: Where, modules: Mapping[str, Any], required: list[str]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairun.errors import Place, Problem, Problems, did_you_mean, nearest
 from pairun.formats.protocol import ROLE_KEYS, SCHEMA, Schema, home_of
@@ -13,21 +14,15 @@ from pairun.playbook.document.plainschema import fits
 from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import Timestamp, js_text
 
+if TYPE_CHECKING:
+    import jsonschema
+
 
 def check_schema(node: Node, problems: Problems) -> None:
     """Report everything in a document that the schema does not allow."""
     value = node.plain()
     if fits(value, SCHEMA):
         return
-    import jsonschema
-
-    base = jsonschema.Draft202012Validator
-    # To the REST server an unquoted date is an object, not text.
-    types = base.TYPE_CHECKER.redefine(
-        "string", lambda _, value: isinstance(value, str) and not isinstance(value, Timestamp)
-    )
-    extend: Callable[..., type[jsonschema.Draft202012Validator]] = jsonschema.validators.extend
-    validator = extend(base, type_checker=types)(SCHEMA)
     if (other := _other_kind(value)) is not None:
         problems.error(
             "PR501",
@@ -38,12 +33,26 @@ def check_schema(node: Node, problems: Problems) -> None:
         return
     misplaced = _misplaced(node)
     problems.extend(misplaced.values())
-    for error in validator.iter_errors(value):
+    for error in _validator().iter_errors(value):
         path = tuple(error.absolute_path)
         at = node.at(path)
         assert at is not None
         if path[:1] != ("taskRoles",) or path[1:2] not in misplaced:
             _report(error.validator, error.validator_value, error.schema, path, at, problems)
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    """What finds each mistake; made once for all jobs of a process."""
+    import jsonschema
+
+    base = jsonschema.Draft202012Validator
+    # To the REST server an unquoted date is an object, not text.
+    types = base.TYPE_CHECKER.redefine(
+        "string", lambda _, value: isinstance(value, str) and not isinstance(value, Timestamp)
+    )
+    extend: Callable[..., type[jsonschema.Draft202012Validator]] = jsonschema.validators.extend
+    return extend(base, type_checker=types)(SCHEMA)
 
 
 def _misplaced(document: Node) -> dict[tuple[str | int, ...], Problem]:

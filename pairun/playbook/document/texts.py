@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from pairun.errors import PairunError, Place, Problem, Source
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -23,7 +25,10 @@ def load_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
 
             return sys.stdin.buffer.read(limit + 1)
         with open(path, "rb") as f:
-            return f.read(limit + 1)
+            # Memory for the limit at once would cost more than most files.
+            size = min(os.fstat(f.fileno()).st_size, limit) + 1
+            data = f.read(size)
+            return data if len(data) < size else data + f.read(limit + 1 - size)
     except OSError as e:
         raise PairunError(Problem("PR108", f"{path} cannot be read: {e.strerror}")) from e
 
