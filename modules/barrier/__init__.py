@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pairun.module import CheckModule, Context, Duration, Failure, Permanent, Result, arg, define
 
-from .framework import FrameworkBackend
-from .local import LocalBackend
 from .members import INSTANCE_VARIABLES, Look
 from .objects import OBJECT_VARIABLES, parse_object
-from .outputs import BarrierLog, write_framework, write_injector
-from .pods import PodsBackend
-from .restart import meet_again
-from .waiting import Wait
+
+if TYPE_CHECKING:
+    from .framework import FrameworkBackend
+    from .pods import PodsBackend
+
+# What a check alone needs is imported by it: a review loads this file, too.
 
 _LOOKS_PER_S = {"framework": 150.0, "pods": 25.0}
 """How many requests per second a whole gang sends to one API server."""
@@ -90,7 +90,11 @@ class Barrier(CheckModule):
                 fault="platform",
                 hint="the engine that starts the tasks sets them",
             )
+        from .outputs import write_framework, write_injector
+
         if self.ready == "running":
+            from .restart import meet_again
+
             return meet_again(ctx, self.interval, self.timeout, _LOOKS_PER_S["pods"])
         look = self._obtain(ctx)
         write_framework(ctx, look.framework)
@@ -101,15 +105,24 @@ class Barrier(CheckModule):
 
     def _obtain(self, ctx: Context) -> Look:
         """The Framework with every address."""
+        from .outputs import BarrierLog
+        from .waiting import Wait
+
         if self.backend == "local":
+            from .local import LocalBackend
+
             local = LocalBackend(ctx)
             return Wait(ctx, local, self.interval, self.timeout, ctx.log).result()
         settings = {name: _setting(ctx, name) for name in _SETTINGS}
         timeout = settings["BARRIER_CHECK_TIMEOUT_SEC"] or self.timeout
         backend: FrameworkBackend | PodsBackend
         if self.backend == "framework":
+            from .framework import FrameworkBackend
+
             backend = FrameworkBackend(ctx, self.gang, strict=self.compat == "strict")
         else:
+            from .pods import PodsBackend
+
             backend = PodsBackend(ctx, self.gang, self.ready, self.port)
         log = BarrierLog(ctx)
         wait = Wait(ctx, backend, self.interval, timeout, log.say)

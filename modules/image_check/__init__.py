@@ -21,7 +21,6 @@ from pairun.module import (
 
 from .platforms import KNOWN_PLATFORM, parse_platform
 from .reference import HUB, HUB_NAMES, host_of, parse_reference
-from .registry import Conversation
 
 _Policy = Literal["off", "warn", "fail"]
 
@@ -107,6 +106,9 @@ class ImageCheck(CheckModule):
         limit_s = float(self.timeout)
         if remaining_s is not None:
             limit_s = min(limit_s, remaining_s - _RESERVE_S)
+        # Imported here: a review loads this file, too.
+        from .registry import Conversation
+
         conversation = Conversation(ctx, reference, self.auth or {}, ctx.now() + limit_s)
         conversation.require_image()
         if self.platform is None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pairun.cli.options import add_roots, print_json, refusal_code
 from pairun.errors import PairunError, Problem, Problems
 from pairun.formats.stored import load_input
+from pairun.inject.variables import is_injected
 from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.document.texts import decode
@@ -18,9 +19,7 @@ from pairun.playbook.effective import Layers
 from pairun.report.jobreview_text import print_review, print_why
 from pairun.report.problems import print_problems
 from pairun.report.review_data import refused_data, reviews_data
-from pairun.review.injectedreview import is_injected, review_injected
 from pairun.review.jobreview import JobReview, review_data, review_loaded
-from pairun.review.podreview import review_pod
 from pairun.review.settings import Settings, read_settings
 from pairun.secrets.vault import Vault
 
@@ -93,6 +92,8 @@ def _reviews(args: argparse.Namespace, layers: Layers, vault: Vault) -> list[Job
     settings = read_settings(args.init_config)
     reviews = [r for path in args.jobs for r in _reviews_of(path, args, layers, settings, vault)]
     if args.runtime_config or not args.jobs:
+        from pairun.review.podreview import review_pod
+
         reviews.append(review_pod(args.runtime_config, layers, args.user, settings, vault=vault))
     return reviews
 
@@ -105,6 +106,8 @@ def _reviews_of(
     try:
         data = load_input(path)
         if is_injected(data):
+            from pairun.review.injectedreview import review_injected
+
             source = decode(data, path, "manifest")
             return review_injected(source, layers, user, settings, vault=vault)
     except PairunError as e:

@@ -241,6 +241,6 @@ class _Reader:
                 data += file.read(limit - size)
         self._bytes += len(data)
         if self._bytes > MAX_BYTES:
-            limit = f"the files are larger than {MAX_BYTES // 1024 // 1024} MiB together"
-            raise OSError(errno.EFBIG, limit, path)
+            message = f"the files are larger than {MAX_BYTES // 1024 // 1024} MiB together"
+            raise OSError(errno.EFBIG, message, path)
         return data

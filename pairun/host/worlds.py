@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from pairun.host.context import HostContext
 from pairun.module import Context, UnknownUntilRun
 from pairun.module.effects import Effect
 
@@ -99,9 +98,6 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
 def _below(volume: str, path: str) -> bool:
     return os.path.normpath(path).startswith(os.path.normpath(volume).rstrip("/") + "/")
 
-
-ProbeContext = read_only(HostContext, "ProbeContext")
-"""This machine, to read: a change is a bug of the module."""
 
 ReviewContext = empty_pod("ReviewContext")
 """The empty Pod of a review."""

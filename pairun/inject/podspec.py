@@ -14,7 +14,7 @@ from pairun.inject.emitting import as_json
 from pairun.inject.options import Options
 from pairun.inject.splices import Splices
 from pairun.inject.tree import Mapping, Sequence
-from pairun.inject.variables import COMMAND
+from pairun.inject.variables import COMMAND, RECORD
 
 INIT = "pairun-init"
 """The name of the init container, by which an injected Pod is known."""
@@ -22,8 +22,6 @@ VOLUME = "pairun"
 PROGRAM = f"{DEFAULT_PAI_DIR}/runtime"
 SEPARATOR = "--"
 """What separates the program from the user's command in the main container's command."""
-RECORD = "PAIRUN_INJECTED"
-"""The init container's variable with what a removal must know."""
 KUBELET_S = 2.0
 """Of the Pod's grace time: what is kept from PID 1, for kubelet."""
 DEFAULT_GRACE_S = 30

@@ -8,10 +8,11 @@ from typing import Any
 
 from pairun.inject.beside import remove_beside
 from pairun.inject.maincontainer import containers_of
-from pairun.inject.podspec import INIT, PROGRAM, RECORD, SEPARATOR, VOLUME
+from pairun.inject.podspec import INIT, PROGRAM, SEPARATOR, VOLUME
 from pairun.inject.splices import Splices
 from pairun.inject.templates import owners_in, templates_of
 from pairun.inject.tree import Mapping, Part, Sequence, Tree, target
+from pairun.inject.variables import RECORD
 
 
 def remove(tree: Tree) -> str:

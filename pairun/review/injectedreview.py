@@ -13,21 +13,17 @@ from pairun.base.grace import VARIABLE as GRACE
 from pairun.errors import Place, Problem, Problems, Source
 from pairun.inject.maincontainer import containers_of
 from pairun.inject.podlayer import COMMAND_FILE, command_layer, sizes_in
-from pairun.inject.podspec import INIT, RECORD
+from pairun.inject.podspec import INIT
 from pairun.inject.templates import Template, owners_in, templates_of
 from pairun.inject.tree import Mapping as MappingPart
 from pairun.inject.treereading import read_tree
+from pairun.inject.variables import RECORD
 from pairun.job.checks.gracetime import PodGrace
 from pairun.openpai.plainpod import read_plain_job, without_server_warnings
 from pairun.playbook.effective import Layers
 from pairun.review.jobreview import JobReview, review_loaded
 from pairun.review.settings import Settings
 from pairun.secrets.vault import Vault
-
-
-def is_injected(data: bytes) -> bool:
-    """Whether a text may be a manifest with pairun in it."""
-    return RECORD.encode() in data
 
 
 def review_injected(

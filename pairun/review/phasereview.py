@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pairun.contract.loading import plan_loader
 from pairun.handover.door import Door
-from pairun.host.worlds import ProbeContext
+from pairun.host.probeworld import ProbeContext
 from pairun.plan import Plan
 from pairun.review.taskreview import Reviewed, review_phase, review_plan
 from pairun.secrets.vault import Vault

@@ -12,7 +12,8 @@ import pytest
 from pairun.handover.door import Door
 from pairun.handover.tools import copy_tools, find_tools
 from pairun.host.context import HostContext
-from pairun.host.worlds import ProbeContext, ReviewContext
+from pairun.host.probeworld import ProbeContext
+from pairun.host.worlds import ReviewContext
 from pairun.module import Permanent, Talk
 
 WAIT_S = 10.0

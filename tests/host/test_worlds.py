@@ -14,7 +14,8 @@ import pytest
 
 import pairun
 from pairun.host.context import HostContext
-from pairun.host.worlds import ProbeContext, ReviewContext
+from pairun.host.probeworld import ProbeContext
+from pairun.host.worlds import ReviewContext
 from pairun.module import Context, UnknownUntilRun
 from pairun.module.changing import Changing
 from pairun.module.reading import Reading

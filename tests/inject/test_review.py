@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 
 from pairun.errors import Source
+from pairun.inject.variables import is_injected
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import Layers
 from pairun.report.jobreview_text import print_review
-from pairun.review.injectedreview import is_injected, review_injected
+from pairun.review.injectedreview import review_injected
 from pairun.review.jobreview import JobReview
 from pairun.review.settings import NO_SETTINGS
 from pairun.secrets.vault import Vault

@@ -18,7 +18,8 @@ import yaml
 
 from pairun.contract.loading import load_module
 from pairun.host.context import HostContext
-from pairun.host.worlds import ProbeContext, ReviewContext
+from pairun.host.probeworld import ProbeContext
+from pairun.host.worlds import ReviewContext
 from pairun.module import FailureKind, Secret
 from pairun.plan import Task
 from pairun.review.verdict import judge

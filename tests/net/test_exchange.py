@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from pairun.host.context import HostContext
-from pairun.host.worlds import ProbeContext
+from pairun.host.probeworld import ProbeContext
 from pairun.module import Fetched, Permanent, Secret, TimedOut, Transient
 
 HIDDEN = "s3cret-value"
