@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 from typing import Any
@@ -12,14 +11,9 @@ import pytest
 
 from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.table import Table
-from pairun.errors import Problems
-from pairun.incident.gathering import files_in, gather
-from pairun.incident.joining import Incident, join
-from pairun.playbook.content import Content, built_in_root
-from pairun.playbook.rules import read_rules
 from tests.incidents import by_hand, table
+from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
-RECORDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
 GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
     "jax-coordinator-missing": "the process that has no log is the coordinator that all wait for",
@@ -38,7 +32,7 @@ GAPS: dict[str, str] = {
 @pytest.fixture(scope="module")
 def rules() -> Table:
     """Return the built-in rules."""
-    return read_rules(Content([built_in_root()]), Problems()).table()
+    return built_in_rules()
 
 
 def _names() -> list[Any]:
@@ -46,18 +40,6 @@ def _names() -> list[Any]:
         pytest.param(name, marks=pytest.mark.xfail(reason=GAPS[name])) if name in GAPS else name
         for name in sorted(os.listdir(RECORDED))
     ]
-
-
-def _expected(name: str) -> dict[str, Any]:
-    with open(os.path.join(RECORDED, name, "expected.json")) as f:
-        expected: dict[str, Any] = json.load(f)
-    return expected
-
-
-def _joined(name: str, rules: Table) -> Incident:
-    """Join an incident's files, as ``pairun diagnose DIR`` does."""
-    files = [f for f in files_in([os.path.join(RECORDED, name)]) if f.within != "expected.json"]
-    return join(gather(files, rules, 60), rules)
 
 
 def _bytes(path: str) -> bytes:
@@ -69,15 +51,10 @@ def _bytes(path: str) -> bytes:
 @pytest.mark.parametrize("name", _names())
 def test_a_recorded_incident_gets_its_class_rank_and_advice(name: str, rules: Table) -> None:
     """Class and first rank are what was injected; no retry is forbidden that may help."""
-    expected = _expected(name)
-    incident = _joined(name, rules)
-    diagnosis, first = incident.diagnosis, incident.first
-    assert diagnosis.klass in {expected["class"], *expected["also"]}, expected["how"]
-    if expected["retry"] in {"retry", "retry_elsewhere"}:
-        assert diagnosis.retry not in {"after_fix", "never"}, expected["how"]
-    if expected["first_rank"] is not None:
-        assert first is not None, expected["how"]
-        assert first.rank == expected["first_rank"], incident.decided_by
+    one = score(os.path.join(RECORDED, name), rules)
+    assert one.acceptable, one.said
+    assert not one.forbidden, one.said
+    assert one.first is not False, one.said
 
 
 @pytest.mark.parametrize("name", sorted(os.listdir(RECORDED)))
@@ -85,7 +62,7 @@ def test_a_label_is_what_its_case_injects(name: str) -> None:
     """expected.json is written from the case, which knows the fault."""
     run = table.INCIDENTS.get(name)
     label = run.label.data("run") if run else by_hand.INCIDENTS[name].label.data("by hand")
-    assert _expected(name) == label
+    assert expected_of(os.path.join(RECORDED, name)) == label
     assert {label["class"], *label["also"]} <= set(CLASSES)
 
 
