@@ -359,6 +359,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "no class of failure has an exit code",
         "Give some in a content root: exit_codes in a file of its folder diagnosis.",
     ),
+    (
+        "PR797",
+        "a learned rule would change another rule's verdict",
+        "Make its pattern narrower, or add `unless`; see docs/diagnosis.md.",
+    ),
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),
     (

@@ -28,7 +28,7 @@ DEADLINE_S = 20.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("logs", nargs="+", metavar="LOG|DIR",
+    parser.add_argument("logs", nargs="*", metavar="LOG|DIR",
                         help="what the ranks of one job printed: files, also compressed, or a folder of "
                         "them; - reads standard input")  # fmt: skip
     parser.add_argument("--each", action="store_true",
@@ -37,6 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what it ended with, as a shell counts; -N: signal N ended it")  # fmt: skip
     parser.add_argument("--json", action="store_true",
                         help="a JSON object; with --each one for each log, each in a line of its own")  # fmt: skip
+    parser.add_argument("--learn", metavar="DIR",
+                        help="draft rules from the logs below a folder that no rule explains")  # fmt: skip
+    parser.add_argument("--out", metavar="FILE",
+                        help="with --learn: the rules file to write; if it exists, pairun checks its rules")  # fmt: skip
     add_roots(parser, "a content root whose rules count too")
 
 
@@ -50,7 +54,14 @@ def _exit_code(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnose a job's logs; returns the exit code."""
+    """Diagnose a job's logs, or learn from those of many; returns the exit code."""
+    if args.learn is not None:
+        from pairun.cli.learning import learn
+
+        return learn(args)
+    if args.out is not None or not args.logs:
+        message = "no log is given" if args.out is None else "--out belongs to --learn"
+        raise PairunError(Problem("PR801", message))
     problems = Problems()
     table = read_rules(open_content(args.root, os.environ), problems).table()
     print_problems(problems, args.vault)

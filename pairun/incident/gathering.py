@@ -73,7 +73,7 @@ def files_in(paths: Sequence[str]) -> list[LogFile]:
     files: list[LogFile] = []
     for path in paths:
         if path != "-" and os.path.isdir(path):
-            files += _below(path)
+            files += files_below(path)
         else:
             files.append(LogFile(path, path, os.path.basename(path) or path))
     return files[:MAX_FILES]
@@ -172,7 +172,8 @@ def _in_pool(task: _Task, files: Sequence[LogFile], processes: int) -> list[Gath
         return list(pool.map(_read_shared, files))
 
 
-def _below(folder: str) -> Iterator[LogFile]:
+def files_below(folder: str) -> Iterator[LogFile]:
+    """The files below a folder; see `files_in`."""
     for where, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):

@@ -170,7 +170,7 @@ def check_rules(document: Node, problems: Problems) -> None:
     trial = RuleTrial()
     for node in () if wrong else elements(document, "rules"):
         try:
-            mistake = _mistake(_sample(node.plain(), ""), trial)
+            mistake = _mistake(sample_of(node.plain(), ""), trial)
         except TrialOverError as e:
             problems.error("PR794", str(e), node.place, _FEWER)
             return
@@ -205,7 +205,7 @@ def _add(
             problems.warning("PR793", f"there is no rule '{name.value}' to disable", name.place)
     trial = RuleTrial() if checked else None
     for node in elements(document, "rules"):
-        sample = _sample(node.plain(), family.get("source", ""))
+        sample = sample_of(node.plain(), family.get("source", ""))
         try:
             wrong = _mistake(sample, trial)
         except TrialOverError as e:
@@ -219,7 +219,13 @@ def _add(
     codes.update(family.get("exit_codes", {}))
 
 
-def _sample(rule: dict[str, Any], source: str) -> Sample:
+def sample_of(rule: Mapping[str, Any], source: str) -> Sample:
+    """A rule of a file that is valid.
+
+    Args:
+        rule: its entry, as plain data.
+        source: of its file.
+    """
     patterns = []
     for regex in rule["patterns"]:
         try:

@@ -1,0 +1,145 @@
+"""Drafts of rules: a rules file with one rule for each cluster, whose class a person fills in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.classes import UNKNOWN
+from pairun.diagnose.table import FLAGS, START
+from pairun.diagnose.words import words_needed
+from pairun.learning.clusters import Cluster
+from pairun.learning.templates import pattern_of, with_other_numbers, words_of
+from pairun.playbook.rules import MIN_SAMPLES
+from pairun.playbook.ruletrial import letters
+
+_MAX_POSITIVE, _MAX_NEGATIVE = 4, 3
+_HEALTHY = (
+    "step 100/500 loss: 0.123 lr: 0.001 12.1 it/s",
+    "training is done after 3 epochs",
+    "all checks passed, starting 8 workers",
+)
+"""What healthy jobs print, where the folder holds no better line."""
+
+
+class Answers(NamedTuple):
+    """What a person says of a cluster; empty texts for the class's own.
+
+    Attributes:
+        klass: the class; `UNKNOWN` as long as nobody has named one.
+        fault: whose fault it is.
+        advice: what to do.
+    """
+
+    klass: str = UNKNOWN
+    fault: str = ""
+    advice: str = ""
+
+
+class Draft(NamedTuple):
+    """A rule for a cluster.
+
+    Attributes:
+        cluster: the cluster.
+        id: the rule's name.
+        pattern: its expression.
+        positive: lines that it matches.
+        negative: lines that it does not match.
+    """
+
+    cluster: Cluster
+    id: str
+    pattern: str
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+
+
+def draft_of(cluster: Cluster, others: Iterable[str], taken: Collection[str]) -> Draft | None:
+    """The draft of a rule for a cluster.
+
+    Args:
+        cluster: the cluster.
+        others: lines of other clusters and of healthy logs.
+        taken: names that other rules have.
+
+    Returns:
+        The draft, or None if the line has too few words for a pattern.
+    """
+    text = cluster.examples[0].text
+    pattern = pattern_of(text)
+    words = words_needed(pattern) or []
+    if not words or min(map(letters, words)) < START:
+        return None
+    compiled = re.compile(pattern, FLAGS)
+    positive = [each.text for each in cluster.examples if compiled.search(each.text)]
+    if len(positive) < MIN_SAMPLES:
+        positive.append(with_other_numbers(text))
+    if len(positive) < MIN_SAMPLES or not all(map(compiled.search, positive)):
+        return None
+    negative = _nearest(text, (line for line in others if not compiled.search(line)))
+    return Draft(
+        cluster,
+        _name(text, taken),
+        pattern,
+        tuple(positive[:_MAX_POSITIVE]),
+        tuple(negative),
+    )
+
+
+def file_of(drafts: Sequence[Draft], answers: Sequence[Answers], source: str) -> str:
+    """The text of a rules file.
+
+    Args:
+        drafts: the rules.
+        answers: what a person says of each.
+        source: the folder of the logs.
+    """
+    lines = [
+        "# Rules that pairun drafted from logs whose cause no rule explains.",
+        "# Fill in `class` (see `pairun doc failures`); a rule of class unknown decides nothing.",
+        "# Then run `pairun diagnose --learn` with the same folder and this file again: it checks the rules.",
+        "family: learned",
+        f"source: {_quoted(source)}",
+        "rules:" if drafts else "rules: []",
+    ]
+    for draft, said in zip(drafts, answers, strict=True):
+        lines += ["", *_rule_lines(draft, said)]
+    return "\n".join(lines) + "\n"
+
+
+def _rule_lines(draft: Draft, said: Answers) -> Iterable[str]:
+    cluster = draft.cluster
+    yield f"  # {cluster.extent}{f'; {cluster.points_at}' if cluster.points_at else ''}"
+    yield f"  - id: {draft.id}"
+    yield f"    class: {said.klass}"
+    yield f"    fault: {said.fault}" if said.fault else "    # fault: user, platform, hardware, ..."
+    yield f"    tell: {_quoted(said.advice)}" if said.advice else "    # tell: what to do about it"
+    for key, texts in (
+        ("patterns", (draft.pattern,)),
+        ("positive", draft.positive),
+        ("negative", draft.negative),
+    ):
+        yield f"    {key}:"
+        yield from (f"      - {_quoted(text)}" for text in texts)
+
+
+def _nearest(text: str, lines: Iterable[str]) -> list[str]:
+    """The lines that share most words with a text: what a pattern that is too wide would match."""
+    words = set(words_of(text))
+    shared = {line: len(words & set(words_of(line))) for line in lines if line.strip()}
+    ranked = sorted(shared, key=lambda line: (-shared[line], line))[:_MAX_NEGATIVE]
+    missing = max(0, MIN_SAMPLES - len(ranked))
+    return ranked + list(_HEALTHY[:missing])
+
+
+def _name(text: str, taken: Collection[str]) -> str:
+    name = "-".join(re.sub("[^a-z0-9]", "", word) for word in words_of(text)[:5]) or "learned"
+    names = (f"{name}{f'-{n}' if n > 1 else ''}" for n in range(1, 10_000))
+    return next(each for each in names if each not in taken)
+
+
+def _quoted(text: str) -> str:
+    """A text of one printable line as a scalar of YAML (1.2, section 7.3.2)."""
+    escaped = text.replace("'", "''")
+    return f"'{escaped}'"

@@ -1,0 +1,80 @@
+"""How a log ends that no rule explains: the line that tells most, where it is, and whose log it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pairun.base.escapes import visible
+from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.lines import Line, Log
+from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import Diagnosis
+
+EXPLAINED = 0.6
+"""From which confidence on a diagnosis explains a log."""
+
+_ENDS_WELL = 0.8
+_TAIL_LINES = 16
+_MAX_CHARS = 400
+_COMPLAINT = re.compile(
+    r"(?i)\b(?:errors?|fail(?:ed|ure|s)?|fatal|abort\w*|cannot|could not|unable|killed|lost|denied|refused"
+    r"|invalid|timed? ?out|exception|panic|unexpected|missing|exceeded|stuck)\b"
+)
+
+
+class Ending(NamedTuple):
+    """How a log ends.
+
+    Attributes:
+        text: the line that tells most, without prefixes and secrets.
+        file: the log, as people know it.
+        line: the number of that line.
+        node: the machine; empty if unknown.
+        job: the job; empty if unknown.
+    """
+
+    text: str
+    file: str
+    line: int
+    node: str = ""
+    job: str = ""
+
+
+def is_explained(log: Log, diagnosis: Diagnosis) -> bool:
+    """Whether rules explain how a log ends.
+
+    A log without a failure that rules know, without success and without progress at its end is
+    explained only if no error is there either.
+    """
+    if diagnosis.klass == NONE and diagnosis.confidence < _ENDS_WELL:
+        return not any(map(_is_error, log.tail(_TAIL_LINES)))
+    return diagnosis.klass != UNKNOWN and diagnosis.confidence >= EXPLAINED
+
+
+def ending_of(log: Log, table: Table, mask: Callable[[str], str]) -> Ending | None:
+    """The line at the end of a log that tells most: of its last errors one that no rule matches.
+
+    Args:
+        log: the log.
+        table: the rules.
+        mask: returns a line without its secrets.
+
+    Returns:
+        The ending, or None if the log is empty.
+    """
+    tail = [line for line in log.tail(_TAIL_LINES) if line.text.strip()]
+    if not tail:
+        return None
+    errors = [line for line in tail if _is_error(line)]
+    new = [line for line in errors if not table.matches(line.text)]
+    line = (new or errors or tail)[-1]
+    text = mask(visible(line.text.strip()[:_MAX_CHARS]).replace("\t", " "))
+    return Ending(text, log.name, log.number(line.at))
+
+
+def _is_error(line: Line) -> bool:
+    text = line.text
+    return bool(TROUBLE.search(text) or ERROR_LEVEL.search(text) or _COMPLAINT.search(text))

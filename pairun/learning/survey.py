@@ -1,0 +1,127 @@
+"""Reads the logs of a folder one after another, and keeps how those end that no rule explains."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pairun.diagnose.classes import NONE
+from pairun.diagnose.lines import Log
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import Diagnosis, diagnose
+from pairun.incident.decoding import decoded
+from pairun.incident.gathering import files_below
+from pairun.incident.reading import read_file
+from pairun.incident.writers import Writer, writer_of
+from pairun.learning.clusters import Clusters
+from pairun.learning.endings import ending_of, is_explained
+
+READ_BYTES = 1 << 20
+"""How much of the end of a log is judged."""
+
+DEADLINE_S = 30.0
+"""How long the diagnosis of one log may take."""
+
+_HEALTHY_LINES = 400
+_STREAM = re.compile(r"(?i)(?:[._-]?(?:stdout|stderr|out|err|log|txt|json|jsonl|gz|zst|xz|bz2))+$")
+_RANK = re.compile(r"(?i)[._-]*(?:rank|task|proc)?[._-]?\d{1,5}$")
+
+
+class JudgedLog(NamedTuple):
+    """A log and what rules say of it.
+
+    Attributes:
+        log: the log.
+        within: its path below the folder.
+        diagnosis: what the rules say.
+    """
+
+    log: Log
+    within: str
+    diagnosis: Diagnosis
+
+
+class Survey:
+    """What the logs of a folder tell.
+
+    Attributes:
+        logs: how many were read.
+        unexplained: how many end without an explanation.
+        clusters: their endings.
+        healthy: lines of logs in which nothing is wrong.
+        unread: files that cannot be read, each with the reason.
+    """
+
+    def __init__(self) -> None:
+        self.logs = 0
+        self.unexplained = 0
+        self.clusters = Clusters()
+        self.healthy: deque[str] = deque(maxlen=_HEALTHY_LINES)
+        self.unread: list[tuple[str, str]] = []
+
+    def read(self, folder: str, table: Table, mask: Callable[[str], str]) -> None:
+        """Read every log below a folder.
+
+        Args:
+            folder: the folder.
+            table: the rules.
+            mask: returns a line without its secrets.
+        """
+        for judged in judged_logs(folder, table, self.unread):
+            self.logs += 1
+            log = judged.log
+            if is_explained(log, judged.diagnosis):
+                if judged.diagnosis.klass == NONE:
+                    self.healthy += [mask(line.text.strip()) for line in log.tail(4)]
+                continue
+            ending = ending_of(log, table, mask)
+            if ending is None:
+                continue
+            self.unexplained += 1
+            writer = writer_of(judged.within, log)
+            job = job_of(judged.within, writer)
+            self.clusters.add(ending._replace(node=writer.host, job=job))
+
+
+def judged_logs(folder: str, table: Table, unread: list[tuple[str, str]]) -> Iterator[JudgedLog]:
+    """Every log below a folder, with its diagnosis; one at a time.
+
+    Args:
+        folder: the folder; links below it are not followed.
+        table: the rules.
+        unread: takes files that cannot be read, each with the reason.
+    """
+    for file in files_below(folder):
+        try:
+            reading = read_file(file.path, file.name, READ_BYTES, is_over=lambda: False)
+        except OSError as e:
+            unread.append((file.name, e.strerror or str(e)))
+            continue
+        log = decoded(reading.log)
+        if not log.data.strip():
+            continue
+        diagnosis = diagnose([log], table, None, DEADLINE_S)
+        yield JudgedLog(log, file.within, diagnosis)
+
+
+def job_of(within: str, writer: Writer) -> str:
+    """The job that wrote a log, by its path: the topmost folder or the file, without node and rank.
+
+    Args:
+        within: the path below the folder of logs.
+        writer: who wrote the log.
+    """
+    *folders, file = within.split("/")
+    if named := [name for part in folders if (name := _without(writer.host, part))]:
+        return named[0]
+    name = _STREAM.sub("", _without(writer.host, file))
+    return _RANK.sub("", name) if writer.rank is not None else name
+
+
+def _without(host: str, part: str) -> str:
+    if not host or host not in part:
+        return part
+    rest = _STREAM.sub("", part).replace(host, "")
+    return rest.strip("._-@")

@@ -1,0 +1,135 @@
+"""Tries learned rules: on their samples, on those of every other rule, and on logs that are explained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pairun.diagnose.classes import UNKNOWN
+from pairun.diagnose.lines import Log, parse
+from pairun.diagnose.table import SCHEMA_VERSION, Table
+from pairun.diagnose.weighing import diagnose
+from pairun.errors import Place, Problems
+from pairun.learning.endings import is_explained
+from pairun.learning.survey import DEADLINE_S, judged_logs
+from pairun.playbook.document.nodes import elements
+from pairun.playbook.document.reading import Node
+from pairun.playbook.rules import Rules, check_rules, sample_of
+
+_MAX_CONFLICTS = 5
+
+
+class Trial(NamedTuple):
+    """What a trial showed of the rules that have a class.
+
+    Attributes:
+        rules: their names and classes.
+        without_class: the names of rules whose class is not filled in.
+        samples: on how many labelled lines they were tried.
+        logs: on how many logs.
+        explained: how many logs each explains that had no explanation.
+    """
+
+    rules: Mapping[str, str]
+    without_class: tuple[str, ...]
+    samples: int
+    logs: int
+    explained: Counter[str]
+
+
+def try_rules(
+    document: Node,
+    known: Rules,
+    folder: str,
+    problems: Problems,
+    unread: list[tuple[str, str]],
+) -> Trial:
+    """Try the rules of a file.
+
+    Args:
+        document: the file.
+        known: the rules that count already.
+        folder: the logs.
+        problems: takes every mistake, and every verdict that would change, as errors.
+        unread: takes files that cannot be read, each with the reason.
+    """
+    check_rules(document, problems)
+    nodes = {} if problems.errors else {n.value["id"].value: n for n in elements(document, "rules")}
+    filled = {name: n for name, n in nodes.items() if n.value["class"].value != UNKNOWN}
+    learned = _Learned(filled, known, problems)
+    samples = learned.try_samples()
+    logs = 0
+    explained: Counter[str] = Counter()
+    if filled and not problems.errors:
+        for judged in judged_logs(folder, learned.known, unread):
+            logs += 1
+            log = judged.log
+            if not learned.matches(log):
+                continue
+            after = diagnose([log], learned.joined, None, DEADLINE_S)
+            if not is_explained(log, judged.diagnosis):
+                explained[after.rule] += after.rule in filled
+            elif after.klass != judged.diagnosis.klass:
+                learned.refuse(
+                    after.rule, judged.diagnosis.klass, after.klass, f"the log {log.name}"
+                )
+    classes = {name: node.value["class"].value for name, node in filled.items()}
+    return Trial(classes, tuple(nodes.keys() - filled.keys()), samples, logs, explained)
+
+
+class _Learned:
+    """The rules of a file that have a class, beside those that count already."""
+
+    def __init__(self, nodes: Mapping[str, Node], known: Rules, problems: Problems) -> None:
+        self._nodes, self._rules, self._problems = nodes, known, problems
+        self._conflicts: Counter[str] = Counter()
+        entries = [dict(sample_of(node.plain(), "").data) for node in nodes.values()]
+        before = known.data()
+        replaced = [each for each in before["rules"] if each["id"] not in nodes]
+        self.known = known.table()
+        self.joined = Table({**before, "rules": [*replaced, *entries]})
+        self._alone = Table({"schema": SCHEMA_VERSION, "exit_codes": {}, "rules": entries})
+
+    def matches(self, log: Log) -> bool:
+        """Whether a learned rule matches a line of a log."""
+        spans = self._alone.lines(log.data)
+        return any(self._alone.matches(parse(at, log.data[at:end]).text) for at, end in spans)
+
+    def try_samples(self) -> int:
+        """Judge the samples of all other rules with and without the learned ones; returns how many."""
+        count = 0
+        for name, sample in self._rules.samples.items():
+            if name in self._nodes:
+                message = f"the rule '{name}' is there already, and this one would replace it"
+                self._problems.error(
+                    "PR797", message, self._nodes[name].place, "give it another id"
+                )
+                continue
+            for text in (*sample.positive, *sample.negative):
+                count += 1
+                self._try(text, f"a sample of the rule '{name}': {text}")
+        return count
+
+    def _try(self, text: str, what: str) -> None:
+        log = Log(text.encode())
+        if not self.matches(log):
+            return
+        before, after = diagnose([log], self.known), diagnose([log], self.joined)
+        if before.klass not in (UNKNOWN, after.klass):
+            self.refuse(after.rule, before.klass, after.klass, what)
+
+    def refuse(self, rule: str, before: str, after: str, what: str) -> None:
+        """Report that a rule changes a verdict, at its pattern."""
+        self._conflicts[rule] += 1
+        if self._conflicts[rule] > _MAX_CONFLICTS:
+            return
+        name = rule if rule in self._nodes else next(iter(self._nodes))
+        place = _pattern_place(self._nodes[name])
+        message = f"the rule '{name}' turns {before} into {after} for {what}"
+        self._problems.error("PR797", message, place, "make its pattern narrower, or add `unless`")
+
+
+def _pattern_place(node: Node) -> Place:
+    patterns = elements(node, "patterns")
+    return patterns[0].place if patterns else node.place

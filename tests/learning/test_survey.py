@@ -1,0 +1,51 @@
+"""The logs of a folder: whose they are, and that only unexplained ones count."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from pairun.incident.writers import Writer
+from pairun.learning.survey import Survey, job_of
+from tests.learning.test_endings import TABLE
+
+
+@pytest.mark.parametrize(
+    ("within", "writer", "job"),
+    [
+        ("job-7/node-3.log", Writer(3, "node-3", "node-3"), "job-7"),
+        ("node-3/job-7.log", Writer(None, "job-7", "node-3"), "job-7"),
+        ("node-3/job-7/rank1.log", Writer(1, "rank 1", "node-3"), "job-7"),
+        ("train-worker-3.log", Writer(3, "train-worker-3", "train-worker-3"), ""),
+        ("train_rank_3.out", Writer(3, "rank 3"), "train"),
+        ("slurm-4711.out", Writer(None, "slurm-4711"), "slurm-4711"),
+        ("job7_node-3.log.gz", Writer(None, "job7_node-3", "node-3"), "job7"),
+    ],
+)
+def test_the_job_of_a_log(within: str, writer: Writer, job: str) -> None:
+    """By its folder or its file, without node and rank."""
+    assert job_of(within, writer) == job
+
+
+def test_only_unexplained_logs_are_clustered(tmp_path: Path) -> None:
+    """Of all logs, also compressed ones; links are not followed, empty files do not count."""
+    for n in range(4):
+        (tmp_path / f"job-{n}").mkdir()
+        (tmp_path / f"job-{n}" / "node-7.log").write_text(f"FATAL: reactor {n} scrammed\n")
+    (tmp_path / "ok.log").write_text("step 1/9 loss: 0.1\ntraining completed successfully\n")
+    (tmp_path / "oom.log").write_text("RuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n")
+    (tmp_path / "z.log.gz").write_bytes(gzip.compress(b"FATAL: reactor 99 scrammed\n"))
+    (tmp_path / "empty.log").touch()
+    (tmp_path / "link.log").symlink_to("job-0/node-7.log")
+    (tmp_path / "cut.log.gz").write_bytes(gzip.compress(os.urandom(9000))[:5000])
+    survey = Survey()
+    survey.read(str(tmp_path), TABLE, lambda line: line)
+    assert (survey.logs, survey.unexplained) == (7, 5)
+    (cluster,) = survey.clusters.largest(9)
+    assert cluster.template == "FATAL: reactor <number> scrammed"
+    assert cluster.count == 5
+    assert cluster.points_at == "4 jobs on node-7: points at the node"
+    assert "training completed successfully" in survey.healthy
