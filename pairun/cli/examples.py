@@ -1,4 +1,4 @@
-"""Two examples of each command, for its help and for the reference."""
+"""Two or three examples of each command, for its help and for the reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BARRIER = (
 _INSTANCE = "--framework framework.json --role worker --index 0"
 _MADE_BY = "--engine job --image registry.example.com/pairun:1"
 
-EXAMPLES: Mapping[str, tuple[Example, Example]] = {
+EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "": (
         Example("pairun --dry-run job.yaml", "what will run, and who set each value"),
         Example("pairun --dry-run --why image_check.retries job.yaml", "who set one value"),
@@ -86,6 +86,9 @@ EXAMPLES: Mapping[str, tuple[Example, Example]] = {
     "diagnose": (
         Example("pairun diagnose train.log", "the cause, and what to do"),
         Example("pairun diagnose logs/", "which rank of a job failed first, and why"),
+        Example(
+            "pairun diagnose --learn logs/ --out rules.yaml", "draft rules from many jobs' logs"
+        ),
     ),
     "report": (
         Example("pairun report", "the last run on this machine"),

@@ -1,0 +1,137 @@
+"""``pairun diagnose --learn``: drafts of rules, questions on a terminal, and the trial of the file."""
+
+from __future__ import annotations
+
+import os
+import pty
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pairun.cli import main as cli
+from tests.effort import effort
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Logs of nine jobs on one node, with a secret in each."""
+    folder = tmp_path / "logs"
+    for n in range(9):
+        (folder / f"job-{n}").mkdir(parents=True)
+        text = f"step {n}\nFATAL: reactor {n} scrammed, password=S3cretWord{n}\n"
+        (folder / f"job-{n}" / "node-7.log").write_text(text)
+    return folder
+
+
+def _learn(logs: Path, *more: str) -> int:
+    out = str(logs.parent / "rules.yaml")
+    return cli.main(["diagnose", "--learn", str(logs), "--out", out, *more])
+
+
+def test_a_draft_is_written_filled_in_and_tried(
+    logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same command drafts, then checks; the rules work in a content root; no secret is shown."""
+    rules = logs.parent / "rules.yaml"
+    assert _learn(logs) == 0
+    out = capsys.readouterr().out
+    assert "9 jobs on node-7: points at the node" in out
+    assert "S3cretWord" not in out + rules.read_text()
+    assert _learn(logs) == 0
+    assert "no class yet" in capsys.readouterr().out
+    rules.write_text(rules.read_text().replace("class: unknown", "class: gpu_lost"))
+    assert _learn(logs) == 0
+    assert "(gpu_lost): explains 9 logs" in capsys.readouterr().out
+    root = logs.parent / "cluster"
+    (root / "diagnosis").mkdir(parents=True)
+    rules.rename(root / "diagnosis" / "learned.yaml")
+    log = str(logs / "job-3" / "node-7.log")
+    assert cli.main(["diagnose", "--root", str(root), log]) == 0
+    assert "gpu_lost" in capsys.readouterr().out
+    assert _learn(logs, "--root", str(root)) == 0
+    assert "0 without an explanation" in capsys.readouterr().out
+    assert not rules.exists()
+
+
+def test_a_rule_that_is_too_wide_is_refused(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The problem has an id and a place; the file stays as the person wrote it."""
+    rules = logs.parent / "rules.yaml"
+    assert _learn(logs) == 0
+    data = yaml.safe_load(rules.read_text())
+    data["rules"][0].update({"class": "gpu_lost", "weight": 97})
+    data["rules"][0]["patterns"].append("KeyError|RuntimeError")
+    rules.write_text(text := yaml.safe_dump(data))
+    capsys.readouterr()
+    assert _learn(logs) == 1
+    err = capsys.readouterr().err
+    assert "error[PR797]" in err
+    assert "rules.yaml:" in err
+    assert rules.read_text() == text
+
+
+def test_a_terminal_is_asked(logs: Path) -> None:
+    """Class, fault and advice; then the rules are tried at once."""
+    controller, terminal = pty.openpty()
+    try:
+        command = [sys.executable, "-m", "pairun", "diagnose", "--learn", str(logs)]
+        process = subprocess.Popen(
+            [*command, "--out", str(logs.parent / "rules.yaml")], stdin=terminal, stdout=terminal
+        )
+        os.write(controller, b"gpu_lost\n\nreset the reactor\n")
+        os.close(terminal)
+        shown = b""
+        while b"next: copy" not in shown:
+            shown += os.read(controller, 4096)
+        assert process.wait(60) == 0
+    finally:
+        os.close(controller)
+    (rule,) = yaml.safe_load((logs.parent / "rules.yaml").read_text())["rules"]
+    assert (rule["class"], rule["tell"]) == ("gpu_lost", "reset the reactor")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--learn", "logs"],
+        ["--learn", "logs", "--out", "r.yaml", "a.log"],
+        ["--learn", "logs", "--out", "r.yaml", "--json"],
+        ["--out", "r.yaml", "a.log"],
+        [],
+    ],
+)
+def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder and a file, and nothing else."""
+    assert cli.main(["diagnose", *argv]) == 2
+    assert "PR801" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file, or nothing, is no folder of logs; an empty folder needs no file of rules."""
+    assert _learn(tmp_path / "none") == 1
+    assert "PR108" in capsys.readouterr().err
+    (tmp_path / "logs").mkdir()
+    assert _learn(tmp_path / "logs") == 0
+    assert not (tmp_path / "rules.yaml").exists()
+
+
+@pytest.mark.slow
+def test_many_logs_need_little_memory(tmp_path: Path) -> None:
+    """Each with an ending of its own: what is kept does not grow with them."""
+    count = effort(500)
+    for n in range(count):
+        word = "".join(chr(97 + n // 26**k % 26) for k in range(4))
+        filler = f"step {n}\n" * 20_000
+        (tmp_path / f"{n}.log").write_text(f"{filler}FATAL: the {word}flux capacitor failed\n")
+    command = [sys.executable, "-m", "pairun", "diagnose", "--learn", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "rules.yaml")],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert f"{count} logs, {count} without an explanation" in done.stdout
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 150 * 1024
