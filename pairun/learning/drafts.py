@@ -12,7 +12,7 @@ from pairun.diagnose.words import words_needed
 from pairun.learning.clusters import Cluster
 from pairun.learning.templates import pattern_of, with_other_numbers, words_of
 from pairun.playbook.rules import MIN_SAMPLES
-from pairun.playbook.ruletrial import letters
+from pairun.playbook.ruletrial import words_mistake
 
 _MAX_POSITIVE, _MAX_NEGATIVE = 4, 3
 _HEALTHY = (
@@ -68,8 +68,8 @@ def draft_of(cluster: Cluster, others: Iterable[str], taken: Collection[str]) ->
     """
     text = cluster.examples[0].text
     pattern = pattern_of(text)
-    words = words_needed(pattern) or []
-    if not words or min(map(letters, words)) < START:
+    has_word = any(len(word) >= START for word in words_of(text))
+    if not has_word or words_mistake(words_needed(pattern) or []):
         return None
     compiled = re.compile(pattern, FLAGS)
     positive = [each.text for each in cluster.examples if compiled.search(each.text)]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from pairun.cli import main as cli
-from tests.effort import effort
+from tests.effort import cases
 
 
 @pytest.fixture
@@ -121,10 +121,10 @@ def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.slow
 def test_many_logs_need_little_memory(tmp_path: Path) -> None:
     """Each with an ending of its own: what is kept does not grow with them."""
-    count = effort(500)
+    count = cases(500)
     for n in range(count):
-        word = "".join(chr(97 + n // 26**k % 26) for k in range(4))
-        filler = f"step {n}\n" * 20_000
+        word = "".join("bdkw"[n // 4**k % 4] for k in range(6))
+        filler = f"step {n}\n" * 5_000
         (tmp_path / f"{n}.log").write_text(f"{filler}FATAL: the {word}flux capacitor failed\n")
     command = [sys.executable, "-m", "pairun", "diagnose", "--learn", str(tmp_path)]
     done = subprocess.run(
