@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from pairun.base.escapes import visible
 from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.lines import Line, Log
 from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import Diagnosis
 
 EXPLAINED = 0.6
 """From which confidence on a diagnosis explains a log."""

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pairun.diagnose.classes import NONE
+from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import Diagnosis, diagnose
+from pairun.diagnose.weighing import diagnose
 from pairun.incident.decoding import decoded
 from pairun.incident.gathering import files_below
 from pairun.incident.reading import read_file
