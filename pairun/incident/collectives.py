@@ -60,6 +60,7 @@ class Stall(NamedTuple):
         waiting: the ranks that entered it.
         missing: the ranks that did not.
         all_entered: every known rank entered it, and none finished it.
+        mismatch: the missing rank entered another kind of collective in its place.
         words: the fact in words.
     """
 
@@ -69,6 +70,7 @@ class Stall(NamedTuple):
     missing: tuple[int, ...]
     all_entered: bool
     words: str
+    mismatch: bool = False
 
 
 def states_in(log: Log) -> list[RankState]:
@@ -145,10 +147,26 @@ def _stall(states: Mapping[int, RankState], silent: Sequence[int]) -> Stall | No
             f" ({operation})" if operation else ""
         )
         return Stall(awaited, operation, tuple(waiting), tuple(missing), False, words)
+    if not missing and lowest == highest and (other := _other_operation(states, numbers)):
+        odd, usual = other
+        words = f"rank {odd} entered {states[odd].operation} as collective {awaited}, the others {usual}"
+        waiting = [rank for rank in waiting if rank != odd]
+        return Stall(awaited, usual, tuple(waiting), (odd,), False, words, mismatch=True)
     if not missing and len(numbers) > 1 and lowest == highest:
         words = f"all known ranks entered collective {awaited} ({operation}), and none finished it"
         return Stall(awaited, operation, tuple(waiting), (), True, words)
     return None
+
+
+def _other_operation(
+    states: Mapping[int, RankState], numbers: Mapping[int, int]
+) -> tuple[int, str] | None:
+    """The one rank in another kind of collective than all others, and the kind of theirs."""
+    operations = Counter(states[rank].operation for rank in numbers)
+    if len(numbers) < 3 or len(operations) != 2 or min(operations.values()) != 1:
+        return None
+    usual = operations.most_common(1)[0][0]
+    return next(r for r in numbers if states[r].operation != usual), usual
 
 
 def _named(ranks: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from pairun.diagnose.weighing import diagnose
 from pairun.incident.collectives import RankState, states_in
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
-from pairun.incident.testimony import Testimony, testimonies
+from pairun.incident.testimony import Testimony, expected_ranks, testimonies
 from pairun.incident.times import Moment, last_moment, moment_near
 from pairun.incident.waitingplaces import WaitingPlace, waiting_place
 from pairun.incident.writers import Writer
@@ -38,6 +38,7 @@ class Finding(NamedTuple):
         bytes: how much of it there is.
         states: what its watchdog says of collectives.
         testimonies: what it says of ranks that failed or are missing.
+        expected_ranks: how many ranks it waits for in vain when they join.
         place: where in its code the exception that decided was raised.
         progress: how far the job came.
         steps: when its last steps were written.
@@ -53,6 +54,7 @@ class Finding(NamedTuple):
     states: Sequence[RankState] = ()
     testimonies: Sequence[Testimony] = ()
     place: WaitingPlace | None = None
+    expected_ranks: int | None = None
     progress: Progress = Progress()
     steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
 
@@ -102,6 +104,7 @@ def finding_of(
         bytes=len(log.data),
         states=states_in(log),
         testimonies=tuple(testimonies(log)),
+        expected_ranks=expected_ranks(log),
         place=waiting_place(log, at) if line else None,
         progress=progress_in(log.data),
         steps=step_times(log.data),

@@ -31,6 +31,9 @@ from pairun.incident.waitingplaces import OddRank, odd_rank
 SKEW_S = 2.0
 """How far the clocks of two hosts may differ if no common step shows by how much."""
 
+SAME_ORDER = "make every rank enter the same collectives in the same order"
+"""The advice for ranks that entered different collectives."""
+
 _ABORTED = 134
 _LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
 """Classes that a rank also shows when another one dies: they count if no rank shows more."""
@@ -140,6 +143,8 @@ def _first(
     if odd := odd_rank(places):
         member = next(m for m in members if m.label == odd.label)
         return member, _by_place(odd, member), odd.words
+    if (absent := _absent(members)) is not None:
+        return Member.unseen(absent), None, f"rank {absent} never joined the others"
     missing = {t.rank: t for t in said if t.kind == MISSING}
     if len(missing) == 1:
         each = next(iter(missing.values()))
@@ -153,6 +158,8 @@ def _first(
             None,
             f"the log of {silent[0].label} ends without an error while others report a loss",
         )
+    if late := _late(waiting, clocks):
+        return late, None, f"{late.label} came when the others had stopped waiting"
     for each in said:
         if each.kind == "waiting" or (each.kind == ENDED and each.first):
             return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
@@ -162,6 +169,25 @@ def _first(
     if len(waiting) == 1 and len(ranks) == 1:
         return waiting[0], None, "it is the only log with a failure"
     return None, None, ""
+
+
+def _absent(members: Sequence[Member]) -> int | None:
+    """The one rank that never joined, by the number of ranks that the others expect."""
+    expected = {f.expected_ranks for m in members for f in m.findings} - {None}
+    known = {m.rank for m in members}
+    if len(expected) != 1 or len(known - {None}) < 1:
+        return None
+    absent = [rank for rank in range(expected.pop() or 0) if rank not in known]
+    return absent[0] if len(absent) == 1 else None
+
+
+def _late(waiting: Sequence[Member], clocks: Clocks) -> Member | None:
+    """The one rank that finds connections closed while all others timed out before."""
+    lost = [m for m in waiting if m.diagnosis.klass == "peer_lost"]
+    if len(waiting) < 3 or len(lost) != 1:
+        return None
+    delays = [clocks.delay(m, lost[0]) for m in waiting if m is not lost[0]]
+    return lost[0] if all(d is None or d >= 0 for d in delays) else None
 
 
 def _is_solid(member: Member) -> bool:
@@ -230,6 +256,8 @@ def _diagnosis(
         return max(reported, key=lambda d: d.confidence)
     if why is not None:
         return why
+    if stalled is not None and stalled.mismatch:
+        return _by_stall(stalled)
     causes = [w.diagnosis for w in wholes if w.is_cause]
     causes += [m.diagnosis for m in members if m.is_cause and not m.launcher]
     waiting = _by_majority([m.diagnosis for m in members if m.is_waiting and not m.launcher])
@@ -260,7 +288,7 @@ def _by_place(odd: OddRank, member: Member) -> Diagnosis:
         )
     return Diagnosis(
         "hang", "user", "after_fix", 0.8, kind.meaning,
-        "make every rank enter the same collectives in the same order",
+        SAME_ORDER,
         (Evidence("", 0, odd.words), *member.diagnosis.evidence[:1]), {}, (), "",
     )  # fmt: skip
 
@@ -274,8 +302,11 @@ def _by_majority(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
 def _by_stall(stalled: Stall) -> Diagnosis:
     """The diagnosis of ranks that wait and report nothing but what flight recorders hold."""
     kind = CLASSES["nccl_timeout"]
+    fault, retry, advice = kind.fault, kind.retry, kind.advice
+    if stalled.mismatch:
+        fault, retry, advice = "user", "after_fix", SAME_ORDER
     return Diagnosis(
-        "nccl_timeout", kind.fault, kind.retry, 0.8, stalled.words, kind.advice,
+        "nccl_timeout", fault, retry, 0.8, stalled.words, advice,
         (Evidence("", 0, stalled.words),), {}, (), "",
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pairun.incident.times import Moment, moment_near
 
-_TAIL_BYTES = 1 << 20
+_TAIL_BYTES = 1 << 18
 _MAX_STEPS = 40
 
 _STEP = re.compile(
@@ -76,7 +76,7 @@ def step_times(data: bytes) -> dict[int, Moment]:
 
 
 def _last_steps(data: bytes) -> Iterator[tuple[int, int]]:
-    offset = max(0, len(data) - (_TAIL_BYTES >> 4))
+    offset = max(0, len(data) - (_TAIL_BYTES >> 2))
     matches = [
         (offset + m.start(), int(m["step"] or m["bar"])) for m in _STEP.finditer(data[offset:])
     ]

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple, cast
 from pairun.incident.numbered import NumberedLog
 
 PIECE = 1 << 16
-MAX_PIECES = 24
+_MAX_PIECES = 24
 """How many pieces between the beginning and the end of a large file are kept: the first and the last."""
 
 MAX_BYTES = 4 << 30
@@ -32,7 +32,7 @@ MARKS = (
 
 GZIP, ZSTD, XZ, BZ2 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh"
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 
 
 class Reading(NamedTuple):
@@ -103,6 +103,7 @@ class _Pieces:
         self.size = 0
         self.dropped = 0
         self._room, self._budget = head, tail
+        self._max_pieces = min(_MAX_PIECES, tail // (2 * PIECE))
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
         self._first: list[_Piece] = []
@@ -168,12 +169,11 @@ class _Pieces:
         self._lines += data.count(b"\n")
 
     def _keep(self, piece: _Piece) -> None:
-        if len(self._last) < MAX_PIECES:
+        if len(self._last) < self._max_pieces:
             self._last.append(piece)
             return
         # the first third stays; of the others the last ones
-        half = MAX_PIECES // 3
-        del self._last[half]
+        del self._last[self._max_pieces // 3]
         self._last.append(piece)
         self.dropped += 1
 

@@ -36,6 +36,7 @@ class Testimony(NamedTuple):
     first: bool = False
 
 
+_MAX_WORLD = 1 << 20
 _SIGNALS = {
     b"Killed": 9,
     b"Terminated": 15,
@@ -107,6 +108,23 @@ _WORDS = (
     b"failure", b"exitcode", b"exit_code", b"noticed that", b"Process name", b"RUNNING AT", b"MPI_A", b"srun: error",
     b"Child process", b"with rank", b"collective", b"monitoredBarrier", b"lagging", b"/task:", b"ranks:",
 )  # fmt: skip
+
+
+_JOINED = re.compile(
+    rb"(?P<joined>\d+)/(?P<world>\d+) clients joined"
+    rb"|world_size=(?P<size>\d+),[^\n]{0,40}num_workers_joined=(?P<workers>\d+)"
+)
+
+
+def expected_ranks(log: Log) -> int | None:
+    """How many ranks a log waits for in vain when they join; None if it does not say so."""
+    if b"joined" not in log.data:
+        return None
+    for match in _JOINED.finditer(log.data):
+        world, joined = match["world"] or match["size"], match["joined"] or match["workers"]
+        if int(joined) < int(world) < _MAX_WORLD:
+            return int(world)
+    return None
 
 
 def testimonies(log: Log) -> Iterator[Testimony]:

@@ -76,11 +76,12 @@ def odd_rank(places: Mapping[str, WaitingPlace]) -> OddRank | None:
     """
     if len(places) < 3:
         return None
-    (usual, count), *others = Counter(places.values()).most_common()
+    (line, count), *others = Counter((p.file, p.line) for p in places.values()).most_common()
     if count != len(places) - 1 or len(others) != 1:
         return None
-    label = next(each for each, place in places.items() if place != usual)
+    label = next(each for each, place in places.items() if (place.file, place.line) != line)
     odd = places[label]
+    usual = next(place for place in places.values() if (place.file, place.line) == line)
     words = f"{label} waits at {odd.words()}, the others at {usual.words()}"
     return OddRank(label, words, odd.function != usual.function)
 
