@@ -12,7 +12,7 @@ The order of proofs, from strong to weak:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
@@ -26,6 +26,7 @@ from pairun.incident.findings import Finding
 from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
 from pairun.incident.testimony import ENDED, MISSING, Testimony
+from pairun.incident.times import seconds_between
 from pairun.incident.waitingplaces import OddRank, odd_rank
 
 SKEW_S = 2.0
@@ -99,6 +100,10 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     recorded = {s.rank for s in gathered.states}
     stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
     first, why, decided_by = _first(members, said, stalled, clocks, table)
+    whole = gathered.wholes[0].diagnosis if len(gathered.wholes) == 1 else None
+    if whole is not None and whole.klass == NONE and stalled is None:
+        # attempts follow each other in one file, and only the whole shows that the last one went well
+        first, why, decided_by = None, whole, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
     return Incident(
         diagnosis=diagnosis,
@@ -122,6 +127,8 @@ def _first(
     causes = [m for m in members if m.is_cause and not m.launcher]
     solid = [m for m in causes if _is_solid(m)]
     by_rank = {m.rank: m for m in members if m.rank is not None}
+    if solid and (gone := _gone_before(solid, said, by_rank)) is not None:
+        return gone[0], _lost(gone[1]), gone[1].words
     if solid:
         return _first_cause(solid, members, said, clocks)
     for each in said:
@@ -144,7 +151,7 @@ def _first(
         member = next(m for m in members if m.label == odd.label)
         return member, _by_place(odd, member), odd.words
     if (absent := _absent(members)) is not None:
-        return Member.unseen(absent), None, f"rank {absent} never joined the others"
+        return Member.unseen(absent), None, f"rank {absent} never joined the others, and has no log"
     missing = {t.rank: t for t in said if t.kind == MISSING}
     if len(missing) == 1:
         each = next(iter(missing.values()))
@@ -162,7 +169,9 @@ def _first(
         return late, None, f"{late.label} came when the others had stopped waiting"
     for each in said:
         if each.kind == "waiting" or (each.kind == ENDED and each.first):
-            return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
+            member = by_rank.get(each.rank) or Member.unseen(each.rank)
+            is_plain = each.exit_code is not None and not any(m.is_waiting for m in members)
+            return member, _by_exit(each, member, table) if is_plain else None, each.words
     timed = clocks.earliest(waiting) if len(waiting) > 1 and stalled is None else None
     if timed is not None:
         return timed, None, f"{timed.label} reports the loss first"
@@ -171,14 +180,46 @@ def _first(
     return None, None, ""
 
 
+def _gone_before(
+    causes: Sequence[Member], said: Sequence[Testimony], by_rank: Mapping[int, Member]
+) -> tuple[Member, Testimony] | None:
+    """A rank whose log ended without a word before the causes, and which the coordinator lost."""
+    for each in said:
+        member = by_rank.get(each.rank)
+        if (
+            each.kind == MISSING
+            and member is not None
+            and member.is_silent
+            and member.last is not None
+        ):
+            last = member.last
+            if all(m.at is not None and seconds_between(last, m.at) > -1 for m in causes):
+                return member, each
+    return None
+
+
+def _lost(said: Testimony) -> Diagnosis:
+    """The diagnosis of a rank that the others lost, and whose log says nothing."""
+    kind = CLASSES["peer_lost"]
+    return Diagnosis(
+        "peer_lost", kind.fault, kind.retry, 0.7, said.words, kind.advice,
+        (Evidence("", 0, said.words),), {}, (), "",
+    )  # fmt: skip
+
+
 def _absent(members: Sequence[Member]) -> int | None:
-    """The one rank that never joined, by the number of ranks that the others expect."""
+    """The one rank that never joined: by the number of ranks that the others expect, or rank 0.
+
+    Rank 0 is where the others connect to.
+    """
     expected = {f.expected_ranks for m in members for f in m.findings} - {None}
-    known = {m.rank for m in members}
-    if len(expected) != 1 or len(known - {None}) < 1:
-        return None
-    absent = [rank for rank in range(expected.pop() or 0) if rank not in known]
-    return absent[0] if len(absent) == 1 else None
+    ranks = [m for m in members if m.rank is not None and not m.launcher]
+    known = {m.rank for m in ranks}
+    if len(expected) == 1:
+        absent = [rank for rank in range(expected.pop() or 0) if rank not in known]
+        return absent[0] if len(absent) == 1 and known else None
+    others = set(range(1, len(ranks) + 1))
+    return 0 if len(ranks) > 1 and known == others and all(m.is_waiting for m in ranks) else None
 
 
 def _late(waiting: Sequence[Member], clocks: Clocks) -> Member | None:

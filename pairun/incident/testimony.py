@@ -87,8 +87,9 @@ _DID_NOT_JOIN = re.compile(
     rb"\[(?P<ranks>\d+(?:, ?\d+)*)\] finished collective #\d+, but didn't join collective #(?P<number>\d+)"
 )
 _JAX = re.compile(
-    rb"(?:unhealthy|heartbeat timeout|stopped sending heartbeats|timed out task names|has disconnected|failed to connect|not (?:yet )?(?:joined|reached))"
-    rb"[^\n]{0,200}?(?:\n[^\n]{0,40})?/job:[\w-]+/replica:\d+/task:(?P<rank>\d+)"
+    rb"Task (?P<task>\d+) heartbeat timeout"
+    rb"|(?:unhealthy|stopped sending heartbeats|timed out task names|has disconnected|not (?:yet )?(?:joined|reached))"
+    rb"[^/\n]{0,200}\n?[^/\n]{0,80}/job:[\w-]+/replica:\d+/task:(?P<rank>\d+)"
 )
 _HOROVOD = re.compile(rb"(?:Missing|Stalled) ranks:\s*\n?(?:[^\n]*\n)?\s*(?P<rank>\d+):? ")
 
@@ -106,7 +107,7 @@ _ENDED = (
 )
 _WORDS = (
     b"failure", b"exitcode", b"exit_code", b"noticed that", b"Process name", b"RUNNING AT", b"MPI_A", b"srun: error",
-    b"Child process", b"with rank", b"collective", b"monitoredBarrier", b"lagging", b"/task:", b"ranks:",
+    b"Child process", b"with rank", b"collective", b"monitoredBarrier", b"lagging", b"/task:", b"heartbeat", b"ranks:",
 )  # fmt: skip
 
 
@@ -161,7 +162,7 @@ def testimonies(log: Log) -> Iterator[Testimony]:
         (_HOROVOD, "is missing in a collective"),
     ):
         if match_ := pattern.search(data):
-            rank = int(match_["rank"])
+            rank = int(match_["rank"] or match_.groupdict().get("task") or 0)
             yield Testimony(rank, MISSING, f"rank {rank} {words}", at=match_.start())
 
 

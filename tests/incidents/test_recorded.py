@@ -16,17 +16,10 @@ from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
-    "jax-coordinator-missing": "the process that has no log is the coordinator that all wait for",
-    "jax-lost": "the loss that a survivor reports as ValueError is taken for its own mistake",
     "mpi-abort": "MPI_ABORT is taken for an abort in native code",
-    "mpi-exits-early": "mpirun's summary names rank 1 and its exit code, and counts for nothing",
-    "nccl-other-collective": "the rank in another collective is named in words, and not as the first",
-    "ranks-one-missing": "the rank that never started has no log; the master waits for it",
-    "ranks-slow": "the slow rank goes on, and only loses the others in the end",
     "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "shell-source": "a file given to source is taken for a program",
     "torchrun-script-missing": "the launcher's summary outweighs Python's own words",
-    "torchrun-heals": "the attempt that failed counts although the next one finished",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
