@@ -19,7 +19,6 @@ GAPS: dict[str, str] = {
     "mpi-abort": "MPI_ABORT is taken for an abort in native code",
     "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "shell-source": "a file given to source is taken for a program",
-    "torchrun-script-missing": "the launcher's summary outweighs Python's own words",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
