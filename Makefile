@@ -10,7 +10,7 @@ BROWSER := $(VENV)/.browser
 # One more than there are cores, since many tests wait for the programs that they start.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
-.PHONY: run test test-beyond test-all nightly fuzz soak incidents bench bundle lint lock clean
+.PHONY: run test test-beyond test-all nightly fuzz soak incidents bench bundle docs lint lock clean
 
 run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -46,6 +46,9 @@ bench: $(STAMP) $(BROWSER) ## measure, and print ratios; ansible-core and pyinfr
 bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md)
 	bundle/build.sh
 	bundle/rclone.sh
+
+docs: $(STAMP) ## the documentation site in build/site; a dead link is an error
+	$(VENV)/bin/pairun doc --site build/site
 
 lint: $(STAMP) ## format, lint, types
 	$(VENV)/bin/ruff format --check .

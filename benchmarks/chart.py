@@ -38,7 +38,7 @@ def page(releases: Sequence[Result]) -> Iterator[str]:
     yield "# Benchmarks\n"
     yield "What pairun costs in each release, beside what it is compared with in the same run. `make bench`"
     yield "measures it on your machine, `python -m benchmarks --json` prints it for programs.\n"
-    yield f"![{escape(sentence(releases))}](benchmarks.svg)\n"
+    yield f"![{escape(sentence(releases))}](../pictures/benchmarks.svg)\n"
     yield f"## {newest['pairun']}\n"
     yield f"Measured on {newest['date']}: {machine['processors']} processors ({machine['model']}), Python"
     yield f"{machine['python']}. A goal is held against the smallest of several runs, because noise only adds."

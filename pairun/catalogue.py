@@ -410,6 +410,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a start that cannot be written",
         "Choose another name or folder; no file is replaced.",
     ),
+    (
+        "PR813",
+        "the documentation site cannot be built",
+        "Install MkDocs with `pip install 'pairun[docs]'`, and name a new folder.",
+    ),
     # 9xx: warnings
     (
         "PR901",

@@ -49,7 +49,7 @@ LIBRARIES = {
     "openpai": {"attrs", "yaml"},
     "inject": {"attrs", "yaml"},
     "review": {"attrs"},
-    "report": {"attrs", "rich"},
+    "report": {"attrs", "mkdocs", "rich"},
     "init": {"attrs"},
     "tasks": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},

@@ -182,15 +182,6 @@ def test_documentation_as_data_of_nothing(shell: Shell) -> None:
     assert [p["id"] for p in said.data["problems"]] == ["PR801"]
 
 
-def test_the_index_of_the_documents_leads_to_every_page(shell: Shell) -> None:
-    """No page is found only by those who know that it is there."""
-    folder = shell.project / "docs"
-    index = (folder / "README.md").read_text()
-    for page in [*folder.glob("*.md"), *folder.glob("reference/*.md")]:
-        if page.name != "README.md":
-            assert f"({page.relative_to(folder)})" in index
-
-
 def test_the_reference_of_commands_is_whole(shell: Shell) -> None:
     """Every command that people type has its section, with every option."""
     page = (shell.project / "docs/reference/commands.md").read_text()

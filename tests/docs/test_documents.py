@@ -18,7 +18,11 @@ from pairun import module
 pytestmark = pytest.mark.slow
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "reference"),
+]
 
 
 def _sessions(page: pathlib.Path) -> list[tuple[str, int, list[str]]]:
@@ -33,7 +37,7 @@ def _sessions(page: pathlib.Path) -> list[tuple[str, int, list[str]]]:
 
 
 CASES = [
-    pytest.param(command, code, shown, id=f"{page.name}: {command}")
+    pytest.param(command, code, shown, id=f"{page.relative_to(ROOT)}: {command}")
     for page in PAGES
     for command, code, shown in _sessions(page)
 ]

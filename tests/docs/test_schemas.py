@@ -1,0 +1,50 @@
+"""The published schemas are what editors can use, and fit the project's own files."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).parents[2]
+FILES = [
+    *(
+        ("job", p)
+        for p in sorted((ROOT / "examples").glob("*.yaml"))
+        if "protocolVersion" in p.read_text()
+    ),
+    *(("playbook", ROOT / "playbooks" / name) for name in ("init.yaml", "runtime.yaml")),
+    ("policy", ROOT / "playbooks/policy.yaml"),
+    *(("plugin-spec", p) for p in sorted((ROOT / "plugin_specs").glob("*.yaml"))),
+]
+
+
+def _schema(name: str) -> Any:
+    return json.loads((ROOT / f"docs/schemas/{name}.schema.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["job", "playbook", "policy", "plugin-spec", "extras"])
+def test_a_schema_is_valid_itself(name: str) -> None:
+    """Each file is a schema of the draft that it names, or of the latest."""
+    jsonschema.validators.validator_for(_schema(name)).check_schema(_schema(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), FILES, ids=lambda v: v.name if isinstance(v, pathlib.Path) else v
+)
+def test_the_projects_own_files_fit_their_schema(name: str, file: pathlib.Path) -> None:
+    """An editor marks nothing in a file that is right."""
+    schema = _schema(name)
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    assert [e.message for e in validator.iter_errors(yaml.safe_load(file.read_text()))] == []
+
+
+def test_an_editor_marks_a_misspelt_key() -> None:
+    """A key that the protocol lacks does not fit."""
+    job = yaml.safe_load((ROOT / "examples/hello.yaml").read_text())
+    job["taskRole"] = job.pop("taskRoles")
+    assert list(jsonschema.Draft7Validator(_schema("job")).iter_errors(job))
