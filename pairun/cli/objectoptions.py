@@ -32,6 +32,9 @@ def add_object_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-host-path", metavar="DIR",
                         help="logs go to this folder of the node (default: /var/log/pai with "
                         "framework, else they go with the Pod)")  # fmt: skip
+    parser.add_argument("--image-volume", action="store_true",
+                        help="the user's container mounts pairun's image, and init copies no "
+                        "program (Kubernetes 1.35, or 1.33 with the feature gate ImageVolume)")  # fmt: skip
     parser.add_argument("--user", default="user", help="who submits the job")
     add_pod_arguments(parser)
     add_roots(parser, "a content root above those of PAIRUN_PATH, to review the job with")
@@ -49,6 +52,7 @@ def request_of(args: argparse.Namespace) -> Request:
         service_account=args.service_account,
         gpu_resource=args.gpu_resource,
         log_host_path=args.log_host_path,
+        image_volume=args.image_volume,
         user=args.user,
         roots=args.root,
         pod=pod_flags(args),

@@ -18,6 +18,9 @@ VARIABLE = "PAIRUN_BUNDLE"
 
 IN_THE_IMAGE = "/opt/pairun/runtime"
 
+PROVIDED = "PAIRUN_PROGRAM"
+"""The program's path in the user's container, where the platform mounts it: then init copies none."""
+
 
 def find_bundle(env: Mapping[str, str]) -> str | None:
     """The bundle of this pairun: the image's, else what ``make bundle`` built in this checkout.

@@ -18,7 +18,7 @@ from pairun.contract.arguments import build
 from pairun.contract.loading import ModuleFile, plan_loader, planned_source
 from pairun.errors import PairunError, Problem
 from pairun.handover.barrierscript import BARRIER_FILE, barrier_script
-from pairun.handover.bundle import find_bundle, find_own_authorities
+from pairun.handover.bundle import PROVIDED, find_bundle, find_own_authorities
 from pairun.handover.door import Door
 from pairun.handover.planwriting import SecretStore, dump_plan
 from pairun.handover.podlogs import prepare_logs
@@ -118,12 +118,22 @@ class Volume:
             self._door.write(runtime_file(self.pai_dir, name), data)
 
     def add_program(self) -> None:
-        """Leave the bundle, PID 1 of whatever image the user chose, and the authorities it trusts."""
-        bundle = find_bundle(self._env)
+        """Leave the bundle, PID 1 of whatever image the user chose, and the authorities it trusts.
+
+        Raises:
+            PairunError: the program that the platform provides has no absolute path.
+        """
+        provided = self._env.get(PROVIDED, "")
+        if provided and not os.path.isabs(provided):
+            raise PairunError(Problem("PR701", f"{PROVIDED}={provided}: it is no absolute path"))
+        bundle = None if provided else find_bundle(self._env)
         with self._in_words():
-            if bundle is not None:
+            if provided:
+                # The name that jobs know; the program itself is on the platform's mount.
+                self._door.link(provided, self._path("runtime"))
+            elif bundle is not None:
                 self._door.copy_in(bundle, self._path("runtime"), 0o755)
-            self._add_name(bundled=bundle is not None)
+            self._add_name(bundled=bool(provided or bundle))
             if (authorities := find_own_authorities(self._env)) is not None:
                 path = runtime_file(self.pai_dir, "ca-certificates.crt")
                 self._door.copy_in(authorities, path)

@@ -559,6 +559,29 @@ def test_bare_pods_are_on_their_own() -> None:
     assert problems_of(ONE, "pod") == []
 
 
+@pytest.mark.parametrize("engine", ["job", "jobset", "pod"])
+def test_the_users_container_mounts_the_image(engine: Engine) -> None:
+    """Its first process is in it, read-only; init is told, and the version that it needs is named."""
+    objects = made(ONE, engine, image_volume=True)
+    assert str(features_in(objects)[-1]) == "1.35 or later"
+    for pod in pods_in(objects):
+        init, app = pod["initContainers"][0], pod["containers"][0]
+        image = {"reference": "registry.example/pairun:1", "pullPolicy": "Always"}
+        assert {"name": "pairun-image", "image": image} in pod["volumes"]
+        (mount,) = [m for m in app["volumeMounts"] if m["name"] == "pairun-image"]
+        assert (mount["mountPath"], mount["subPath"]) == ("/opt/pairun", "opt/pairun")
+        assert mount["readOnly"]
+        assert app["command"] == ["/opt/pairun/runtime"]
+        assert {"name": "PAIRUN_PROGRAM", "value": "/opt/pairun/runtime"} in init["env"]
+        assert "pairun-image" not in [m["name"] for m in init["volumeMounts"]]
+
+
+def test_a_cluster_without_image_volumes_is_refused() -> None:
+    """The feature gate is off by default before 1.35."""
+    assert problems_of(ONE, "pod", version=(1, 34), image_volume=True) == [("PR781", 6)]
+    assert problems_of(ONE, "pod", version=(1, 35), image_volume=True) == []
+
+
 # --- versions, names, bad input ------------------------------------------------------------------
 
 

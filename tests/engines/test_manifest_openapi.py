@@ -57,7 +57,8 @@ def strict(value: Any, type_: str, at: str) -> Any:
 def test_no_field_is_unknown_to_kubernetes(text: str, engine: Engine) -> None:
     """Secrets, ConfigMap, Pods and Jobs have known fields of the right kind, and all they need."""
     job = job_of(text)
-    for each in make_objects(job, options(job, engine, log_host_path="/logs", pod=APP_IS_ROOT)):
+    more: dict[str, Any] = {"log_host_path": "/logs", "pod": APP_IS_ROOT, "image_volume": True}
+    for each in make_objects(job, options(job, engine, **more)):
         strict(each, f"V1{each['kind']}", each["kind"])
 
 

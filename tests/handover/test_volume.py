@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,25 @@ def test_the_handover_is_read_back(root: Path) -> None:
     decoded = read_plan(str(root), vault)
     assert decoded.steps[-1].environment["TOKEN"] == Secret("s3cret-token")  # type: ignore[union-attr]
     assert vault.text("a s3cret-token b") == "a ****** b"
+
+
+def test_a_program_that_the_platform_mounts_is_not_copied(root: Path, tmp_path: Path) -> None:
+    """The names that jobs know lead to it, and an earlier copy is gone."""
+    program = tmp_path / "mounted"
+    program.write_text("#!/bin/sh\necho it ran\n")
+    program.chmod(0o755)
+    volume(root)
+    (root / "runtime").write_bytes(b"of an earlier attempt")
+    volume(root, PAIRUN_PROGRAM=str(program), PAIRUN_BUNDLE=sys.executable).add_program()
+    assert (root / "runtime").readlink() == program
+    for name in ("runtime", "bin/pairun"):
+        assert subprocess.check_output([root / name], text=True) == "it ran\n"
+
+
+def test_a_program_without_an_absolute_path_is_refused(root: Path) -> None:
+    """A link to it would lead somewhere else on the volume."""
+    with pytest.raises(PairunError, match="absolute"):
+        volume(root, PAIRUN_PROGRAM="opt/runtime").add_program()
 
 
 @pytest.mark.parametrize(("uid", "expected"), [(UID, 0o600), ("", 0o644), ("root", 0o644)])

@@ -34,6 +34,7 @@ class Options:
         gpu_resource: what the cluster calls a GPU.
         log_host_path: the node's folder for logs; None is the engine's way.
         version: the cluster's Kubernetes; None for one that has everything.
+        image_volume: the user's container mounts pairun's image, so init copies no program.
         grace_s: for each role, seconds from the stop signal to the end.
         rendezvous_key: 32 bytes that the Pods of this job alone know.
         pods: for each role, the settings of its Pods.
@@ -47,6 +48,7 @@ class Options:
     gpu_resource: str = GPU_RESOURCE
     log_host_path: str | None = None
     version: Version | None = None
+    image_volume: bool = False
     grace_s: Mapping[str, float]
     rendezvous_key: bytes = attrs.field(repr=False)
     pods: Mapping[str, PodSettings] = attrs.field(factory=dict)

@@ -41,6 +41,7 @@ class Request:
         service_account: whose API token init gets.
         gpu_resource: what the cluster calls a GPU.
         log_host_path: the node's folder for logs.
+        image_volume: whether the user's container mounts pairun's image.
         user: who submits the job.
         roots: content roots above those of the environment.
         pod: settings of the Pods, as `pod_flags` makes them of a person's options.
@@ -55,6 +56,7 @@ class Request:
     service_account: str
     gpu_resource: str
     log_host_path: str | None
+    image_volume: bool
     user: str
     roots: Sequence[str]
     pod: Node | None
@@ -135,6 +137,7 @@ def _options(request: Request, review: JobReview, version: Version | None) -> Op
         gpu_resource=request.gpu_resource,
         log_host_path=request.log_host_path,
         version=version,
+        image_volume=request.image_volume,
         grace_s={p.role.name: p.plans["runtime"].grace_s for p in review.plans},
         rendezvous_key=secrets.token_bytes(KEY_BYTES),
         pods=review.pods,
@@ -160,6 +163,11 @@ def _checked_version(request: Request) -> Version | None:
             usage.error("PR801", f"--kubernetes-version '{text}' is no version", hint="as in 1.28")
         else:
             version = int(match[1]), int(match[2])
+    if request.image_volume and request.engine == "framework":
+        usage.error(
+            "PR801", "--image-volume does not work with the engine framework",
+            hint="FrameworkController drops volumes that its version of Kubernetes does not know",
+        )  # fmt: skip
     for name, pattern in _FORMS.items():
         value = getattr(request, name)
         if value is not None and not re.fullmatch(pattern, value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os.path
 import re
 from typing import Any
 
@@ -18,6 +19,7 @@ from pairun.engines.manifest.podsecurity import app_uid, confine, set_apparmor
 from pairun.engines.manifest.podvalues import apply_to_pod
 from pairun.engines.manifest.queues import mark_pod
 from pairun.engines.manifest.storages import mount_storages
+from pairun.handover.bundle import IN_THE_IMAGE, PROVIDED
 from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
 from pairun.job.model import Job, Role
 from pairun.kube.ports import DEFAULT_RANGE, PORT_ANNOTATION
@@ -76,6 +78,8 @@ def pod_template(
     if not options.host_network:
         del spec["hostNetwork"]
     apply_to_pod(template, role, options)
+    if options.image_volume:
+        _mount_image(options, spec)
     place_with_hived(template, job, role, options)
     mark_pod(template, options)
     set_apparmor(template, role, options)
@@ -169,6 +173,19 @@ def _set_volumes(options: Options, spec: Object) -> None:
     if options.engine != "framework":
         spec["volumes"].append({"name": "job", "configMap": {"name": config_map_name(options)}})
         init["volumeMounts"].append({"name": "job", "mountPath": FOLDER, "readOnly": True})
+
+
+def _mount_image(options: Options, spec: Object) -> None:
+    """Mount pairun's image in the user's container, whose first process is a program in it."""
+    init, app = spec["initContainers"][0], spec["containers"][0]
+    image = {"reference": options.image, "pullPolicy": init["imagePullPolicy"]}
+    spec["volumes"].append({"name": "pairun-image", "image": image})
+    folder = os.path.dirname(IN_THE_IMAGE)
+    app["volumeMounts"].append(
+        {"name": "pairun-image", "mountPath": folder, "subPath": folder[1:], "readOnly": True}
+    )
+    app["command"] = [IN_THE_IMAGE]
+    init["env"].append({"name": PROVIDED, "value": IN_THE_IMAGE})
 
 
 def _identify(

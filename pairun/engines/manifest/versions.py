@@ -32,6 +32,10 @@ JOBSET = Feature("JobSet with failurePolicy rules", (1, 27))
 BACKOFF_PER_INDEX = Feature("a Job's backoffLimitPerIndex", (1, 29))
 SUCCESS_POLICY = Feature("a Job's successPolicy", (1, 31))
 
+IMAGE_VOLUME = Feature("volumes with an image (ImageVolume)", (1, 35))
+"""Alpha in 1.31, with subPath and beta in 1.33, switched on by default in 1.35:
+https://kubernetes.io/docs/tasks/configure-pod-container/image-volumes/."""
+
 SUSPEND = Feature("a Job that starts suspended", (1, 22))
 
 _OF_A_JOB = {
@@ -67,6 +71,8 @@ def features_in(objects: Sequence[Object]) -> list[Feature]:
         for spec in _job_specs(each):
             features |= {f for field, f in _OF_A_JOB.items() if field in spec}
         for pod in _pod_specs(each):
+            if any("image" in volume for volume in pod.get("volumes", ())):
+                features.add(IMAGE_VOLUME)
             for spread in pod.get("topologySpreadConstraints", ()):
                 features |= {f for field, f in _OF_A_SPREAD.items() if field in spread}
     return sorted(features, key=lambda f: f.since)
