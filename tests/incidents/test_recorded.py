@@ -16,11 +16,9 @@ from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
-    "mpi-abort": "MPI_ABORT is taken for an abort in native code",
     "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "server-healthy": "the access log's 501 is taken for a service that fails",
-    "shell-source": "a file given to source is taken for a program",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
