@@ -85,3 +85,10 @@ def journal_file(root: str, env: Mapping[str, str]) -> str:
 def metrics_file(root: str, env: Mapping[str, str]) -> str:
     """The path of the Pod's metrics; the arguments are those of `log_dir`."""
     return os.path.join(log_dir(root, env), METRICS)
+
+
+def built_in_folder() -> str:
+    """The content root that travels with pairun: in a wheel below the package, else the checkout."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = os.path.join(package, "builtin")
+    return installed if os.path.isdir(installed) else os.path.dirname(package)

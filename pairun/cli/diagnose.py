@@ -11,14 +11,12 @@ from collections.abc import Sequence
 
 from pairun.base.escapes import visible
 from pairun.cli.options import add_roots
+from pairun.cli.rulestable import rules_table
 from pairun.diagnose.circumstances import Circumstances
-from pairun.errors import PairunError, Problem, Problems
+from pairun.errors import PairunError, Problem
 from pairun.incident.gathering import LogFile, files_in, gather
 from pairun.incident.joining import Incident, join
 from pairun.incident.telling import incident_data, incident_lines, is_alone
-from pairun.playbook.content import open_content
-from pairun.playbook.rules import read_rules
-from pairun.report.problems import print_problems
 from pairun.report.tint import Tint
 
 SCHEMA = 1
@@ -62,9 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None or not args.logs:
         message = "no log is given" if args.out is None else "--out belongs to --learn"
         raise PairunError(Problem("PR801", message))
-    problems = Problems()
-    table = read_rules(open_content(args.root, os.environ), problems).table()
-    print_problems(problems, args.vault)
+    table = rules_table(args.root, os.environ, args.vault)
     facts = Circumstances(exit_code=args.exit_code)
     files = files_in(args.logs)
     groups = [[file] for file in files] if args.each else [files]

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 from types import CodeType, ModuleType
 
+from pairun.base.paths import built_in_folder
 from pairun.base.system import BUNDLED
-from pairun.contract.sources import ENTRY, ModuleSource, built_in_folder
+from pairun.contract.sources import ENTRY, ModuleSource
 from pairun.errors import PairunError, Problem
 
 PACKAGE = "pairun_modules"

@@ -10,6 +10,7 @@ from typing import BinaryIO, Protocol
 
 import attrs
 
+from pairun.base.paths import built_in_folder
 from pairun.errors import PairunError, Problem
 
 ENTRY = "__init__.py"
@@ -59,13 +60,6 @@ class ModuleSource:
         for path, data in sorted((os.fsencode(p), d) for p, d in self.files.items()):
             digest.update(b"%s\0%d\0" % (path, len(data)) + data)
         return digest.hexdigest()
-
-
-def built_in_folder() -> str:
-    """The content root that travels with pairun: in a wheel below the package, else the checkout."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    installed = os.path.join(package, "builtin")
-    return installed if os.path.isdir(installed) else os.path.dirname(package)
 
 
 def built_in_modules() -> dict[str, str]:

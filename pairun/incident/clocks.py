@@ -7,7 +7,6 @@ common steps is the difference of two hosts' clocks, a wrong time zone included.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 
 from pairun.incident.members import Member
 from pairun.incident.times import seconds_between
@@ -84,4 +83,7 @@ class Clocks:
         common = member.steps.keys() & reference.steps.keys()
         if len(common) < _MIN_STEPS:
             return None
-        return median(seconds_between(reference.steps[s], member.steps[s]) for s in common)
+        differences = sorted(
+            seconds_between(reference.steps[step], member.steps[step]) for step in common
+        )
+        return differences[len(differences) // 2]

@@ -6,8 +6,6 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
@@ -167,6 +165,10 @@ def _read_shared(file: LogFile) -> Gathered:
 
 
 def _in_pool(task: _Task, files: Sequence[LogFile], processes: int) -> list[Gathered]:
+    # imported here, because most diagnoses are of one small log
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     _shared[:] = [task]
     with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_begin) as pool:
         return list(pool.map(_read_shared, files))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from pairun.base.paths import built_in_folder
 from pairun.contract.loading import ModuleFile, load_module
-from pairun.contract.sources import built_in_folder, module_paths, read_source
+from pairun.contract.sources import module_paths, read_source
 from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Module
 from pairun.playbook.document.texts import decode, load_bytes

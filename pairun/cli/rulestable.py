@@ -1,0 +1,102 @@
+"""The rules of the diagnosis on the command line, kept ready between calls.
+
+To read the rules and find the words that their expressions need takes longer than most diagnoses. The
+table of the built-in rules is therefore kept in the user's cache; other roots are always read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pairun
+from pairun.base.paths import built_in_folder
+from pairun.diagnose.table import Table
+from pairun.secrets.vault import Vault
+
+_FOLDERS = ("diagnosis", "pairun/playbook", "pairun/diagnose")
+_MAX_BYTES = 16 << 20
+
+
+def rules_table(roots: Sequence[str], env: Mapping[str, str], vault: Vault) -> Table:
+    """The table of rules of the built-in root and others; prints what is wrong with rules.
+
+    Args:
+        roots: folders given with ``--root``.
+        env: the environment: ``PAIRUN_PATH`` and ``PAI_CONFIG_DIR`` add roots, ``XDG_CACHE_HOME``
+            holds the cache.
+        vault: masks what is printed.
+
+    Raises:
+        PairunError: a folder is not a content root.
+    """
+    built_in_alone = not roots and not env.get("PAIRUN_PATH") and not env.get("PAI_CONFIG_DIR")
+    made_of = _made_of() if built_in_alone else ""
+    path = _cache_file(env)
+    if made_of and (data := _kept(path, made_of)) is not None:
+        return Table(data)
+    # imported here, because reading rules needs YAML
+    from pairun.errors import Problems
+    from pairun.playbook.content import open_content
+    from pairun.playbook.rules import read_rules
+    from pairun.report.problems import print_problems
+
+    problems = Problems()
+    data = read_rules(open_content(roots, env), problems).data()
+    print_problems(problems, vault)
+    if made_of:
+        _keep(path, made_of, data)
+    return Table(data)
+
+
+def _made_of() -> str:
+    """What the table depends on: the version, and the files of rules and of the code that reads them."""
+    root = built_in_folder()
+    parts = [pairun.__version__, root]
+    for folder in _FOLDERS:
+        inner = os.path.join(root, folder)
+        if not os.path.isdir(inner):
+            # in a wheel the code is above the built-in root
+            inner = os.path.join(os.path.dirname(root), os.path.basename(folder))
+        with contextlib.suppress(OSError), os.scandir(inner) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                if entry.name.endswith((".yaml", ".py")):
+                    status = entry.stat()
+                    parts.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(parts)
+
+
+def _cache_file(env: Mapping[str, str]) -> str:
+    folder = env.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(folder, "pairun", "rules.json")
+
+
+def _kept(path: str, made_of: str) -> dict[str, Any] | None:
+    """The table that an earlier call kept; None if there is none of these rules, or another user's."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                return None
+            kept = json.loads(file.read(_MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(kept, dict) or kept.get("made_of") != made_of:
+        return None
+    data = kept.get("table")
+    return data if isinstance(data, dict) else None
+
+
+def _keep(path: str, made_of: str, data: Mapping[str, Any]) -> None:
+    """Keep a table for the next call; without a place for it, that one reads the rules again."""
+    part = f"{path}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(part, "x", encoding="utf-8") as file:
+            json.dump({"made_of": made_of, "table": data}, file, separators=(",", ":"))
+        os.replace(part, path)

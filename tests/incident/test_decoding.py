@@ -1,0 +1,61 @@
+"""What systems wrap around the lines of a program is taken off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pairun.diagnose.table import Table
+from pairun.incident.decoding import decoded
+from pairun.incident.numbered import NumberedLog
+from tests.incident.jobs import KEY_ERROR, incident_of, write
+
+TIME = "2026-03-01T12:04:16.870000000Z"
+
+
+def docker(text: str) -> str:
+    """Lines as Docker's json-file driver keeps them."""
+    records = ({"log": line + "\n", "stream": "stderr", "time": TIME} for line in text.splitlines())
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def cri(text: str) -> str:
+    """Lines as the kubelet keeps them."""
+    return "".join(f"{TIME} stderr F {line}\n" for line in text.splitlines())
+
+
+def logger(text: str) -> str:
+    """A structured logger's record, with the traceback in one value."""
+    first, _, trace = text.partition("\n")
+    start = {"timestamp": TIME, "level": "info", "message": first, "rank": 3}
+    end = {"timestamp": TIME, "level": "error", "message": "failed", "rank": 3, "exc_info": trace}
+    return json.dumps(start) + "\n" + json.dumps(end) + "\n"
+
+
+@pytest.mark.parametrize("wrap", [docker, cri, logger])
+def test_a_traceback_is_read_in_every_form(tmp_path: Path, table: Table, wrap: object) -> None:
+    """Class, line of the code and time are the same."""
+    assert callable(wrap)
+    incident = incident_of(write(tmp_path, {"worker-3.log": wrap(KEY_ERROR)}), table)
+    assert incident.diagnosis.klass == "user_code_error"
+    assert incident.diagnosis.details["code_line"] == "41"
+    assert incident.members[0].rank == 3
+    assert incident.members[0].at is not None
+    assert incident.members[0].at.clock() == "12:04:16"
+
+
+def test_lines_that_cri_cut_are_joined() -> None:
+    """A part has the flag P; the joined line has its number."""
+    text = f"{TIME} stdout F one\n{TIME} stdout P Key\n{TIME} stdout F Error: 'k'\n{TIME} stdout F end\n"
+    log = decoded(NumberedLog(text.encode(), "a", []))
+    assert b"KeyError: 'k'\n" in log.data
+    assert log.number(log.data.index(b"KeyError")) == 2
+    assert log.number(log.data.index(b"end")) == 4
+
+
+def test_lines_that_docker_cut_are_joined() -> None:
+    """A record without a newline goes on in the next one."""
+    text = '{"log":"Key","stream":"stdout","time":"x"}\n{"log":"Error: 1\\n","stream":"stdout","time":"x"}\n'
+    assert b"KeyError: 1" in decoded(NumberedLog(text.encode(), "a", [])).data

@@ -1,0 +1,90 @@
+"""Files are read whatever packs them and however large they are."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pairun.incident.reading import Reading, read_file, read_stream
+
+TEXT = b"".join(b"step %d loss 0.5\n" % n for n in range(3000)) + b"KeyError: 'label'\n"
+
+
+def never() -> bool:
+    """Reading has all the time it wants."""
+    return False
+
+
+def read(path: Path, budget: int = 1 << 20) -> Reading:
+    """Read a file as a log."""
+    return read_file(str(path), path.name, budget, is_over=never)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_packed_file_is_unpacked(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """The first bytes say what packs it, and not its name."""
+    path = tmp_path / "rank0.log"
+    path.write_bytes(pack(TEXT))
+    assert read(path).log.data == TEXT
+
+
+def test_a_file_of_zstd_is_unpacked(tmp_path: Path) -> None:
+    """The program zstd does it."""
+    if shutil.which("zstd") is None:
+        pytest.skip("the program zstd is missing")
+    path = tmp_path / "rank0.log.zst"
+    path.write_bytes(subprocess.run(["zstd", "-q"], input=TEXT, stdout=-1, check=True).stdout)
+    assert read(path).log.data == TEXT
+
+
+def test_without_the_program_zstd_the_error_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the program to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "a.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd\x00")
+    with pytest.raises(OSError, match="install the program zstd"):
+        read(path)
+
+
+def test_a_packed_file_that_is_cut_off_is_read_to_its_end(tmp_path: Path) -> None:
+    """A killed job leaves such files."""
+    path = tmp_path / "rank0.log.gz"
+    path.write_bytes(gzip.compress(bytes(range(256)) * 8000 + TEXT, 1)[:-200])
+    assert len(read(path).log.data) > 1 << 20
+
+
+def test_the_middle_of_a_large_file_counts_where_it_mentions_errors(tmp_path: Path) -> None:
+    """What is kept has the numbers of its lines in the file; memory stays small."""
+    quiet = b"step 1 loss 0.5\n" * (1 << 18)
+    path = tmp_path / "big.log"
+    path.write_bytes(quiet + b"KeyError: 'middle'\n" + quiet + b"the end\n")
+    log = read(path, 1 << 18).log
+    assert len(log.data) < 1 << 20
+    at = log.data.index(b"KeyError: 'middle'")
+    assert log.number(at) == (1 << 18) + 1
+    assert log.offset((1 << 18) + 1) == at
+    assert log.number(log.data.index(b"the end")) == (1 << 19) + 2
+
+
+def test_what_was_left_out_is_said() -> None:
+    """Errors all over a large file are more than pairun judges."""
+    stream = io.BytesIO(b"an error of the day\n" * (1 << 19))
+    reading = read_stream(stream, "noisy.log", 1 << 19, is_over=never)
+    assert reading.unread.startswith("noisy.log: about ")
+    assert reading.unread.endswith("MiB in the middle that mention errors were not judged")
+
+
+def test_reading_ends_when_its_time_is_over() -> None:
+    """The answer says how much was read."""
+    reading = read_stream(io.BytesIO(TEXT * 100), "slow.log", 1 << 20, is_over=lambda: True)
+    assert reading.unread == "slow.log: only the first 0 MiB were read"
