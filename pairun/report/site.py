@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pairun.contract.sources import built_in_folder
+from pairun.base.paths import built_in_folder
 from pairun.errors import PairunError, Problem
 
 _MARK = ".pairun-site"
