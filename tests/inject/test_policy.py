@@ -1,18 +1,25 @@
 """The admission policies have only fields of the API, and put into a Pod what `pairun inject` puts.
 
-Their expressions are not evaluated here: no API server of this laboratory knows them.
+No API server of this laboratory has such policies. cel-python evaluates their expressions, with a
+mapping in place of each of Kubernetes' own types.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+from pathlib import Path
+from typing import Any
 
+import celpy
 import pytest
 import yaml
+from celpy import celtypes
+from celpy.adapter import json_to_cel
 
 from pairun.inject.podspec import INIT, PROGRAM, SEPARATOR, VOLUME
 from tests.inject.test_schemas import unknown
+from tests.inject.workloads import POD, run_pod
 from tests.podman import ROOT
 
 pytestmark = pytest.mark.slow
@@ -60,3 +67,120 @@ def test_every_field_of_the_pod() -> None:
     fields = re.findall(r"^ {4}(\w+):", block[: block.index("\n  }}")], re.MULTILINE)
     assert len(fields) > 5
     assert set(fields) <= container
+
+
+def evaluated(expression: str, pod: Any) -> Any:
+    """What an expression of CEL makes of a Pod, as plain data."""
+    # The library resolves no type whose name has dots.
+    types = sorted(set(re.findall(r"\b((?:Object|JSONPatch)[\w.]*)\{", expression)))
+    names = {name: name.replace(".", "_") for name in types}
+    text = re.sub(r"\b((?:Object|JSONPatch)[\w.]*)\{", lambda m: f"{names[m[1]]}{{", expression)
+    environment = celpy.Environment(annotations=dict.fromkeys(names.values(), _message))
+    program = environment.program(environment.compile(text))
+    return _plain(program.evaluate({"object": json_to_cel(pod)}))
+
+
+def _message(fields: Any) -> Any:
+    """A value of one of Kubernetes' types; None makes one without fields."""
+    return celtypes.MapType({}) if fields is None else fields
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, celtypes.BoolType):
+        return bool(value)
+    assert isinstance(value, str), value
+    return str(value)
+
+
+def mutated(pod: Any) -> Any:
+    """The Pod after the policy's patch (RFC 6902, "add")."""
+    patch = evaluated(MUTATING["mutations"][0]["jsonPatch"]["expression"], pod)
+    for operation in patch:
+        assert operation["op"] == "add"
+        holder: Any = pod
+        *steps, last = operation["path"].strip("/").split("/")
+        for step in steps:
+            holder = holder[int(step) if isinstance(holder, list) else step]
+        if isinstance(holder, dict):
+            holder[last] = operation["value"]
+        else:
+            holder.insert(len(holder) if last == "-" else int(last), operation["value"])
+    return pod
+
+
+def is_taken(pod: Any) -> bool:
+    """Whether the policy changes a Pod with its label."""
+    return all(evaluated(c["expression"], pod) for c in MUTATING["matchConditions"])
+
+
+def refusals_of(pod: Any) -> list[str]:
+    """What the second policy says of a Pod."""
+    return [v["message"] for v in VALIDATING["validations"] if not evaluated(v["expression"], pod)]
+
+
+MUTATING, VALIDATING = (
+    d["spec"] for d in yaml.safe_load_all(POLICY) if not d["kind"].endswith("Binding")
+)
+
+
+def a_pod(**main: Any) -> Any:
+    """A Pod with the label, whose main container has further fields."""
+    pod = yaml.safe_load(POD)
+    pod["metadata"]["labels"] = {"pairun/inject": "true"}
+    pod["spec"]["containers"][0].update(main)
+    return pod
+
+
+def test_a_pod_is_injected_and_runs(tmp_path: Path) -> None:
+    """Once; it is a valid Pod then, which its own policies take, and its command ends with its code."""
+    pod = a_pod()
+    assert is_taken(pod)
+    made = mutated(pod)
+    assert not is_taken(made)
+    assert refusals_of(made) == []
+    assert list(unknown(made, "V1Pod", "Pod")) == []
+    _, main = run_pod(made, tmp_path)
+    assert main is not None
+    assert main.code == 3
+    assert "the command ended with 3" in main.said
+
+
+def test_what_a_pod_has_stays() -> None:
+    """Lists that are there get further items; those that are not are made."""
+    pod = a_pod(env=[{"name": "A", "value": "b"}], volumeMounts=[{"name": "v", "mountPath": "/v"}])
+    pod["spec"] |= {"volumes": [{"name": "v", "emptyDir": {}}], "initContainers": [{"name": "own"}]}
+    spec = mutated(pod)["spec"]
+    (main,) = spec["containers"]
+    assert [v["name"] for v in spec["volumes"]] == ["v", VOLUME]
+    assert [c["name"] for c in spec["initContainers"]] == ["own", INIT]
+    assert [e["name"] for e in main["env"]] == ["A", "FC_POD_UID"]
+    assert [m["name"] for m in main["volumeMounts"]] == ["v", VOLUME]
+    assert main["command"] == [PROGRAM, SEPARATOR, "sh", "-c", "exit 3"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "says"),
+    [
+        (a_pod(command=[]), "has no command"),
+        (a_pod(volumeMounts=[{"name": "x", "mountPath": "/usr/local/pai/x"}]), "mounts something"),
+        ({**a_pod(), "metadata": {"labels": {"pairun/barrier": "true"}}}, "need rights and a key"),
+        ({**a_pod(), "spec": {"containers": [{"name": n, "command": ["a"]} for n in "ab"]}},
+         "several containers"),
+    ],
+)  # fmt: skip
+def test_what_the_second_policy_refuses(pod: Any, says: str) -> None:
+    """A Pod that needs more than such a policy can give is refused, by one message."""
+    (message,) = refusals_of(pod)
+    assert says in message
+
+
+@pytest.mark.parametrize("pod", [a_pod(command=[]), a_pod(command=None)])
+def test_a_pod_without_a_command_is_left_to_the_second_policy(pod: Any) -> None:
+    """The first policy does not change it."""
+    if pod["spec"]["containers"][0]["command"] is None:
+        del pod["spec"]["containers"][0]["command"]
+    assert not is_taken(pod)

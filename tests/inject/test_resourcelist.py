@@ -72,3 +72,77 @@ def test_a_wrong_configuration() -> None:
     """An option of the wrong kind is an error with its place."""
     said = function(LIST.replace("barrier: true", "barrier: 3"), code=2)
     assert "'barrier' is true or false" in said
+
+
+AS_KUSTOMIZE_SENDS_IT = """\
+apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: batch/v1
+  kind: Job
+  metadata:
+    name: my-train
+    namespace: team
+    annotations:
+      config.kubernetes.io/id: '1'
+      config.k8s.io/id: '1'
+      internal.config.kubernetes.io/previousKinds: Job,Job
+      internal.config.kubernetes.io/previousNames: train,train
+      internal.config.kubernetes.io/previousNamespaces: _non_namespaceable_,default
+      internal.config.kubernetes.io/prefixes: my-
+      internal.config.kubernetes.io/index: '0'
+  spec:
+    completionMode: Indexed
+    completions: 2
+    parallelism: 2
+    template:
+      spec:
+        containers:
+        - command:
+          - python
+          - train.py
+          image: a
+          name: main
+        restartPolicy: Never
+functionConfig:
+  apiVersion: pairun/v1
+  kind: Inject
+  metadata:
+    annotations:
+      config.kubernetes.io/function: |
+        exec: {path: ./pairun-inject}
+    name: inject
+  spec:
+    barrier: true
+    events: true
+    gang: 2
+    image: registry.example.com/pairun:1
+    keySecret: train-key
+"""
+"""The list of the functions' specification, with the annotations and the order that kustomize writes
+(kustomize, kyaml/kio/byteio_writer.go and api/internal/utils/annotations.go)."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_the_list_as_kustomize_sends_it(version: str) -> None:
+    """Annotations of the orchestrator and the configuration come back; only new items lack them."""
+    text = AS_KUSTOMIZE_SENDS_IT.replace(".io/v1\nkind: R", f".io/{version}\nkind: R")
+    sent, got = yaml.safe_load(text), yaml.safe_load(function(text))
+    assert {k: v for k, v in got.items() if k != "items"} == {
+        k: v for k, v in sent.items() if k != "items"
+    }
+    job, *beside = got["items"]
+    assert job["metadata"] == sent["items"][0]["metadata"]
+    assert [i["kind"] for i in beside] == ["ServiceAccount", "Role", "RoleBinding"]
+    assert {i["metadata"]["namespace"] for i in beside} == {"team"}
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"][:2] == ["/usr/local/pai/runtime", "--"]
+
+
+@pytest.mark.slow
+def test_a_refusal_as_the_specification_wants_it() -> None:
+    """What cannot be injected is an exit code and a message on standard error."""
+    text = AS_KUSTOMIZE_SENDS_IT.replace("completionMode: Indexed", "completionMode: NonIndexed")
+    said = function(text.replace("    gang: 2\n", ""), code=1)
+    assert "set completionMode: Indexed" in said

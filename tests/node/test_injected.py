@@ -59,7 +59,7 @@ def injected(runtime_image: str) -> Any:
 
 
 def control(node: Node, workload: Object) -> list[str]:
-    """Make the Pods that a JobSet's or a PyTorchJob's controller makes; returns their names."""
+    """Make the Pods that the workload's controller makes; returns their names."""
     made: list[str] = []
     for name, labels, notes, template in _pods_of(workload):
         own = template.get("metadata", {}).get("labels", {})
@@ -76,29 +76,69 @@ def control(node: Node, workload: Object) -> list[str]:
 
 
 def _pods_of(workload: Object) -> Iterator[tuple[str, Object, Object, Object]]:
-    name, spec = workload["metadata"]["name"], workload["spec"]
-    for job in spec.get("replicatedJobs", ()):
+    """Name, labels, annotations and template of each Pod, as the kind's controller makes them."""
+    is_volcano = workload["apiVersion"].startswith("batch.volcano.sh/")
+    pods = _of_volcano_job if is_volcano else _CONTROLLERS[workload["kind"]]
+    yield from pods(workload["metadata"]["name"], workload["spec"])
+
+
+def _of_job(name: str, spec: Object, **more: str) -> Iterator[tuple[str, Object, Object, Object]]:
+    for index in range(spec["parallelism"]):
+        # Kubernetes has the index as both since 1.28.
+        annotations = {"batch.kubernetes.io/job-completion-index": str(index)}
+        labels = {"job-name": name, "batch.kubernetes.io/job-name": name, **annotations, **more}
+        yield f"{name}-{index}", labels, annotations, copy.deepcopy(spec["template"])
+
+
+def _of_job_set(name: str, spec: Object) -> Iterator[tuple[str, Object, Object, Object]]:
+    prefix = "jobset.sigs.k8s.io"
+    for job in spec["replicatedJobs"]:
         for number in range(job["replicas"]):
-            for index in range(job["template"]["spec"]["parallelism"]):
-                labels = {
-                    "jobset.sigs.k8s.io/jobset-name": name,
-                    "jobset.sigs.k8s.io/replicatedjob-name": job["name"],
-                    "jobset.sigs.k8s.io/job-index": str(number),
-                    "jobset.sigs.k8s.io/restart-attempt": "0",
-                }
-                # Kubernetes has it as both since 1.28.
-                annotations = {"batch.kubernetes.io/job-completion-index": str(index)}
-                labels |= annotations
-                template = copy.deepcopy(job["template"]["spec"]["template"])
-                yield f"{name}-{job['name']}-{number}-{index}", labels, annotations, template
-    for kind, replica in spec.get("pytorchReplicaSpecs", {}).items():
+            labels = {
+                f"{prefix}/jobset-name": name, f"{prefix}/replicatedjob-name": job["name"],
+                f"{prefix}/job-index": str(number), f"{prefix}/restart-attempt": "0",
+            }  # fmt: skip
+            yield from _of_job(f"{name}-{job['name']}-{number}", job["template"]["spec"], **labels)
+
+
+def _of_training_job(name: str, spec: Object) -> Iterator[tuple[str, Object, Object, Object]]:
+    prefix = "training.kubeflow.org"
+    for kind, replica in (spec.get("pytorchReplicaSpecs") or spec["mpiReplicaSpecs"]).items():
         for index in range(replica["replicas"]):
             labels = {
-                "training.kubeflow.org/job-name": name,
-                "training.kubeflow.org/replica-type": kind.lower(),
-                "training.kubeflow.org/replica-index": str(index),
-            }
+                f"{prefix}/job-name": name, f"{prefix}/replica-type": kind.lower(),
+                f"{prefix}/replica-index": str(index), f"{prefix}/job-role": kind.lower(),
+            }  # fmt: skip
             yield f"{name}-{kind.lower()}-{index}", labels, {}, copy.deepcopy(replica["template"])
+
+
+def _of_volcano_job(name: str, spec: Object) -> Iterator[tuple[str, Object, Object, Object]]:
+    for task in spec["tasks"]:
+        for index in range(task["replicas"]):
+            labels = {
+                "volcano.sh/job-name": name, "volcano.sh/task-spec": task["name"],
+                "volcano.sh/job-version": "0",
+            }  # fmt: skip
+            yield f"{name}-{task['name']}-{index}", labels, {}, copy.deepcopy(task["template"])
+
+
+def _of_leader_worker_set(name: str, spec: Object) -> Iterator[tuple[str, Object, Object, Object]]:
+    prefix, template = "leaderworkerset.sigs.k8s.io", spec["leaderWorkerTemplate"]
+    for group in range(spec["replicas"]):
+        for index in range(template["size"]):
+            labels = {
+                f"{prefix}/name": name, f"{prefix}/group-index": str(group),
+                f"{prefix}/worker-index": str(index), f"{prefix}/template-revision-hash": "a",
+            }  # fmt: skip
+            own = f"{name}-{group}-{index}" if index else f"{name}-{group}"
+            yield own, labels, {}, copy.deepcopy(template["workerTemplate"])
+
+
+_CONTROLLERS = {
+    "Job": _of_job, "JobSet": _of_job_set, "PyTorchJob": _of_training_job,
+    "MPIJob": _of_training_job,
+    "LeaderWorkerSet": _of_leader_worker_set,
+}  # fmt: skip
 
 
 def together(node: Node, ended: list[Ended], gang: int) -> None:
@@ -120,10 +160,15 @@ def test_a_pod(node: Node, injected: Any, debian: str) -> None:
     template = pod_template(debian, node, trouble)
     pod = {"apiVersion": "v1", "kind": "Pod", **template}
     pod["metadata"]["name"] = "alone"
-    node.apply(*injected(pod))
+    node.apply(*injected(pod, "--events"))
     ended = node.ended("alone")
     assert ended.code("pytorch") == 9, ended.story
     assert "apex" in ended.state("pytorch")["message"]
+    (event,) = (
+        e for e in node.api.get(f"{node.core}/events")["items"] if e["reason"] == "CommandFailed"
+    )
+    assert event["involvedObject"]["uid"] == ended.pod["metadata"]["uid"]
+    assert "the Python package apex is missing" in event["message"]
 
 
 def test_a_job(node: Node, injected: Any, debian: str) -> None:
@@ -191,3 +236,93 @@ def test_a_pytorch_job(node: Node, injected: Any, debian: str) -> None:
     died = ended["pt-worker-1"]
     assert died.code("pytorch") == 9, died.story
     assert "apex" in died.state("pytorch")["message"]
+
+
+RANKS = """\
+echo "$PAIRUN_RESTARTS rank $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT"
+echo "rank $RANK of $WORLD_SIZE at $MASTER_ADDR restart ${PAIRUN_RESTARTS:-0}" >> /data/ranks
+"""
+FAIL_ONCE = f"""{RANKS}
+if [ -z "$PAIRUN_RESTARTS" ]; then sleep $((1 + RANK)); exit 3; fi
+exit 0
+"""
+
+
+def ranks(node: Node, leader: Ended, size: int, restart: int) -> None:
+    """Every Pod had its own rank at this restart, and the leader's address."""
+    ip = leader.pod["status"]["podIP"]
+    expected = {f"rank {n} of {size} at {ip} restart {restart}" for n in range(size)}
+    assert expected <= set((node.data / "ranks").read_text().splitlines())
+
+
+def workload_of(kind: str, template: Object) -> Object:
+    """A gang of three of a kind, whose Pods all have this template."""
+    one, two = copy.deepcopy(template), copy.deepcopy(template)
+    roles: dict[str, tuple[str, Object]] = {
+        "Job": ("batch/v1", {"parallelism": GANG, "completions": GANG, "template": template,
+                             "completionMode": "Indexed"}),
+        "JobSet": ("jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [
+            {"name": "work", "replicas": 1,
+             "template": {"spec": {"parallelism": GANG, "template": template}}}]}),
+        "MPIJob": ("kubeflow.org/v2beta1", {"mpiReplicaSpecs": {
+            "Launcher": {"replicas": 1, "template": one}, "Worker": {"replicas": 2, "template": two}}}),
+        "VolcanoJob": ("batch.volcano.sh/v1alpha1", {"tasks": [
+            {"name": "ps", "replicas": 1, "template": one},
+            {"name": "worker", "replicas": 2, "template": two}]}),
+        "LeaderWorkerSet": ("leaderworkerset.x-k8s.io/v1", {
+            "replicas": 1, "leaderWorkerTemplate": {"size": GANG, "workerTemplate": template}}),
+    }  # fmt: skip
+    version, spec = roles[kind]
+    kind = kind.removeprefix("Volcano")
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "train"}, "spec": spec}
+
+
+@pytest.mark.parametrize("kind", ["Job", "JobSet"])
+def test_a_gang_that_restarts_in_place(node: Node, injected: Any, debian: str, kind: str) -> None:
+    """Each container that fails meets the others again in its Pod, with the same rank."""
+    template = pod_template(debian, node, FAIL_ONCE)
+    template["spec"]["restartPolicy"] = "OnFailure"
+    made, *beside = injected(workload_of(kind, template), "--barrier", "--env", "torchrun")
+    node.apply(*beside)
+    names = control(node, made)
+    ended = [node.ended(name) for name in names]
+    for each in ended:
+        (status,) = each.pod["status"]["containerStatuses"]
+        assert (each.code("pytorch"), status["restartCount"]) == (0, 1), each.story
+        assert "all 3 tasks run" in each.said["pytorch"], each.story
+    ranks(node, ended[0], GANG, restart=0)
+    ranks(node, ended[0], GANG, restart=1)
+
+
+@pytest.mark.parametrize("kind", ["MPIJob", "VolcanoJob"])
+def test_the_variables_of_a_gang(node: Node, injected: Any, debian: str, kind: str) -> None:
+    """The Pods that other controllers make have their ranks and the leader's address."""
+    template = pod_template(debian, node, RANKS)
+    made, *beside = injected(workload_of(kind, template), "--barrier", "--env", "torchrun")
+    node.apply(*beside)
+    ended = [node.ended(name) for name in control(node, made)]
+    for each in ended:
+        assert each.code("pytorch") == 0, each.story
+    ranks(node, ended[0], GANG, restart=0)
+
+
+SSH = """\
+set -e
+touch "/data/up-$PAI_TASK_INDEX"
+if [ "$PAI_TASK_INDEX" = 0 ]; then
+  for n in 1 2; do ssh worker-$n 'echo "$(hostname) was reached" >> /data/reached'; done
+  touch /data/over
+fi
+while [ ! -e /data/over ]; do sleep 0.2; done
+"""
+
+
+def test_ssh_between_the_pods_of_a_group(node: Node, injected: Any, debian: str) -> None:
+    """The leader of a LeaderWorkerSet reaches its workers by their names."""
+    template = pod_template(debian, node, SSH)
+    made, *beside = injected(workload_of("LeaderWorkerSet", template), "--barrier", "--ssh")
+    node.apply(*beside)
+    for each in [node.ended(name) for name in control(node, made)]:
+        assert each.code("pytorch") == 0, each.story
+    reached = (node.data / "reached").read_text().splitlines()
+    assert reached == ["train-0-1 was reached", "train-0-2 was reached"]
