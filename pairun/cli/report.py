@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pairun.base.runfolders import RUNS
 from pairun.cli.access import access_of, add_access
+from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.kubeconfig import Access, connect
 from pairun.errors import PairunError, Problem
 from pairun.handover.logjournal import VARIABLE as LOG_JOURNAL
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when everything could be read, else 1, whatever the report says."""
     if args.metrics:
-        return _print_metrics(args.path, args.vault)
+        return _print_metrics(args.path, access_of(args), args.vault)
     instances, problems = _read(args.path, access_of(args), args.vault)
     if args.html and instances:
         _write_page(args.html, instances, args.path, problems)
@@ -60,10 +61,18 @@ def run(args: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _print_metrics(path: str | None, vault: Vault) -> int:
-    from pairun.report.journal.metrics import read_metrics
+def _print_metrics(path: str | None, access: Access, vault: Vault) -> int:
+    cluster = _cluster(path, access, vault)
+    if path is not None and cluster is not None:
+        from pairun.engines.kubernetes.clusterjournals import read_cluster_metrics
 
-    text, problems = read_metrics(path)
+        text, problems = read_cluster_metrics(cluster, path)
+        if not text and not problems:
+            problems = [_without_journals(path)]
+    else:
+        from pairun.report.journal.metrics import read_metrics
+
+        text, problems = read_metrics(path)
     sys.stdout.write(text)
     print_problems(problems, vault)
     return 1 if problems else 0
@@ -72,21 +81,13 @@ def _print_metrics(path: str | None, vault: Vault) -> int:
 def _read(
     path: str | None, access: Access, vault: Vault
 ) -> tuple[list[InstancePast], list[Problem]]:
-    """The instances of a job in a cluster, if an option selects one or no file has this name.
+    """The instances of a run on this machine, or of a job in a cluster.
 
     Raises:
-        PairunError: the cluster cannot be asked, or has no such job.
+        PairunError: as `_cluster`; or the cluster has no such job.
     """
-    is_selected = access != Access()
-    if is_selected and path is None:
-        raise PairunError(Problem("PR801", "name the job in the cluster"))
-    if path is None or not (is_selected or _may_be_job(path)):
-        return read_instances(path)
-    try:
-        cluster = connect(access, vault)
-    except PairunError:
-        if is_selected:
-            raise
+    cluster = _cluster(path, access, vault)
+    if path is None or cluster is None:
         return read_instances(path)
     # imported here, because most reports are on files
     from pairun.engines.kubernetes.clusterjournals import read_cluster_instances
@@ -94,9 +95,32 @@ def _read(
     instances = read_cluster_instances(cluster, path)
     if any(i.journal is not None for i in instances):
         return instances, []
-    message = f"no log of job '{path}' shows a journal"
+    return instances, [_without_journals(path)]
+
+
+def _cluster(path: str | None, access: Access, vault: Vault) -> Cluster | None:
+    """The cluster of a job, if an option selects one or no file has this name; else None.
+
+    Raises:
+        PairunError: an option selects a cluster that cannot be asked.
+    """
+    is_selected = access != Access()
+    if is_selected and path is None:
+        raise PairunError(Problem("PR801", "name the job in the cluster"))
+    if path is None or not (is_selected or _may_be_job(path)):
+        return None
+    try:
+        return connect(access, vault)
+    except PairunError:
+        if is_selected:
+            raise
+        return None
+
+
+def _without_journals(name: str) -> Problem:
+    message = f"no log of job '{name}' shows a journal"
     hint = f"it does with {LOG_JOURNAL}=true in both containers, as `pairun submit` makes them"
-    return instances, [Problem("PR810", message, hint=hint)]
+    return Problem("PR810", message, hint=hint)
 
 
 def _may_be_job(path: str) -> bool:

@@ -102,10 +102,17 @@ class GangPods:
             own_role: this Pod's role.
             own_pod: this Pod's name.
         """
-        role = next(r for r in self.roles if r.name == name)
+        role, own = (next(r for r in self.roles if r.name == n) for n in (name, own_role))
         stem, dash, _ = own_pod.rpartition("-")
-        if name != own_role or not dash or [p.key for p in role.index] != [POD_NAME]:
+        if not dash or any([p.key for p in r.index] != [POD_NAME] for r in (role, own)):
             return None
+        if name != own_role:
+            # A controller with several roles names its Pods WORKLOAD-ROLE-NUMBER, by the role's label.
+            values = [(v, role.labels[k]) for k, v in own.labels.items() if k in role.labels]
+            ends = [(v, other) for v, other in values if v != other and stem.endswith(f"-{v}")]
+            if not ends:
+                return None
+            stem = stem.removesuffix(ends[0][0]) + ends[0][1]
         return f"{stem}-{number + role.offset}"
 
     def selector_of(self, name: str, number: int) -> str | None:

@@ -57,6 +57,19 @@ def test_a_number_at_the_end_of_a_name() -> None:
     assert gang.selector_of("w", 0) is None
 
 
+def test_the_name_of_a_pod_of_another_role() -> None:
+    """It follows from this Pod's name where both roles' Pods bear them: WORKLOAD-ROLE-NUMBER."""
+    index = (IndexPart(key="metadata.name"),)
+    ps, worker = (
+        GangRole(name=name, instances=2, labels={"volcano.sh/task-spec": label}, index=index)
+        for name, label in (("ps", "ps"), ("worker", "work-er"))
+    )
+    gang = GangPods(same={"volcano.sh/job-name": "train"}, roles=(ps, worker))
+    assert gang.pod_name_of("ps", 0, "worker", "train-work-er-1") == "train-ps-0"
+    assert gang.pod_name_of("worker", 1, "ps", "train-ps-0") == "train-work-er-1"
+    assert gang.pod_name_of("ps", 0, "worker", "other-1") is None
+
+
 def test_the_variable_tells_who_this_is() -> None:
     """The init container finds its gang, its role and its number in variables."""
     same, index = {"job": "A", "gone": "B"}, {JOB_INDEX: "C", COMPLETION: "D"}

@@ -14,8 +14,9 @@ from pairun.engines.kubernetes.clusterlogs import lines
 from pairun.engines.kubernetes.endwords import INIT
 from pairun.engines.kubernetes.jobobjects import find, instances_of
 from pairun.engines.kubernetes.podstates import APP, PodState
-from pairun.errors import PairunError
+from pairun.errors import PairunError, Problem
 from pairun.handover.logjournal import read_log
+from pairun.handover.metrics import Totals
 from pairun.report.journal.history import UNFINISHED
 from pairun.report.journal.historybuilding import phases_of
 from pairun.report.journal.pastinstances import InstancePast
@@ -44,6 +45,35 @@ def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
     instances = instances_of(cluster, find(cluster, name))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda each: _instance(cluster, each), instances))
+
+
+def read_cluster_metrics(cluster: Cluster, name: str) -> tuple[str, list[Problem]]:
+    """What the journals of a job's instances add up to, as OpenMetrics text.
+
+    Args:
+        cluster: the cluster.
+        name: the job's name in the cluster.
+
+    Returns:
+        The text, which is empty if no log shows a journal, and the problems.
+
+    Raises:
+        PairunError: there is no such job, or the API server refuses.
+    """
+    instances = [i for i in instances_of(cluster, find(cluster, name)) if not i.gone]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        journals = list(pool.map(lambda each: _journal(cluster, each), instances))
+    totals, problems = Totals(), list[Problem]()
+    for instance, journal in zip(instances, journals, strict=True):
+        if journal is None:
+            continue
+        try:
+            reading = read_entries(io.BytesIO(journal), f"pod {cluster.namespace}/{instance.pod}")
+        except PairunError as e:
+            problems += e.problems
+        else:
+            totals.add(entry.data for entry in reading.entries)
+    return (totals.text() if any(j is not None for j in journals) else ""), problems
 
 
 def _instance(cluster: Cluster, instance: PodState) -> InstancePast:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pairun.engines.kubernetes.apierrors import ClusterRefusal
-from pairun.engines.kubernetes.clusterjournals import read_cluster_instances
+from pairun.engines.kubernetes.clusterjournals import read_cluster_instances, read_cluster_metrics
 from pairun.errors import PairunError
 from pairun.handover.logjournal import PREFIX
 from tests.engines.kubernetes.samples import (
@@ -93,6 +93,26 @@ def test_a_report_on_a_job_in_a_cluster(serve: Serve) -> None:
     assert (running.outcome, running.phases[1].command is not None) == ("unfinished", True)
     assert "the Pod is running" in running.notes[-1]
     assert waiting.state == "no journal: the Pod is pending"
+
+
+def test_the_metrics_of_a_job_in_a_cluster(serve: Serve) -> None:
+    """They add up the journals of all Pods whose logs show one."""
+    cluster, _ = serve(Job())
+    text, problems = read_cluster_metrics(cluster, "mnist")
+    assert problems == []
+    assert text.endswith("# EOF\n")
+    lines = [
+        line for line in text.splitlines() if "pairun_phase_exits_total" in line and 'init"' in line
+    ]
+    assert [line.rpartition(" ")[2] for line in lines] == ["2"], text
+
+
+def test_a_job_whose_logs_show_no_journal_has_no_metrics(serve: Serve) -> None:
+    """The text is empty, not a list of zeros."""
+    job = Job()
+    job.log = lambda *_: (200, b"epoch 1\n")  # type: ignore[method-assign]
+    cluster, _ = serve(job)
+    assert read_cluster_metrics(cluster, "mnist") == ("", [])
 
 
 def test_only_parts_of_a_log_are_read(serve: Serve) -> None:
