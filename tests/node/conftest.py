@@ -212,6 +212,13 @@ class Node:
         out = [self.kubectl("get", "pods,jobs", "-o", "wide"), self.kubectl(*warnings)]
         for path in self.logs.rglob("*.log"):
             out.append(f"--- {path}\n{path.read_text()[-1000:]}")
+        for name in self.pods():
+            argv = ["kubectl", "--namespace", self.namespace, "logs", name, "--all-containers"]
+            # A container that has not started has no log.
+            said = subprocess.run(
+                argv, env=self.env, capture_output=True, text=True, timeout=WAIT_S, check=False
+            )
+            out.append(f"--- log of {name}\n{said.stdout[-2000:]}")
         return "\n".join(out)
 
 

@@ -160,7 +160,10 @@ def test_a_pod(node: Node, injected: Any, debian: str) -> None:
     template = pod_template(debian, node, trouble)
     pod = {"apiVersion": "v1", "kind": "Pod", **template}
     pod["metadata"]["name"] = "alone"
-    node.apply(*injected(pod, "--events"))
+    made, *beside = injected(pod, "--events")
+    # Kubernetes refuses a Pod whose account does not exist yet.
+    node.apply(*beside)
+    node.apply(made)
     ended = node.ended("alone")
     assert ended.code("pytorch") == 9, ended.story
     assert "apex" in ended.state("pytorch")["message"]
@@ -308,8 +311,7 @@ def test_the_variables_of_a_gang(node: Node, injected: Any, debian: str, kind: s
 
 SSH = """\
 set -e
-touch "/data/up-$PAI_TASK_INDEX"
-if [ "$PAI_TASK_INDEX" = 0 ]; then
+if [ "$RANK" = 0 ]; then
   for n in 1 2; do ssh worker-$n 'echo "$(hostname) was reached" >> /data/reached'; done
   touch /data/over
 fi
@@ -320,7 +322,8 @@ while [ ! -e /data/over ]; do sleep 0.2; done
 def test_ssh_between_the_pods_of_a_group(node: Node, injected: Any, debian: str) -> None:
     """The leader of a LeaderWorkerSet reaches its workers by their names."""
     template = pod_template(debian, node, SSH)
-    made, *beside = injected(workload_of("LeaderWorkerSet", template), "--barrier", "--ssh")
+    workload = workload_of("LeaderWorkerSet", template)
+    made, *beside = injected(workload, "--barrier", "--ssh", "--env", "torchrun")
     node.apply(*beside)
     for each in [node.ended(name) for name in control(node, made)]:
         assert each.code("pytorch") == 0, each.story
