@@ -38,6 +38,24 @@ _EXHAUSTED = re.compile(
 )
 
 
+_CONDITIONAL = re.compile(
+    r"(?i)\b(?:if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
+    r"|can lead to|may lead to|might lead to|may result in|can result in)\b"
+)
+"""Advice on what may happen, and no report that it did, if the same sentence says it before the match."""
+
+_SENTENCE_END = re.compile(r"[.!?;] ")
+
+_QUOTED = re.compile(r"\s*\d+ \| ")
+"""How compilers and linters quote a line of source code."""
+
+
+def _is_conditional(match: re.Match[str]) -> bool:
+    """Whether what an expression matches is said to be possible only."""
+    upto = (match.string[: match.start()], match.string[: match.end()])
+    return any(_CONDITIONAL.search(_SENTENCE_END.split(text)[-1]) for text in upto)
+
+
 def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     """How much the line itself and its traceback take from a rule's weight."""
     doubt = 0
@@ -45,15 +63,18 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     if _FAILED_OP in line.text:
         doubt += 18
     elif not rule.is_warning:
-        doubt += 60 if _HARMLESS.search(head) else 45 if _WARNING.search(head) else 0
+        warned = 45 if rule.role == "end" else 52
+        doubt += 60 if _HARMLESS.search(head) else warned if _WARNING.search(head) else 0
     if _RETRY.search(line.text) and not _EXHAUSTED.search(line.text):
         doubt += 50 if not _RETRY.search(match[0]) else 0
     elif any(_RETRY_FOLLOWS.match(after.text) for after in log.after(line.at, 1)):
         doubt += 50
-    if line.text.startswith("+ "):
-        doubt += 50
+    if line.text.startswith("+ ") or _QUOTED.match(line.text):
+        doubt += 55
+    if _is_conditional(match):
+        doubt += 45
     if INFO.search(head):
-        doubt += 40 if "NCCL INFO" in head else 10
+        doubt += 50 if "NCCL INFO" in head else 30
     if tracebacks.is_source(log, line):
         return doubt + (20 if tracebacks.replaces_exception(log, line) else 60)
     if rule.role == "code" and match.start() > 0 and line.text[: match.start()].strip("|+- "):

@@ -55,7 +55,7 @@ _BEGAN = re.compile(
 )
 """A framework begins; each rank may print it."""
 
-_VARIES = re.compile(r"\d|[Ee]rror|[Ww]arning|^\W+$")
+_VARIES = re.compile(r"\d|[Ee]rror|[Ww]arning|Traceback|^\W+$")
 """What a line has that does not tell one start of a program from another line."""
 
 _COUNTER = re.compile(
