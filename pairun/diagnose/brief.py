@@ -9,7 +9,7 @@ from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import ADVISED, diagnose
+from pairun.diagnose.weighing import FORBIDDING, diagnose
 
 CONSEQUENCES = frozenset(
     (
@@ -57,7 +57,9 @@ def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Di
 
 def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:
     """The exit code that the cluster assigns to the class, or None if the diagnosis is too unsure."""
-    return table.exit_codes.get(diagnosis.klass) if diagnosis.confidence * 100 >= ADVISED else None
+    return (
+        table.exit_codes.get(diagnosis.klass) if diagnosis.confidence * 100 >= FORBIDDING else None
+    )
 
 
 def is_consequence(diagnosis: Diagnosis) -> bool:

@@ -52,6 +52,9 @@ def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
         elif hit.rule.klass == "file_not_found":
             causes = failed_fetches
         is_explained = any(0 < hit.line.at - at < _SHUTDOWN_BYTES for at in causes)
+        if hit.rule.klass == "build_failed":
+            # pip prints what a build said after the line that it failed
+            is_explained = any(abs(hit.line.at - at) < _SHUTDOWN_BYTES for at in failed_fetches)
         # A shell continues after a failed command, so the job did not end because of it.
         was_outlived = (
             hit.rule.klass in SHELL_CLASSES

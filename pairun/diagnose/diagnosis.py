@@ -13,6 +13,9 @@ from pairun.diagnose.lines import Line, Log
 from pairun.diagnose.table import Rule
 from pairun.diagnose.tracebacks import Frame
 
+FORBIDS = frozenset(("after_fix", "never"))
+"""Advice that keeps people from running the job again as it is."""
+
 _EVIDENCE_CHARS = 400
 _PATH_CHARS = 100
 
@@ -95,7 +98,7 @@ def of_hits(klass: str, hits: list[Hit]) -> Diagnosis:
     return Diagnosis(
         klass=klass,
         fault=best.rule.fault,
-        retry=best.rule.retry,
+        retry=_retry(best.rule, frame),
         confidence=0.0,
         headline=headline(best.rule, kind.meaning, details, hits, frame),
         advice=_advice(best.rule.advice, frame),
@@ -104,6 +107,16 @@ def of_hits(klass: str, hits: list[Hit]) -> Diagnosis:
         alternatives=(),
         rule=best.rule.id,
     )
+
+
+def _retry(rule: Rule, frame: Frame | None) -> str | None:
+    """The rule's advice; an exception forbids a retry only if the job's own code raised it.
+
+    One that a package raises may come of the node, such as a device that is missing.
+    """
+    if rule.role == "code" and rule.retry in FORBIDS and (frame is None or frame.is_library):
+        return None
+    return rule.retry
 
 
 def of_fact(place: Place, details: dict[str, str]) -> Diagnosis:

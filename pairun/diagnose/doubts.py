@@ -72,7 +72,7 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     if line.text.startswith("+ ") or _QUOTED.match(line.text):
         doubt += 55
     if _is_conditional(match):
-        doubt += 45
+        doubt += 60
     if INFO.search(head):
         doubt += 50 if "NCCL INFO" in head else 30
     if tracebacks.is_source(log, line):

@@ -11,6 +11,7 @@ from pairun.diagnose.hits import Hit, HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.searchlimit import SearchLimit
 from pairun.diagnose.segments import Mark, Segment, cut, mark_of, recurrences, setbacks
+from pairun.diagnose.surroundings import is_answered
 from pairun.diagnose.table import Table
 
 _SPARE_S = 1.0
@@ -51,6 +52,8 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         line = parse(start, log.data[start:end])
         if mark := mark_of(line, end):
             marks.append(mark)
+        if is_answered(line):
+            continue
         reported = facts_of(line, log)
         facts += reported or ()
         # data that report no failure are no evidence, whatever words they hold

@@ -132,6 +132,8 @@ class HitSearch:
             score -= doubt_of(rule, match, line, self._log)
             if rule.role != "end":
                 score -= self._surroundings.progress_doubt(line)
+            if rule.role == "code":
+                score -= self._surroundings.stray_doubt(line)
             if rule.klass in SHELL_CLASSES or line.text.startswith("fatal: "):
                 score -= self._surroundings.output_doubt(line)
         return Hit(score, rule, line, self._log, details, match.start())

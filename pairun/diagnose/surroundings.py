@@ -11,6 +11,7 @@ from pairun.diagnose import tracebacks
 from pairun.diagnose.lines import Line, Log
 
 _MANY_LINES = 80
+_STRAY_LINES = 40
 
 INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4} |^I tensorflow")
 _PROGRESS = re.compile(
@@ -24,6 +25,7 @@ _SUCCESS = re.compile(
     r"(?: \w+)? (?:is |was |has )?(?:done|complete[d]?|finished|succeeded)\b"
     r"|\bfinished (?:training|evaluation|successfully)|\bcompleted successfully|\bsuccessfully (?:completed|finished)"
     r"|\ball (?:done|tests passed|\d+ tests)|\bexit(?:ed)?(?: with)?(?: code)?[ :=]+0\b"
+    r"|\bApplication startup complete|\bserver is fired up and ready|\bServer started at |\bis ready to serve"
     r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
 )
 _RAISED = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
@@ -34,6 +36,18 @@ TROUBLE = re.compile(
     r"|(?:exited|failed|finished) with (?:exit |return )?(?:code|status)[ :=]*[1-9-]",
 )
 ERROR_LEVEL = re.compile(r"^E\d{4} |\[E\d{3}")
+
+
+_ACCESS = re.compile(
+    r"\"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \S{1,400} HTTP/\d(?:\.\d)?\" \d{3}\b"
+    r"|HTTP Request: [A-Z]{3,7} \S{1,400} \"HTTP/\d|\bkube-probe/|\bELB-HealthChecker/"
+)
+"""The access log of a server, health checks included, and that of a client."""
+
+
+def is_answered(line: Line) -> bool:
+    """Whether a line records one request and its answer, which a program handles whatever it is."""
+    return _ACCESS.search(line.text) is not None
 
 
 class Surroundings:
@@ -71,8 +85,19 @@ class Surroundings:
         after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
         if len(after) < 2:
             return 0
+        if sum(each.shown.startswith("+") for each in after) > 2:
+            return 50  # `set -x` shows that the shell went on
         info_lines = sum(bool(INFO.search(a.shown) or INFO.search(a.text)) for a in after)
         return 16 if info_lines < 2 else 35
+
+    def stray_doubt(self, line: Line) -> int:
+        """How much to take from an exception without a traceback after which a program informs."""
+        if tracebacks.place(self._log, line) is not None:
+            return 0
+        after = list(self._log.after(line.at, _STRAY_LINES))
+        if any(TROUBLE.search(each.text) and each.text != line.text for each in after):
+            return 0
+        return 40 if sum(bool(INFO.search(each.shown)) for each in after) > 4 else 0
 
     def _progress_doubt(self, line: Line) -> int:
         at = line.at

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
 from pairun.diagnose.diagnosis import (
+    FORBIDS,
     Diagnosis,
     Evidence,
     Place,
@@ -31,6 +32,9 @@ DEADLINE_S = 2.0
 """How long a diagnosis may take; it weighs the hits that it has by then."""
 
 ADVISED = 60
+"""The least weight of an exit code alone that controllers act on."""
+
+FORBIDDING = 70
 """The least weight at which pairun advises against running the job again."""
 
 _BY_CODE = "exit code"
@@ -81,12 +85,10 @@ def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -
         [p for p in reported if p.fact.klass == best],
         [p for p in [*_of_code(facts.exit_code), *given] if p.fact.klass == best],
     )
-    retry = decided.retry
-    if scores[best] < ADVISED and retry in ("after_fix", "never"):
-        retry = None
+    forbidden = decided.retry in FORBIDS and scores[best] < FORBIDDING
     others = ((k, scores[k]) for k in ranked[1:4] if scores[k] >= CERTAIN // 2)
     return decided._replace(
-        retry=retry,
+        retry=None if forbidden else decided.retry,
         confidence=confidence_of(scores[best]),
         alternatives=tuple((k, confidence_of(score)) for k, score in others),
     )

@@ -36,6 +36,10 @@ FACTS = [
     ("node_stuck", "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO NODE FAILURE ***\n"),
     ("host_oom", "7.batch   batch   ml   8  OUT_OF_ME+  0:125 \n"),
     ("time_limit", "7   train   gpu   ml   8   TIMEOUT   0:0 \n"),
+    ("unschedulable", "sbatch: error: Batch job submission failed: Requested nodes are busy\n"),
+    ("loss_nan", "{'loss': nan, 'learning_rate': 1e-05, 'epoch': 0.5}\n"),
+    ("loss_nan", "Epoch: [3][7/9]  Loss nan (nan)\n"),
+    ("hang", "Warning  Unhealthy  9s  kubelet  Container main failed liveness probe, will be restarted\n"),
     ("gpu_not_available", "No devices were found\n"),
     ("gpu_lost", "| ERR!   43C    P0   ERR! / 400W |   1MiB / 81559MiB |   ERR!   Default |\n"),
     ("gpu_ecc_error", "    ECC Errors\n        Volatile\n            DRAM Uncorrectable            : 3\n"),
@@ -51,6 +55,9 @@ HARMLESS = [
     "7   train   gpu   ml   8   COMPLETED   0:0 \n",
     "        Volatile\n            DRAM Uncorrectable            : 0\n        Aggregate\n            DRAM Uncorrectable            : 3\n",
     "      Exit Code:    0\n",
+    "Warning  Unhealthy  9s  kubelet  Readiness probe failed: dial tcp 10.0.0.7:8000: connect: connection refused\n",
+    "step 7: loss=nan, skipping\nstep 8: loss=2.25\n",
+    'INFO:     10.0.0.7:41010 - "POST /v1/completions HTTP/1.1" 500 Internal Server Error\n',
 ]  # fmt: skip
 
 

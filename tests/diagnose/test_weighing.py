@@ -566,3 +566,48 @@ def test_the_headline_names_what_is_missing(
     diagnosis = said(line, table, exit_code=1)
     assert headline in diagnosis.headline
     assert diagnosis.advice.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "This can cause errors like `OSError: [Errno 24] Too many open files`; raise the limit.",
+        "INFO 01-01 00:00:00 runner.py:7] If you are running out of memory, use a smaller batch.",
+        '   87 |     raise RuntimeError("CUDA out of memory")',
+        "n1:45:45 [0] NCCL INFO NET/IB : No device found.",
+    ],
+)
+def test_what_may_happen_has_not_happened(line: str, table: Table) -> None:
+    """Advice, quoted source and what a logger calls information are no evidence."""
+    assert said(f"{STEPS}{line}\n", table).klass == NONE
+
+
+def test_an_exception_that_a_package_prints_while_it_goes_on_is_no_failure(table: Table) -> None:
+    """No traceback, and a program that informs for long afterwards: it handled the exception."""
+    went_on = "".join(
+        f"INFO 01-01 00:00:{n:02} loader.py:7] part {n} is loaded\n" for n in range(20)
+    )
+    line = "AttributeError: 'Odd' object has no attribute 'get'\n"
+    assert said(line + went_on, table).klass == NONE
+    assert said(TRACE + line + went_on, table).klass == "user_code_error"
+
+
+@pytest.mark.parametrize(
+    ("file", "retry"),
+    [("/job/train.py", "after_fix"), ("/usr/lib/python3/dist-packages/a.py", None)],
+)
+def test_only_an_exception_of_the_job_s_own_code_forbids_a_retry(
+    file: str, retry: str | None, table: Table
+) -> None:
+    """One that a package raises may come of the node."""
+    frame = f'Traceback (most recent call last):\n  File "{file}", line 4, in f\n    x\n'
+    assert said(f"{frame}ValueError: needs 8 devices, 1 was found\n", table).retry == retry
+
+
+def test_a_build_that_reaches_no_server_may_be_run_again(table: Table) -> None:
+    """A build prints why it failed after the line that says so."""
+    text = (
+        "  error: subprocess-exited-with-error\n  x Building wheel for odd (setup.py) did not run\n"
+        "      error: <urlopen error [Errno -2] Name or service not known>\n"
+    )
+    assert said(text, table).klass == "network_unreachable"

@@ -49,6 +49,8 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
             klass, _, words = _REASONS[reason]
             return [_fact((klass, DECISIVE, f"{words}: {why[:200]}"), line)]
         return [_fact(_REASONS[reason], line)]
+    if reason == "Unhealthy":
+        return []  # the kubelet goes on asking; it says so if it ends the container
     return [] if match["type"] == "Normal" and reason in _ROUTINE else None
 
 

@@ -62,7 +62,9 @@ def _of_code(code: int, line: Line) -> Sequence[Fact] | None:
         return None
     if signal in _SIGNALS:
         klass, weight = _SIGNALS[signal]
-        return [_fact(klass, weight, f"a process of the job was ended by signal {signal}", line)]
+        fact = _fact(klass, weight, f"a process of the job was ended by signal {signal}", line)
+        # who sent SIGKILL is not known
+        return [fact._replace(retry="retry") if signal == 9 else fact]
     return [_fact("child_failed", HINT, f"a process of the job failed with exit code {code}", line)]
 
 

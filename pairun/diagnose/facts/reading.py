@@ -9,12 +9,13 @@ from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.facts.gpus import GPUS
 from pairun.diagnose.facts.kernel import KERNEL
 from pairun.diagnose.facts.launchers import LAUNCHERS
+from pairun.diagnose.facts.losses import LOSSES
 from pairun.diagnose.facts.nodes import NODES
 from pairun.diagnose.facts.pods import PODS
 from pairun.diagnose.facts.slurm import SLURM
 from pairun.diagnose.lines import Line, Log
 
-_READERS = (NODES, EVENTS, PODS, KERNEL, SLURM, GPUS, LAUNCHERS)
+_READERS = (NODES, EVENTS, PODS, KERNEL, SLURM, GPUS, LAUNCHERS, LOSSES)
 
 WORDS = tuple(sorted({word for reader in _READERS for word in reader.words}))
 """Words in lower case; a line that some reader reads holds one of them."""
@@ -27,7 +28,7 @@ def facts_of(line: Line, log: Log) -> Sequence[Fact] | None:
         None if the line is free text. An empty sequence says that it is data, and that it reports no
         failure.
     """
-    lower = line.text.lower()
+    lower = line.shown.lower()
     for reader in _READERS:
         if any(word in lower for word in reader.words):
             facts = reader.read(line, log)

@@ -42,6 +42,25 @@ _SIGNALS: Mapping[int, tuple[str, int, str]] = {
 _CANCELLED = re.compile(
     r"\*\*\* (?:JOB|STEP) .{1,200} CANCELLED AT \S+ DUE [Tt][Oo] (?P<why>[A-Z ]+[A-Z])"
 )
+_STEP = re.compile(r"\*\*\* STEP \S+ (?:ON \S+ )?CANCELLED AT [^ ]+ \*\*\*")
+_FORCED = re.compile(r"srun: forcing job termination|srun: interrupt ")
+_NEAR = 12
+_REJECTED = re.compile(
+    r"(?:Batch job submission failed|Unable to allocate resources|Unable to create step for job \d+): (?P<why>.{1,160})"
+)
+_REJECTIONS: Mapping[str, tuple[str, str]] = {
+    "Job violates accounting/QOS policy": ("unschedulable", "retry"),
+    "Requested node configuration is not available": ("unschedulable", "after_fix"),
+    "Requested nodes are busy": ("unschedulable", "retry"),
+    "Requested partition configuration not available now": ("unschedulable", "retry"),
+    "Required node not available": ("unschedulable", "retry"),
+    "Job dependency": ("unschedulable", "after_fix"),
+    "Reservation or partition": ("unschedulable", "retry"),
+    "Access/permission denied": ("permission_denied", "after_fix"),
+    "Slurm temporarily unable to accept job": ("unschedulable", "retry"),
+}
+"""Why Slurm takes no job or no step; what else it says is a mistake in the command line."""
+
 _DETECTED = re.compile(
     r"[Dd]etected \d+ oom[-_]kill event|Detected oom_kill|cgroup out-of-memory handler"
     r"|oom-kill(?:er)? event.{0,40}(?:StepId|step)|error: Exceeded job memory limit"
@@ -59,11 +78,15 @@ _COMPLETED = re.compile(
 )
 
 
-def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
+def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     text = line.text
     if match := _CANCELLED.search(text):
         why = match["why"].removesuffix(" AND SIGNAL")
         return [_fact(_DUE_TO[why], line)] if why in _DUE_TO else None
+    if match := _REJECTED.search(text):
+        return _rejected(match["why"], line)
+    if _STEP.search(text):
+        return [_fact(_of_step(line, log), line)]
     if _DETECTED.search(text):
         return [_fact(_STATES["OUT_OF_ME"], line)]
     if _PEAKED.search(text):
@@ -72,6 +95,21 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
     if match := _STATE.search(text):
         return _of_state(match, line)
     return [] if _COMPLETED.search(text) else None
+
+
+def _of_step(line: Line, log: Log) -> tuple[str, int, str]:
+    """Slurm cancels a step whose task failed, too; srun says if a signal made it give up."""
+    if any(_FORCED.match(before.text) for before in log.before(line.at, _NEAR)):
+        return "cancelled_by_user", LIKELY + 8, "srun was told to end the job"
+    return "terminated_sigterm", HINT + 2, "a step of the job was cancelled"
+
+
+def _rejected(why: str, line: Line) -> Sequence[Fact] | None:
+    for text, (klass, retry) in _REJECTIONS.items():
+        if why.startswith(text):
+            fact = _fact((klass, STRONG, f"Slurm does not start the job: {why.strip()}"), line)
+            return [fact._replace(retry=retry)]
+    return None
 
 
 def _of_state(match: re.Match[str], line: Line) -> Sequence[Fact]:
@@ -94,7 +132,7 @@ def _fact(what: tuple[str, int, str], line: Line) -> Fact:
 
 SLURM = Reader(
     (
-        "cancelled at", "oom-kill", "oom_kill", "out-of-memory handler", "memory limit", "out of memory",
+        "cancelled at", "submission failed", "allocate resources", "create step", "oom-kill", "oom_kill", "out-of-memory handler", "memory limit", "out of memory",
         "out_of_me", "timeout", "deadline", "preempted", "node_fail", "boot_fail", "requeued",
         "cancelled by", "failed", "completed",
     ),
