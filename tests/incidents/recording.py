@@ -247,6 +247,8 @@ def _start(process: Process, job: str, venv: str) -> subprocess.Popen[bytes]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        # The store of a restarted attempt would else have the addresses of the attempt before.
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
