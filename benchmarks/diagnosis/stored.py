@@ -1,0 +1,104 @@
+"""What the project keeps of labelled logs: labels, sources, hashed features and the rules' answers; no texts."""
+
+from __future__ import annotations
+
+import csv
+import lzma
+import pathlib
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from benchmarks.diagnosis.labelled import Label
+
+DATA = pathlib.Path(__file__).parent / "data"
+_LABELS, _FEATURES, _ANSWERS = "labels.csv", "features.xz", "answers.csv"
+
+
+class Answer(NamedTuple):
+    """What rules say of a log.
+
+    Attributes:
+        klass: the class.
+        confidence: 0 to 1.
+        fact: the source of the structured fact that decided; empty if none did.
+        retry: the advice on retries; empty if there is none.
+    """
+
+    klass: str
+    confidence: float
+    fact: str
+    retry: str
+
+
+def write_labels(labels: Iterable[Label], folder: pathlib.Path = DATA) -> None:
+    """Write the labels and their sources."""
+    with open(folder / _LABELS, "w", newline="", encoding="utf-8") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(Label._fields)
+        for label in labels:
+            code = "" if label.exit_code is None else str(label.exit_code)
+            row = {**label._asdict(), "also": " ".join(label.also), "exit_code": code}
+            out.writerow(row.values())
+
+
+def read_labels(folder: pathlib.Path = DATA) -> list[Label]:
+    """The labels that are kept."""
+    with open(folder / _LABELS, newline="", encoding="utf-8") as f:
+        return [_label(row) for row in csv.DictReader(f)]
+
+
+def _label(row: Mapping[str, str]) -> Label:
+    return Label(
+        id=row["id"],
+        klass=row["klass"],
+        also=tuple(row["also"].split()),
+        retry=row["retry"],
+        framework=row["framework"],
+        kind=row["kind"],
+        exit_code=int(row["exit_code"]) if row["exit_code"] else None,
+        source=row["source"],
+        group=row["group"],
+        text_set=row["text_set"],
+    )
+
+
+def write_features(features: Sequence[Sequence[int]], folder: pathlib.Path = DATA) -> None:
+    """Write the features of each log, in the order of the labels: count, then differences, of 16 bits."""
+    numbers: list[int] = []
+    for each in features:
+        numbers.append(len(each))
+        numbers += [b - a for a, b in zip((0, *each), each, strict=False)]
+    packed = struct.pack(f"<{len(numbers)}H", *numbers)
+    (folder / _FEATURES).write_bytes(lzma.compress(packed, preset=9 | lzma.PRESET_EXTREME))
+
+
+def read_features(folder: pathlib.Path = DATA) -> list[tuple[int, ...]]:
+    """The features of each log, in the order of the labels."""
+    packed = lzma.decompress((folder / _FEATURES).read_bytes())
+    numbers = iter(struct.unpack(f"<{len(packed) // 2}H", packed))
+    features = []
+    for count in numbers:
+        at, each = 0, []
+        for _ in range(count):
+            at += next(numbers)
+            each.append(at)
+        features.append(tuple(each))
+    return features
+
+
+def write_answers(answers: Mapping[str, Answer], folder: pathlib.Path = DATA) -> None:
+    """Write what rules say of each log."""
+    with open(folder / _ANSWERS, "w", newline="", encoding="utf-8") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(("id", *Answer._fields))
+        out.writerows((name, *answer) for name, answer in answers.items())
+
+
+def read_answers(folder: pathlib.Path = DATA) -> dict[str, Answer]:
+    """What rules said of each log when that was last written."""
+    with open(folder / _ANSWERS, newline="", encoding="utf-8") as f:
+        return {
+            row["id"]: Answer(row["klass"], float(row["confidence"]), row["fact"], row["retry"])
+            for row in csv.DictReader(f)
+        }

@@ -1,0 +1,120 @@
+"""Whether the classifier would help the rules: cross-validation by repository, where rules are unsure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from benchmarks.diagnosis.labelled import Label
+from benchmarks.diagnosis.opinion import Example, Guess, best_temperature, likeliest, train
+from benchmarks.diagnosis.stored import Answer
+from pairun.diagnose.classes import NONE, UNKNOWN
+
+FOLDS = 10
+UNSURE = 0.75
+"""Below which confidence the classifier would be asked."""
+
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Below which probability it would abstain."""
+
+
+class Gain(NamedTuple):
+    """What a classifier would change.
+
+    Attributes:
+        changed: how many answers.
+        mended: wrong ones that became right.
+        broken: right ones that became wrong.
+    """
+
+    changed: int
+    mended: int
+    broken: int
+
+
+def fold_of(group: str) -> int:
+    """The fold of a repository, by its hash; a repository is never in two folds."""
+    return int(hashlib.sha256(group.encode()).hexdigest(), 16) % FOLDS
+
+
+def guesses(examples: Sequence[Example]) -> list[Guess]:
+    """For each example, what a classifier says that no log of its repository trained or calibrated."""
+    folds = [fold_of(each.group) for each in examples]
+    cosines: list[Mapping[str, float]] = [{} for _ in examples]
+    for fold in range(FOLDS):
+        opinion = train([e for e, f in zip(examples, folds, strict=True) if f != fold])
+        for n, each in enumerate(examples):
+            if folds[n] == fold:
+                cosines[n] = opinion.cosines(each.features)
+    guessed: list[Guess] = [Guess(NONE, 0.0)] * len(examples)
+    for fold in range(FOLDS):
+        others = [n for n in range(len(examples)) if folds[n] != fold]
+        temperature = best_temperature(
+            [cosines[n] for n in others], [examples[n].klass for n in others]
+        )
+        for n in range(len(examples)):
+            if folds[n] == fold:
+                guessed[n] = likeliest(cosines[n], temperature)
+    return guessed
+
+
+def gain(
+    cases: Sequence[tuple[Label, Answer, Guess]], threshold: float, *, only_unknown: bool = False
+) -> Gain:
+    """What the classifier would change; it never makes a failure of a log in which rules find none.
+
+    Args:
+        cases: the logs of which rules are unsure.
+        threshold: the least probability at which it answers.
+        only_unknown: it is asked only where rules know no cause.
+    """
+    changed = mended = broken = 0
+    for label, answer, guess in cases:
+        if answer.klass == NONE or (only_unknown and answer.klass != UNKNOWN):
+            continue
+        if guess.probability < threshold or guess.klass == answer.klass:
+            continue
+        changed += 1
+        mended += label.accepts(guess.klass) and not label.accepts(answer.klass)
+        broken += label.accepts(answer.klass) and not label.accepts(guess.klass)
+    return Gain(changed, mended, broken)
+
+
+def validation_lines(
+    labels: Sequence[Label], answers: Mapping[str, Answer], guessed: Sequence[Guess]
+) -> Iterator[str]:
+    """The tables, as lines of text."""
+    pairs = list(zip(labels, guessed, strict=True))
+    alone = sum(label.accepts(guess.klass) for label, guess in pairs)
+    yield f"the classifier alone, cross-validated: {alone} of {len(pairs)} right ({alone / len(pairs):.1%})"
+    yield f"{'probability':16}{'count':>6}{'right':>8}"
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        within = [(lab, g) for lab, g in pairs if low <= g.probability < low + 0.2 + (low == 0.8)]
+        right = sum(lab.accepts(g.klass) for lab, g in within)
+        yield f"from {low:<11.1f}{len(within):6}{right / max(1, len(within)):8.1%}"
+    cases = [
+        (label, answers[label.id], guess)
+        for label, guess in pairs
+        if answers[label.id].confidence < UNSURE and not answers[label.id].fact
+    ]
+    rules = sum(label.accepts(answer.klass) for label, answer, _ in cases)
+    own = sum(label.accepts(guess.klass) for label, _, guess in cases)
+    yield ""
+    yield f"rules are below {UNSURE} on {len(cases)} logs: rules alone {rules} right, classifier alone {own} right"
+    for words, only in (
+        ("asked where rules are unsure", False),
+        ("asked where rules know no cause", True),
+    ):
+        asked = sum(a.klass != NONE and (not only or a.klass == UNKNOWN) for _, a, _ in cases)
+        yield ""
+        yield f"{words}: {asked} logs"
+        yield f"{'threshold':>9}{'abstains':>10}{'changed':>9}{'mended':>8}{'broken':>8}{'right in all':>14}"
+        for threshold in THRESHOLDS:
+            got = gain(cases, threshold, only_unknown=only)
+            abstains = sum(
+                g.probability < threshold and a.klass != NONE and (not only or a.klass == UNKNOWN)
+                for _, a, g in cases
+            )
+            after = rules + got.mended - got.broken
+            yield f"{threshold:9}{abstains:10}{got.changed:9}{got.mended:8}{got.broken:8}{after:14}"
