@@ -17,13 +17,15 @@ from benchmarks.diagnosis.labelled import Label, LabelledLog, labelled_logs
 from benchmarks.diagnosis.opinion import Example, train
 from benchmarks.diagnosis.scoring import score_lines
 from benchmarks.diagnosis.stored import Answer
-from benchmarks.diagnosis.validation import guesses, validation_lines
+from benchmarks.diagnosis.validation import accuracy_lines, gain_lines, guesses, guesses_beyond
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import read_rules
+from pairun.report.problems import print_problems
+from pairun.secrets.vault import Vault
 
 _DEADLINE_S = 60.0
 
@@ -38,26 +40,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true",
                         help="store labels, features and answers, without texts, in the project")  # fmt: skip
     args = parser.parse_args(argv)
-    if args.labels:
-        logs = [each for file in args.labels for each in labelled_logs(file)]
-        labels = [each.label for each in logs]
-        problems = Problems()
-        table = read_rules(open_content(args.root, os.environ), problems).table()
-        answers = {each.label.id: answer_of(each, table) for each in logs}
-        features = [features_of(decisive_lines(each.logs)) for each in logs]
-        if args.keep:
-            stored.write_labels(labels)
-            stored.write_features(features)
-            stored.write_answers(answers)
-    else:
-        labels, features = stored.read_labels(), stored.read_features()
-        answers = stored.read_answers()
+    if not args.labels:
+        return _print_stored()
+    logs = [each for file in args.labels for each in labelled_logs(file)]
+    labels = [each.label for each in logs]
+    problems = Problems()
+    table = read_rules(open_content(args.root, os.environ), problems).table()
+    print_problems(problems, Vault())
+    answers = {each.label.id: answer_of(each, table) for each in logs}
+    features = [features_of(decisive_lines(each.logs)) for each in logs]
+    if args.keep:
+        stored.write_labels(labels)
+        stored.write_features(features)
+        stored.write_answers(answers)
+    known = examples_of(stored.read_labels(), stored.read_features())
+    guessed = guesses_beyond(known, examples_of(labels, features))
     _print(score_lines(labels, answers))
-    examples = examples_of(labels, features)
-    print()
-    _print(validation_lines(labels, answers, guesses(examples)))
+    _print(("", *accuracy_lines(labels, guessed), "", *gain_lines(labels, answers, guessed)))
+    return 0
+
+
+def _print_stored() -> int:
+    """Repeat the cross-validation and the training with what the project keeps."""
+    labels = stored.read_labels()
+    examples = examples_of(labels, stored.read_features())
+    guessed = guesses(examples)
     opinion = train(examples)
-    print(f"\nweights: {len(opinion.weights)} bytes as text, SHA-256 {opinion.digest}")
+    now, unseen = stored.read_answers(stored.NOW), stored.read_answers(stored.UNSEEN)
+    _print(score_lines(labels, now))
+    _print(("", *accuracy_lines(labels, guessed)))
+    _print(("", "rules as they are:", *gain_lines(labels, now, guessed)))
+    head = "rules as they were before anyone had read these logs:"
+    _print(("", head, *gain_lines(labels, unseen, guessed)))
+    print(f"\nweights: {opinion.size} entries, SHA-256 {opinion.digest}")
     return 0
 
 

@@ -82,6 +82,11 @@ class Opinion:
         return "\n".join(lines).encode()
 
     @property
+    def size(self) -> int:
+        """How many weights there are."""
+        return sum(map(len, self._weights.values()))
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the weights."""
         return hashlib.sha256(self.weights).hexdigest()

@@ -12,7 +12,13 @@ from typing import NamedTuple
 from benchmarks.diagnosis.labelled import Label
 
 DATA = pathlib.Path(__file__).parent / "data"
-_LABELS, _FEATURES, _ANSWERS = "labels.csv", "features.xz", "answers.csv"
+_LABELS, _FEATURES = "labels.csv", "features.xz"
+
+NOW = "answers.csv"
+"""The answers of the rules as they are; whoever wrote them has read most of these logs."""
+
+UNSEEN = "answers-unseen.csv"
+"""The answers of the rules as they were before anyone had read the logs of the set ``work``."""
 
 
 class Answer(NamedTuple):
@@ -89,15 +95,20 @@ def read_features(folder: pathlib.Path = DATA) -> list[tuple[int, ...]]:
 
 def write_answers(answers: Mapping[str, Answer], folder: pathlib.Path = DATA) -> None:
     """Write what rules say of each log."""
-    with open(folder / _ANSWERS, "w", newline="", encoding="utf-8") as f:
+    with open(folder / NOW, "w", newline="", encoding="utf-8") as f:
         out = csv.writer(f, lineterminator="\n")
         out.writerow(("id", *Answer._fields))
         out.writerows((name, *answer) for name, answer in answers.items())
 
 
-def read_answers(folder: pathlib.Path = DATA) -> dict[str, Answer]:
-    """What rules said of each log when that was last written."""
-    with open(folder / _ANSWERS, newline="", encoding="utf-8") as f:
+def read_answers(name: str, folder: pathlib.Path = DATA) -> dict[str, Answer]:
+    """What rules said of each log.
+
+    Args:
+        name: `NOW` or `UNSEEN`.
+        folder: where the data are.
+    """
+    with open(folder / name, newline="", encoding="utf-8") as f:
         return {
             row["id"]: Answer(row["klass"], float(row["confidence"]), row["fact"], row["retry"])
             for row in csv.DictReader(f)

@@ -59,20 +59,30 @@ def guesses(examples: Sequence[Example]) -> list[Guess]:
     return guessed
 
 
-def gain(
-    cases: Sequence[tuple[Label, Answer, Guess]], threshold: float, *, only_unknown: bool = False
-) -> Gain:
-    """What the classifier would change; it never makes a failure of a log in which rules find none.
+def guesses_beyond(known: Sequence[Example], examples: Sequence[Example]) -> list[Guess]:
+    """For each example, what a classifier says that was trained with other repositories' logs.
 
     Args:
-        cases: the logs of which rules are unsure.
+        known: the logs to train with; those of the examples' repositories are left out.
+        examples: the logs to guess.
+    """
+    groups = {each.group for each in examples}
+    others = [each for each in known if each.group not in groups]
+    if 2 * len(others) < len(known):
+        return guesses(examples)
+    opinion = train(others)
+    return [opinion.guess(each.features) for each in examples]
+
+
+def gain(cases: Sequence[tuple[Label, Answer, Guess]], threshold: float) -> Gain:
+    """What the classifier would change.
+
+    Args:
+        cases: the logs for which it is asked.
         threshold: the least probability at which it answers.
-        only_unknown: it is asked only where rules know no cause.
     """
     changed = mended = broken = 0
     for label, answer, guess in cases:
-        if answer.klass == NONE or (only_unknown and answer.klass != UNKNOWN):
-            continue
         if guess.probability < threshold or guess.klass == answer.klass:
             continue
         changed += 1
@@ -81,40 +91,42 @@ def gain(
     return Gain(changed, mended, broken)
 
 
-def validation_lines(
-    labels: Sequence[Label], answers: Mapping[str, Answer], guessed: Sequence[Guess]
-) -> Iterator[str]:
-    """The tables, as lines of text."""
+def accuracy_lines(labels: Sequence[Label], guessed: Sequence[Guess]) -> Iterator[str]:
+    """How often the classifier alone is right, and whether its probabilities are."""
     pairs = list(zip(labels, guessed, strict=True))
     alone = sum(label.accepts(guess.klass) for label, guess in pairs)
-    yield f"the classifier alone, cross-validated: {alone} of {len(pairs)} right ({alone / len(pairs):.1%})"
+    yield f"the classifier alone: {alone} of {len(pairs)} right ({alone / len(pairs):.1%})"
     yield f"{'probability':16}{'count':>6}{'right':>8}"
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         within = [(lab, g) for lab, g in pairs if low <= g.probability < low + 0.2 + (low == 0.8)]
         right = sum(lab.accepts(g.klass) for lab, g in within)
         yield f"from {low:<11.1f}{len(within):6}{right / max(1, len(within)):8.1%}"
+
+
+def gain_lines(
+    labels: Sequence[Label], answers: Mapping[str, Answer], guessed: Sequence[Guess]
+) -> Iterator[str]:
+    """What the classifier would change where the rules are unsure."""
     cases = [
         (label, answers[label.id], guess)
-        for label, guess in pairs
+        for label, guess in zip(labels, guessed, strict=True)
         if answers[label.id].confidence < UNSURE and not answers[label.id].fact
     ]
     rules = sum(label.accepts(answer.klass) for label, answer, _ in cases)
     own = sum(label.accepts(guess.klass) for label, _, guess in cases)
-    yield ""
-    yield f"rules are below {UNSURE} on {len(cases)} logs: rules alone {rules} right, classifier alone {own} right"
-    for words, only in (
-        ("asked where rules are unsure", False),
-        ("asked where rules know no cause", True),
-    ):
-        asked = sum(a.klass != NONE and (not only or a.klass == UNKNOWN) for _, a, _ in cases)
-        yield ""
-        yield f"{words}: {asked} logs"
-        yield f"{'threshold':>9}{'abstains':>10}{'changed':>9}{'mended':>8}{'broken':>8}{'right in all':>14}"
+    head = f"rules are below {UNSURE} on {len(cases)} logs"
+    yield f"{head}: rules alone {rules} right, classifier alone {own} right"
+    for words, only in (("where rules are unsure", False), ("where rules know no cause", True)):
+        asked = [c for c in cases if _is_asked(c[1], only_unknown=only)]
+        yield f"asked {words}: {len(asked)} logs"
+        yield f"{'threshold':>11}{'abstains':>10}{'changed':>9}{'mended':>8}{'broken':>8}{'right in all':>14}"
         for threshold in THRESHOLDS:
-            got = gain(cases, threshold, only_unknown=only)
-            abstains = sum(
-                g.probability < threshold and a.klass != NONE and (not only or a.klass == UNKNOWN)
-                for _, a, g in cases
-            )
-            after = rules + got.mended - got.broken
-            yield f"{threshold:9}{abstains:10}{got.changed:9}{got.mended:8}{got.broken:8}{after:14}"
+            changed, mended, broken = gain(asked, threshold)
+            abstains = sum(guess.probability < threshold for _, _, guess in asked)
+            after = rules + mended - broken
+            yield f"{threshold:11}{abstains:10}{changed:9}{mended:8}{broken:8}{after:14}"
+
+
+def _is_asked(answer: Answer, *, only_unknown: bool) -> bool:
+    """Whether the classifier is asked; it never makes a failure of a log in which rules find none."""
+    return answer.klass == UNKNOWN if only_unknown else answer.klass != NONE
