@@ -13,7 +13,7 @@ _SHOWN = 5
 class PortCheck(CheckModule):
     """Fail when a port that the task was given is taken, before the user's command finds out.
 
-    Ports are computed from the Pod's identity, so a Pod that is made anew gets others.
+    Ports are computed from the Pod's identity, so a new Pod gets others.
     """
 
     privileges = "none; it names the owner of a port only where it may see the process"
@@ -39,7 +39,7 @@ class PortCheck(CheckModule):
                 raise Conflict(
                     f"port {number} was given twice, as '{seen[number]}' and as '{label}'",
                     fault="platform",
-                    hint="a Pod that is made anew gets other ports",
+                    hint="a new Pod gets other ports",
                 )
             seen[number] = label
         taken = []
@@ -51,6 +51,6 @@ class PortCheck(CheckModule):
             raise Conflict(
                 f"taken on this node: {'; '.join(taken[:_SHOWN])}{more}",
                 fault="platform",
-                hint="a Pod that is made anew gets other ports",
+                hint="a new Pod gets other ports",
             )
         return Result(message=f"{len(numbered)} ports are free")

@@ -207,7 +207,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "PR733",
-        "a folder of HDFS that nobody mounts",
+        "a folder of HDFS that is not mounted",
         "Fetch it in the command, or use a storage of the cluster.",
     ),
     (
@@ -237,7 +237,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR744",
         "an empty pattern in an exit spec",
-        "Say when the code applies; the entry is left out until then.",
+        "Say when the code applies; until then pairun ignores the entry.",
     ),
     (
         "PR745",
@@ -352,7 +352,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR794",
         "a rule of the diagnosis that cannot be used",
-        "Correct the pattern or the sample that is named; the rule is left out until then.",
+        "Correct the pattern or the sample that is named; until then pairun ignores the rule.",
     ),
     (
         "PR795",
@@ -369,7 +369,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR820",
         "a manifest without a Pod template for pairun",
-        "See docs/inject.md for the kinds, and for what stands in a controller's own template.",
+        "See docs/inject.md for the kinds, and for what belongs into a controller's own template.",
     ),
     (
         "PR821",
@@ -442,7 +442,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "image text that the old runtime refused",
         "pairun accepts it; the old runtime ended with 254.",
     ),
-    ("PR907", "an event nobody raises", "The callback never runs."),
+    ("PR907", "an event that does not exist", "The callback never runs."),
     ("PR908", "not part of this version yet", "The task says so when it runs, and does nothing."),
     (
         "PR909",
@@ -498,7 +498,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         "PR927",
         "two tasks that write the same path",
-        "Give each a path of its own; the second replaces or refuses what the first has written.",
+        "Give each its own path; the second replaces or refuses what the first has written.",
     ),
     (
         "PR928",

@@ -97,7 +97,7 @@ def own_member(ctx: Context, members: list[Member]) -> Member:
         if str(member) == name:
             return member
     raise Permanent(
-        f"the task {name} is not part of its own job",
+        f"the task {name} does not belong to its job",
         fault="platform",
         hint="the job may have been scaled down",
     )

@@ -106,7 +106,7 @@ def require_ours(item: Item, target: Target) -> None:
         raise Permanent(
             f"{item.path} is a {word}; a file does not replace it",
             fault="user",
-            hint="name the file itself, or remove what is there in a task before",
+            hint="name the file itself, or remove the existing file in an earlier task",
         )
     if item.unpack and target.stat.kind != "directory":
         raise Permanent(f"{item.path} exists and is no directory", fault="user")
@@ -114,5 +114,5 @@ def require_ours(item: Item, target: Target) -> None:
         raise Permanent(
             f"{item.path} exists and holds what no download has unpacked there",
             fault="user",
-            hint="name a directory of its own: it is replaced as a whole",
+            hint="name a separate directory: pairun replaces it as a whole",
         )

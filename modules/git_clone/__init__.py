@@ -249,9 +249,9 @@ class GitClone(StateModule):
 
     def _in_the_way(self, what: str) -> Permanent:
         return Permanent(
-            f"{self.dest} holds {what}; it is left as it is",
+            f"{self.dest} holds {what}; pairun does not change it",
             fault="user",
-            hint="choose another 'dest', or save and remove what is there",
+            hint="choose another 'dest', or save and remove the existing clone",
         )
 
     def _git(self, ctx: Context) -> Git:

@@ -33,12 +33,12 @@ class ImageCheck(CheckModule):
     """Ask the registry whether an image exists and may be pulled, before a node tries to.
 
     Only a definite answer fails the task: the image does not exist, or the registry refuses the
-    job's login. When a registry is slow, broken, busy or strange, nobody knows; the task is retried,
-    and then ignored. The manifest is asked for with HEAD, which no registry counts as a pull; only
-    `platform` needs the manifest itself.
+    job's login. If a registry is slow, broken, busy or strange, the answer is unknown: pairun retries
+    the task, and then ignores it. pairun requests the manifest with HEAD, which no registry counts as
+    a pull; only `platform` needs the manifest itself.
 
-    Credentials go to the registry that they are for, and to the token service it names, over TLS
-    unless the registry itself is asked without.
+    pairun sends credentials to their registry, and to the token service that it names, over TLS
+    unless it asks the registry itself without.
     """
 
     phases = ("init",)

@@ -69,8 +69,8 @@ def _prepare_image_sshd(ctx: Context) -> None:
     users = (ctx.read_file("/etc/passwd") or b"").decode(errors="replace").splitlines()
     if not any(line.split(":")[2:3] == [str(os.getuid())] for line in users):
         raise Permanent(
-            f"the user {os.getuid()} has no entry in the image's /etc/passwd, and its sshd lets in "
-            "nobody without one",
+            f"the user {os.getuid()} has no entry in the image's /etc/passwd, and its sshd refuses "
+            "users without one",
             fault="user",
             hint="add the user to the image",
         )

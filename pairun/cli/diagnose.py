@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exit-code", type=_exit_code, metavar="N",
                         help="what it ended with, as a shell counts; -N: signal N ended it")  # fmt: skip
     parser.add_argument("--json", action="store_true",
-                        help="a JSON object; with --each one for each log, each in a line of its own")  # fmt: skip
+                        help="a JSON object; with --each one for each log, one per line")  # fmt: skip
     parser.add_argument("--learn", metavar="DIR",
                         help="draft rules from the logs below a folder that no rule explains")  # fmt: skip
     parser.add_argument("--out", metavar="FILE",

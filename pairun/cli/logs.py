@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--init", action="store_true",
                         help="of the init phase instead of the command")  # fmt: skip
     parser.add_argument("--follow", "-f", action="store_true",
-                        help="go on until the job has ended; also with Pods that come later")  # fmt: skip
+                        help="continue until the job has ended; also with Pods that come later")  # fmt: skip
     parser.add_argument("--previous", "-p", action="store_true",
                         help="of the container's run before this one")  # fmt: skip
     parser.add_argument("--tail", metavar="N", type=_number, help="the last N lines of each only")

@@ -72,7 +72,7 @@ CLASSES: Mapping[str, FailureClass] = {
         "close files, use fewer data workers or the file_system sharing strategy, or raise `ulimit -n`",
     ),
     "disk_full": _user(
-        "no space is left on a disk",
+        "a disk is full",
         "delete old checkpoints and caches, or write to a larger volume",
     ),
     "disk_quota": _user(
@@ -293,7 +293,7 @@ CLASSES: Mapping[str, FailureClass] = {
     ),
     "time_limit": _user(
         "the time limit is reached",
-        "ask for more time, or go on from a checkpoint",
+        "ask for more time, or continue from a checkpoint",
     ),
     "cancelled_by_user": _user("a user cancelled the job", "run it again when you like", "never"),
     NONE: FailureClass("nothing is wrong in the log", "unknown", None, ""),

@@ -124,7 +124,7 @@ def _inject_template(
     if container is None:
         return
     if why := left_out(template, container):
-        problems.warning("PR827", f"{template.label} is left out: {why}", container.place)
+        problems.warning("PR827", f"{template.label} is omitted: {why}", container.place)
         return
     if template.spec in edited or container in edited:
         problems.error(

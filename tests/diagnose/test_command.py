@@ -36,7 +36,7 @@ def test_three_lines_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_pipe_and_json() -> None:
-    """One object for each log, each in a line of its own."""
+    """One object for each log, one per line."""
     done = pairun("diagnose", "--json", "--exit-code", "1", "-", stdin=_MISSING.encode())
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -59,7 +59,7 @@ def _warn(job: Job, role: Role, problems: Problems) -> None:
         retries = job.node.get("jobRetryCount")
         problems.warning(
             "PR784",
-            "a Job of Kubernetes cannot start all instances anew: jobRetryCount has no effect",
+            "a Job of Kubernetes cannot restart all instances: jobRetryCount has no effect",
             retries.place if retries else None,
             "--engine jobset does",
         )

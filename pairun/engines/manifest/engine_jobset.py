@@ -31,8 +31,8 @@ def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Obje
         if never_fails(role):
             problems.error(
                 "PR780",
-                f"a JobSet fails when instances of '{role.name}' fail: it cannot go on without "
-                "them for ever",
+                f"a JobSet fails when instances of '{role.name}' fail: it cannot ignore "
+                "all of their failures",
                 place_of(role),
                 f"set minFailedInstances to a number from 1 to {role.instances}",
             )

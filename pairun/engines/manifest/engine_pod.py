@@ -15,14 +15,14 @@ def pod_workload(job: Job, options: Options, problems: Problems) -> list[Object]
         retries = job.node.get("jobRetryCount")
         problems.warning(
             "PR784",
-            "nobody starts bare Pods again: jobRetryCount has no effect",
+            "no controller restarts bare Pods: jobRetryCount has no effect",
             retries.place if retries else None,
             "--engine job or jobset does",
         )
     if sum(role.instances for role in job.roles) > 1:
         problems.warning(
             "PR784",
-            "nobody ends bare Pods when another one has ended: completion has no effect",
+            "no controller ends bare Pods when another one has ended: completion has no effect",
             hint="--engine jobset ends them; `pairun delete` does when you say so",
         )
     made: list[Object] = []

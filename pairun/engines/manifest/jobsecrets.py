@@ -108,7 +108,7 @@ def _warn_of_plain_secrets(job: Job, problems: Problems) -> None:
             leaf.place.source.hide(line, line + text.count("\n") + 1)
             problems.warning(
                 "PR784",
-                f"a secret stands in plain sight under '{key}': all who may read the job's "
+                f"a secret is in plain text under '{key}': all who may read the job's "
                 "ConfigMap, Framework or Pods can read it",
                 leaf.place,
                 "move it below 'secrets', and write <% $secrets.NAME %> here",

@@ -101,7 +101,7 @@ def warn_of_exit_codes(problems: Problems) -> None:
     """Say what a cluster without podFailurePolicy does not do."""
     problems.warning(
         "PR784",
-        f"{POD_FAILURE_POLICY.name} is left out: every failure counts as a retry, whatever its "
+        f"{POD_FAILURE_POLICY.name} is omitted: every failure counts as a retry, whatever its "
         "exit code",
         hint=f"it needs Kubernetes {POD_FAILURE_POLICY}",
     )

@@ -19,7 +19,7 @@ def folded_warnings(commands: Iterable[Node]) -> Iterator[Problem]:
         for place in _items(command):
             yield Problem(
                 "PR932",
-                "this line continues the command above it, and is no command of its own",
+                "this line continues the command above it, and is not a separate command",
                 place,
                 "indent its '-' as that of the command above",
                 "warning",

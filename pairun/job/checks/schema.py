@@ -67,7 +67,7 @@ def _misplaced(document: Node) -> dict[tuple[str | int, ...], Problem]:
             continue
         misplaced[name,] = Problem(
             "PR503",
-            f"'{name}' belongs to a role, but stands in taskRoles itself",
+            f"'{name}' belongs to a role, but is in taskRoles itself",
             value.key or value.place,
             f"indent it deeper than '{above}:', the name of its role"
             if above

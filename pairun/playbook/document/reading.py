@@ -210,7 +210,7 @@ class _Reader:
                             "PR109",
                             f"{self._source.file} holds more than one document",
                             self._place(event),
-                            "one document per file: what follows the '---' belongs in a file of its own",
+                            "one document per file: what follows the '---' belongs in a separate file",
                         )
                     )
                 continue

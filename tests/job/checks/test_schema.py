@@ -35,14 +35,14 @@ def test_keys_of_a_role_that_stand_in_task_roles() -> None:
     hint = "indent it deeper than 'worker:', the name of its role"
     assert messages_of(roles) == [
         ("taskRoles.worker must be a mapping, not null", None),
-        *((f"'{key}' belongs to a role, but stands in taskRoles itself", hint) for key in keys),
+        *((f"'{key}' belongs to a role, but is in taskRoles itself", hint) for key in keys),
     ]
 
 
 def test_keys_of_a_role_without_a_role() -> None:
     """Where no name stands above them, the hint asks for one."""
     ((message, hint),) = messages_of("  commands: [a]\n")
-    assert message == "'commands' belongs to a role, but stands in taskRoles itself"
+    assert message == "'commands' belongs to a role, but is in taskRoles itself"
     assert hint == "write the name of the role above it, and indent it deeper than the name"
 
 
