@@ -83,7 +83,7 @@ def test_a_status_that_does_not_count(
         (lambda f: f["metadata"].update(deletionTimestamp="now"), "is being deleted"),
         (lambda f: f["metadata"].update(uid="other"), "is a later one than"),
         (lambda f: f.update(spec=None), "is not a Framework"),
-        (lambda f: f["spec"]["taskRoles"][0].update(taskNumber=0), "not part of its own job"),
+        (lambda f: f["spec"]["taskRoles"][0].update(taskNumber=0), "does not belong to its job"),
         (lambda f: f["spec"]["taskRoles"][0].update(taskNumber=None), "is not a Framework"),
     ],
 )

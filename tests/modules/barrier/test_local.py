@@ -160,7 +160,7 @@ def test_it_ends_before_its_attempt_is_stopped(harness: Harness, gang: Path) -> 
     ("args", "change", "says"),
     [
         (ARGS, {"FC_POD_UID": "", "PAIRUN_HOST_IP": ""}, "needs PAIRUN_HOST_IP, FC_POD_UID"),
-        (ARGS, {"FC_TASK_INDEX": "2"}, "worker-2 is not part"),
+        (ARGS, {"FC_TASK_INDEX": "2"}, "worker-2 does not belong"),
         (ARGS, {"PAIRUN_GANG_DIR": "/nowhere"}, "nowhere/framework.json is missing"),
         ({"backend": "framework"}, {}, "needs FC_FRAMEWORK_NAMESPACE, FC_FRAMEWORK_NAME"),
     ],

@@ -79,7 +79,7 @@ CHANGES: list[tuple[str, Callable[[Path], object], str]] = [
 def test_what_somebody_did_is_never_lost(
     harness: Harness, origin: Path, what: str, change: Callable[[Path], object], says: str
 ) -> None:
-    """A clone in which somebody has worked is not replaced: an error says what is there."""
+    """A clone with work in it is not replaced: an error says what is there."""
     args = clone_of(harness, origin)
     assert harness.run("git_clone", args).failure is None
     dest = harness.pai_dir / "code"

@@ -140,7 +140,7 @@ class Stage:
         return self.clone("git@git.invalid:a", {"PATH": f"{programs}:{os.environ['PATH']}"})
 
     def changed(self) -> Outcome:
-        """Clone over a clone in which somebody has worked."""
+        """Clone over a clone with work in it."""
         assert self.clone(self.served.url("a")).failure is None
         (self.harness.pai_dir / "code" / "mine").write_text("x")
         commit(self.served.root / "a.git", "more", "x")
@@ -176,7 +176,7 @@ ROWS: dict[str, Callable[[Stage], Outcome]] = {
     "the repository is damaged": lambda s: s.damaged(),
     "a submodule has an address that is not allowed": lambda s: s.unsafe(),
     "the disk is full": lambda s: s.full(),
-    "`dest` holds a clone in which somebody has worked": lambda s: s.changed(),
+    "`dest` holds a clone with work in it": lambda s: s.changed(),
 }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import http.server
+import importlib
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -136,7 +136,7 @@ Part = Callable[[str], Any]
 def part() -> Part:
     """A file of the module's folder, by name."""
     cls = load_module("image_check", str(Path(__file__).parents[3] / "modules" / "image_check"))
-    return lambda name: sys.modules[f"{cls.__module__}.{name}".rstrip(".")]
+    return lambda name: importlib.import_module(f"{cls.__module__}.{name}".rstrip("."))
 
 
 @pytest.fixture
