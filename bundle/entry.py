@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-COMMANDS = ("runtime", "tasks", "summary", "barrier", "rendezvous")
+COMMANDS = ("runtime", "tasks", "summary", "barrier", "progress", "rendezvous")
 """What the bundle can do; the rest of pairun's commands need what only init's image has."""
 
 

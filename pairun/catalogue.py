@@ -415,6 +415,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "the documentation site cannot be built",
         "Install MkDocs with `pip install 'pairun[docs]'`, and name a new folder.",
     ),
+    (
+        "PR814",
+        "progress that cannot be written",
+        "Call `pairun progress` in a command that pairun runs as a job.",
+    ),
     # 9xx: warnings
     (
         "PR901",

@@ -14,8 +14,10 @@ from pairun.cli.options import add_roots
 from pairun.cli.rulestable import rules_table
 from pairun.diagnose.circumstances import Circumstances
 from pairun.errors import PairunError, Problem
-from pairun.incident.gathering import LogFile, files_in, gather
-from pairun.incident.joining import Incident, join
+from pairun.incident.attempts import answer
+from pairun.incident.gathering import LogFile, files_in
+from pairun.incident.history import RetryAdvice
+from pairun.incident.joining import Incident
 from pairun.incident.telling import incident_data, incident_lines, is_alone
 from pairun.report.tint import Tint
 
@@ -67,14 +69,11 @@ def run(args: argparse.Namespace) -> int:
     failed: list[Problem] = []
     shown = 0
     for group in groups:
-        gathered = gather(group, table, DEADLINE_S, facts if len(group) == 1 else None)
-        failed += [
-            Problem("PR108", f"{name} cannot be read: {why}") for name, why in gathered.failed
-        ]
-        if not gathered.findings and not gathered.states:
-            continue
-        _show(args, join(gathered, table, facts), _named(args.logs, group), blank=shown > 0)
-        shown += 1
+        result = answer(group, table, DEADLINE_S, facts)
+        failed += [Problem("PR108", f"{name} cannot be read: {why}") for name, why in result.failed]
+        if result.incident is not None:
+            _show(args, result.incident, result.advice, _named(args.logs, group), blank=shown > 0)
+            shown += 1
     if not files:
         failed.append(Problem("PR108", f"{args.logs[0]} has no files"))
     if failed:
@@ -82,16 +81,26 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(args: argparse.Namespace, incident: Incident, name: str, *, blank: bool) -> None:
+def _show(
+    args: argparse.Namespace,
+    incident: Incident,
+    advice: RetryAdvice | None,
+    name: str,
+    *,
+    blank: bool,
+) -> None:
     """Print an answer; of one rank's log as of any log."""
     if args.json:
         data = {"schema": SCHEMA, "log": name, **incident.diagnosis.data()}
         data["incident"] = None if is_alone(incident) else incident_data(incident)
+        data["history"] = None if advice is None else advice._asdict()
         print(json.dumps(data, ensure_ascii=False))
         return
     if blank:
         print()
     head, *rest = incident_lines(incident)
+    if advice is not None and advice.words:
+        rest.append(f"  attempts: {visible(advice.words)}")
     print(Tint(sys.stdout)(head, "bold"), *rest, sep="\n")
 
 

@@ -70,6 +70,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example("pairun doctor --timeout 20s --json", "for programs, within 20 s"),
     ),
     "barrier": _BARRIER,
+    "progress": (
+        Example("pairun progress --step 400", "in the user's command, after a step or many"),
+        Example("pairun progress --epoch 2 --checkpoint /data/ckpt-2", "after a checkpoint"),
+    ),
     "barrier wait": _BARRIER,
     "new": (
         Example("pairun new job train", "writes train.yaml"),

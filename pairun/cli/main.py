@@ -24,6 +24,7 @@ COMMANDS = {
     "delete": "end a job in a cluster, and remove all that belongs to it",
     "doctor": "whether a cluster is ready for jobs: what is missing, and what to do about it",
     "barrier": "wait in the user's code until all instances of the job have come",
+    "progress": "say in the user's code how far it has come, for advice on retries",
     "new": "write a commented start of a job, plugin, module or content root",
     "lint": "check job files, playbooks and plugin specs",
     "convert": "a job of OpenPAI on YARN, or a Framework, as a job file of protocol v2",

@@ -9,11 +9,20 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.findings import findings_in
+from pairun.diagnose.lines import Log
+from pairun.diagnose.searchlimit import SearchLimit
 from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import diagnose
+from pairun.handover.progressfile import NAME as NOTED
+from pairun.handover.progressfile import NotedProgress, parse_progress
 from pairun.incident.collectives import RankState
 from pairun.incident.decoding import decoded
 from pairun.incident.findings import Finding, finding_of
 from pairun.incident.flightrecorder import is_dump, read_dump
+from pairun.incident.history import Attempt, attempt_of
+from pairun.incident.numbered import NumberedLog
+from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
 from pairun.incident.writers import split, writer_of
 
@@ -25,6 +34,7 @@ _LEAST_BYTES, _MOST_BYTES = 512 << 10, 8 << 20
 _POOL_BYTES = 8 << 20
 """From how many bytes on a second process is worth its start."""
 
+_MAX_EARLIER = 4
 _SKIPPED_ENDINGS = (
     ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
     ".png", ".jpg", ".pdf", ".tfevents",
@@ -38,6 +48,8 @@ class Gathered(NamedTuple):
         findings: one for each writer of each file.
         wholes: of a file in which several writers' lines alternate, the diagnosis of the whole.
         states: what flight recorders say of collectives.
+        noted: what the job's code says of its progress.
+        earlier: attempts that a file holds before its last one, the earliest first.
         unread: what was not read, in words.
         failed: files that cannot be read, each with the reason.
     """
@@ -45,6 +57,8 @@ class Gathered(NamedTuple):
     findings: tuple[Finding, ...] = ()
     wholes: tuple[Finding, ...] = ()
     states: tuple[RankState, ...] = ()
+    noted: tuple[NotedProgress, ...] = ()
+    earlier: tuple[Attempt, ...] = ()
     unread: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
@@ -102,6 +116,8 @@ def gather(
         findings=tuple(f for r in results for f in r.findings),
         wholes=tuple(f for r in results for f in r.wholes),
         states=tuple(s for r in results for s in r.states),
+        noted=tuple(n for r in results for n in r.noted),
+        earlier=max((r.earlier for r in results), key=len, default=()),
         unread=tuple(u for r in results for u in r.unread),
         failed=tuple(f for r in results for f in r.failed),
     )
@@ -130,16 +146,30 @@ class _Task:
         except OSError as e:
             return Gathered(failed=((file.name, e.strerror or str(e)),))
         unread = (reading.unread,) if reading.unread else ()
+        if os.path.basename(file.within) == NOTED and (noted := parse_progress(reading.log.data)):
+            return Gathered(noted=(noted,))
         if is_dump(reading.log.data[:4096]):
             return self._dump(file)
         log = decoded(reading.log)
         writer = writer_of(file.within, log)
         finding = finding_of(writer, log, self._table, self._deadline_s, self._facts)
+        earlier = self._earlier(log) if finding.diagnosis.attempts > 1 else ()
         parts = split(log)
         if not parts:
-            return Gathered(findings=(finding,), unread=unread)
+            return Gathered(findings=(finding,), earlier=earlier, unread=unread)
         findings = tuple(finding_of(w, part, self._table, self._deadline_s) for w, part in parts)
-        return Gathered(findings=findings, wholes=(finding,), unread=unread)
+        return Gathered(findings=findings, wholes=(finding,), earlier=earlier, unread=unread)
+
+    def _earlier(self, log: NumberedLog) -> tuple[Attempt, ...]:
+        """The attempts that a log holds before its last one."""
+        limit = SearchLimit.after(self._deadline_s, time.process_time)
+        segments = findings_in(log, self._table, limit, failed=False).attempts[:-1]
+        attempts = []
+        for segment in segments[-_MAX_EARLIER:]:
+            data = log.data[segment.start : segment.end]
+            diagnosis = diagnose([Log(data, log.name)], self._table, None, self._deadline_s)
+            attempts.append(attempt_of(diagnosis, progress_in(data)))
+        return tuple(attempts)
 
     def _dump(self, file: LogFile) -> Gathered:
         try:

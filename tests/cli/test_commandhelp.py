@@ -27,7 +27,7 @@ spec:
   containers:
     - {name: app, image: "ubuntu:22.04", command: [python3, train.py]}
 """
-IN_A_COMMAND = ("barrier", "barrier wait")
+IN_A_COMMAND = ("barrier", "barrier wait", "progress")
 
 
 def parsers() -> Iterator[argparse.ArgumentParser]:
@@ -151,3 +151,15 @@ def test_what_follows_two_dashes_is_no_option() -> None:
     command = ["bash", "-c", "exit 5", "--dry-run", "--"]
     args = parse(parser_of("runtime"), ["--", *command], argparse.Namespace())
     assert (args.command, args.dry_run) == (command, False)
+
+
+@pytest.mark.slow
+def test_the_examples_of_progress_work_in_a_command(desk: Path) -> None:
+    """The user's command leaves the file in its Pod's log directory."""
+    head, _, tail = (desk / "job.yaml").read_text().partition("      - echo")
+    commands = "".join(f"      - {e.command}\n" for e in EXAMPLES["progress"])
+    (desk / "progress.yaml").write_text(f"{head}{commands}      - echo{tail}")
+    bash(desk, "pairun run progress.yaml")
+    files = list(desk.glob("pairun-run/*/*/pai/logs/*/progress.json"))
+    assert files
+    assert '"step": null, "epoch": 2, "checkpoint": "/data/ckpt-2"' in files[0].read_text()

@@ -1,0 +1,49 @@
+"""``pairun progress``: the user's code says how far it has come, which decides on retries."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from pairun.base.paths import log_dir, pai_dir
+from pairun.errors import PairunError, Problem
+from pairun.handover.door import Door
+from pairun.handover.progressfile import NotedProgress, write_progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--step", type=_count, metavar="N", help="the last step that is done")
+    parser.add_argument("--epoch", type=_count, metavar="N", help="the last epoch that is done")
+    parser.add_argument("--checkpoint", default="", metavar="PATH",
+                        help="where the last checkpoint is")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the file; returns 0.
+
+    Raises:
+        PairunError: nothing is said (PR801), or the file cannot be written (PR814).
+    """
+    if args.step is None and args.epoch is None and not args.checkpoint:
+        raise PairunError(
+            Problem("PR801", "no progress given", hint="as in pairun progress --step 100")
+        )
+    root = pai_dir()
+    folder = log_dir(root, os.environ)
+    noted = NotedProgress(args.step, args.epoch, args.vault.text(args.checkpoint))
+    try:
+        write_progress(Door(root), folder, noted)
+    except OSError as e:
+        message = f"progress cannot be written to {folder}: {e.strerror or e}"
+        raise PairunError(
+            Problem("PR814", message, hint="it is for commands that pairun runs as a job")
+        ) from e
+    return 0
+
+
+def _count(text: str) -> int:
+    """Read a count."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 15:
+        raise argparse.ArgumentTypeError("must be a number, 0 or more")
+    return int(text)

@@ -1,0 +1,72 @@
+"""How far the user's code has come, as it says itself with ``pairun progress``.
+
+One small JSON file in the Pod's log directory: schema 1, step, epoch, checkpoint, time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import NamedTuple
+
+from pairun.handover.door import Door
+
+NAME = "progress.json"
+SCHEMA = 1
+MAX_BYTES = 4096
+_MAX_COUNT = 10**15
+
+
+class NotedProgress(NamedTuple):
+    """How far the user's code has come.
+
+    Attributes:
+        step: its last step; None if it counts none.
+        epoch: its last epoch; None if it counts none.
+        checkpoint: where its last checkpoint is; may be empty.
+        at: when it said so, in seconds since the epoch.
+    """
+
+    step: int | None = None
+    epoch: int | None = None
+    checkpoint: str = ""
+    at: float = 0.0
+
+
+def write_progress(door: Door, folder: str, noted: NotedProgress) -> None:
+    """Replace the file at once, so that a reader never sees half of it.
+
+    Args:
+        door: to the shared volume.
+        folder: the Pod's log directory.
+        noted: what to write; its time is now.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    data = {"schema": SCHEMA, **noted._asdict(), "at": round(time.time(), 3)}
+    door.write(os.path.join(folder, NAME), json.dumps(data).encode() + b"\n")
+
+
+def parse_progress(text: bytes) -> NotedProgress | None:
+    """What a file says; None if it is not of this form: the user's code may write there, too."""
+    try:
+        data = json.loads(text[:MAX_BYTES])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        return None
+    at = data.get("at")
+    return NotedProgress(
+        step=_count(data.get("step")),
+        epoch=_count(data.get("epoch")),
+        checkpoint=str(data.get("checkpoint") or "")[:1024],
+        at=float(at) if isinstance(at, int | float) and abs(at) < _MAX_COUNT else 0.0,
+    )
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < _MAX_COUNT else None

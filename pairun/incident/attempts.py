@@ -1,0 +1,102 @@
+"""The attempts of a job: its files grouped by attempt, each joined, and what they say of a retry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import NONE
+from pairun.diagnose.table import Table
+from pairun.incident.gathering import Gathered, LogFile, gather
+from pairun.incident.history import Attempt, RetryAdvice, attempt_of, retry_advice
+from pairun.incident.joining import Incident, join
+from pairun.incident.progress import Progress
+
+_MAX_EARLIER = 4
+_NUMBERED = re.compile(r"(?:^|/)(?:attempt|restart|retry|try)[._-]?(\d{1,6})/", re.IGNORECASE)
+_PREVIOUS = re.compile(r"(?:^|[/._-])previous(?:[/._-]|$)", re.IGNORECASE)
+
+
+class Answer(NamedTuple):
+    """What the files of a job say.
+
+    Attributes:
+        incident: of the last attempt; None if no file of it can be read.
+        advice: on a retry, from all attempts that are known.
+        failed: files that cannot be read, each with the reason.
+    """
+
+    incident: Incident | None
+    advice: RetryAdvice | None
+    failed: tuple[tuple[str, str], ...]
+
+
+def answer(
+    files: Sequence[LogFile], table: Table, deadline_s: float, facts: Circumstances | None = None
+) -> Answer:
+    """Diagnose the last attempt of a job, and compare it with earlier ones.
+
+    Args:
+        files: of the job.
+        table: the rules.
+        deadline_s: how long each attempt may take in each process, in seconds of CPU time.
+        facts: what is known of the whole job besides its logs.
+    """
+    *earlier, last = attempts_in(files)
+    alone = facts if len(last) == 1 else None
+    gathered = gather(last, table, deadline_s, alone)
+    if not gathered.findings and not gathered.states:
+        return Answer(None, None, gathered.failed)
+    incident = join(gathered, table, facts)
+    history = [
+        each for group in earlier[-_MAX_EARLIER:] for each in _attempt(group, table, deadline_s)
+    ]
+    history += [*gathered.earlier, _last_attempt(incident, gathered)]
+    if incident.diagnosis.klass == NONE:
+        return Answer(incident, None, gathered.failed)
+    advice = retry_advice(history)
+    diagnosis = incident.diagnosis._replace(retry=advice.retry)
+    return Answer(incident._replace(diagnosis=diagnosis), advice, gathered.failed)
+
+
+def attempts_in(files: Sequence[LogFile]) -> list[list[LogFile]]:
+    """Group files by attempt, the earliest first; files of no attempt belong to the last one."""
+    groups: dict[int, list[LogFile]] = {}
+    others: list[LogFile] = []
+    previous: list[LogFile] = []
+    for file in files:
+        if match := _NUMBERED.search(file.within):
+            groups.setdefault(int(match[1]), []).append(file)
+        elif _PREVIOUS.search(file.within):
+            previous.append(file)
+        else:
+            others.append(file)
+    ordered = [groups[number] for number in sorted(groups)]
+    if not ordered or not others:
+        ordered += [others] if others else []
+    else:
+        ordered[-1] += others
+    ordered = [previous, *ordered] if previous else ordered
+    return ordered or [[]]
+
+
+def _attempt(group: Sequence[LogFile], table: Table, deadline_s: float) -> list[Attempt]:
+    gathered = gather(group, table, deadline_s)
+    if not gathered.findings:
+        return []
+    return [_last_attempt(join(gathered, table), gathered)]
+
+
+def _last_attempt(incident: Incident, gathered: Gathered) -> Attempt:
+    node = incident.first.host if incident.first is not None else ""
+    return attempt_of(incident.diagnosis, _progress(incident, gathered), node)
+
+
+def _progress(incident: Incident, gathered: Gathered) -> Progress:
+    """How far the attempt came: as its code says, else as its logs show."""
+    for noted in gathered.noted:
+        return Progress(noted.step, noted.epoch, noted.checkpoint)
+    known = [m.progress for m in incident.members if m.progress != Progress()]
+    return max(known, key=lambda p: (p.step or -1, p.epoch or -1), default=Progress())

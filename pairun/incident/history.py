@@ -1,0 +1,119 @@
+"""Advice on retries from earlier attempts: what failed before in the same way, and how far it came.
+
+The same failure twice at the same place means that a retry will not help. The same failure further on
+means that retries help, up to a bound. A failure of the node asks for another node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis
+from pairun.incident.progress import Progress
+
+BOUND = 3
+"""How many more retries the advice allows while the job makes progress."""
+
+_UNSEEN_BOUND = 3
+"""How many equal failures end the retries where no progress is known."""
+
+_RETRIABLE = frozenset(("retry", "retry_elsewhere"))
+_VARIES = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+class Attempt(NamedTuple):
+    """One attempt of a job.
+
+    Attributes:
+        klass: its class of failure.
+        signature: equal for attempts that failed in the same way.
+        progress: how far it came.
+        node: where its first failure was; empty if unknown.
+        retry: the advice that its failure alone calls for.
+    """
+
+    klass: str
+    signature: str
+    progress: Progress = Progress()
+    node: str = ""
+    retry: str | None = None
+
+
+class RetryAdvice(NamedTuple):
+    """What to do with a job after several attempts.
+
+    Attributes:
+        retry: one of `pairun.diagnose.classes.RETRIES`, or None for no advice.
+        words: the fact that decided, for people; empty if earlier attempts decide nothing.
+        attempts: how many attempts are known.
+        equal: how many of the last ones failed in the same way.
+        made_progress: whether the last one came further than the one before; None if unknown.
+    """
+
+    retry: str | None
+    words: str
+    attempts: int
+    equal: int
+    made_progress: bool | None
+
+
+def signature_of(diagnosis: Diagnosis) -> str:
+    """What two equal failures have in common: class, rule, place in the code, message without numbers."""
+    details = diagnosis.details
+    place = f"{details.get('code_file', '')}:{details.get('code_line', '')}"
+    message = _VARIES.sub("#", diagnosis.headline)
+    return f"{diagnosis.klass}|{diagnosis.rule}|{place}|{message}"
+
+
+def attempt_of(diagnosis: Diagnosis, progress: Progress, node: str = "") -> Attempt:
+    """An attempt by its diagnosis."""
+    return Attempt(diagnosis.klass, signature_of(diagnosis), progress, node, diagnosis.retry)
+
+
+def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
+    """What to do after attempts.
+
+    Args:
+        attempts: the earliest first; one at least.
+    """
+    last, before = attempts[-1], attempts[-2] if len(attempts) > 1 else None
+    equal = _equal_at_end(attempts)
+    progress = last.progress.is_beyond(before.progress) if before is not None else None
+    advice = RetryAdvice(last.retry, "", len(attempts), equal, progress)
+    if before is None or equal < 2 or last.klass in (NONE, UNKNOWN):
+        return advice
+    same = f"the same failure {equal} times"
+    if last.retry == "retry_elsewhere":
+        nodes = {a.node for a in attempts[-equal:]} - {""}
+        if len(nodes) == 1 and all(a.node for a in attempts[-equal:]):
+            return advice._replace(words=f"{same} on {nodes.pop()}; choose another node")
+        if len(nodes) < equal:
+            return advice._replace(words=f"{same}; nothing shows that they were on different nodes")
+        if progress is not True:
+            words = f"{same}, on {len(nodes)} different nodes: the job is the cause, and no node"
+            return advice._replace(retry="after_fix", words=words)
+    if progress is True:
+        words = f"{same}, with progress: {_between(before, last)}; retry {BOUND} times at most"
+        return advice._replace(retry="retry", words=words)
+    if progress is False:
+        words = f"{same}, without progress: {_between(before, last)}"
+        return advice._replace(retry="after_fix", words=words)
+    if last.retry in _RETRIABLE and equal < _UNSEEN_BOUND:
+        return advice._replace(words=f"{same}; no progress is known, so retry once more")
+    return advice._replace(retry="after_fix", words=f"{same}, and no progress is known")
+
+
+def _equal_at_end(attempts: Sequence[Attempt]) -> int:
+    count = 0
+    for attempt in reversed(attempts):
+        if attempt.signature != attempts[-1].signature:
+            break
+        count += 1
+    return count
+
+
+def _between(before: Attempt, last: Attempt) -> str:
+    return f"{last.progress.words() or 'a checkpoint'} after {before.progress.words() or 'none'}"
