@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -182,10 +183,20 @@ def confidence_of(score: int) -> float:
 
 
 def _advice(advice: str, frame: Frame | None) -> str:
-    """The advice with the line of the job's code in place of `NAMED_LINE`."""
-    if frame is None or frame.is_library:
+    """The advice with the line of the job's code in place of `NAMED_LINE`.
+
+    If all frames are those of a library, the advice names the call, not the library's line.
+    """
+    if frame is None:
         return advice
+    if frame.is_library:
+        return advice.replace(NAMED_LINE, f"your call that leads to {_in_package(frame)}")
     return advice.replace(NAMED_LINE, f"{_shown_file(frame)}, line {frame.line}")
+
+
+def _in_package(frame: Frame) -> str:
+    """The file of a library's frame, without the folder that packages are installed in."""
+    return re.split(r"(?:site|dist)-packages/", _shown_file(frame))[-1]
 
 
 def _shown_file(frame: Frame) -> str:

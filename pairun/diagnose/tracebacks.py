@@ -18,7 +18,13 @@ _EXCEPTION = re.compile(
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _LAST_FRAME = re.compile(r'\s*File "[^"]+", line \d+(?:,|$)')
 _MARKS = re.compile(r"[\s~^|]*$")
-_LIBRARY = re.compile(r"site-packages|dist-packages|/lib(?:64)?/python\d|<frozen ")
+_LIBRARY = re.compile(
+    r"site-packages|dist-packages|/lib(?:64)?/python\d|<frozen "
+    r"|/bin/[^/]{1,80}(?<!\.py)$"  # torchrun, accelerate, vllm
+    # checkouts of frameworks, as images of serving engines have them
+    r"|/(?:torch|torch_npu|vllm|vllm_ascend|sglang/srt|deepspeed|megatron/core|jaxlib|tensorflow/python"
+    r"|pytorch_lightning|lightning/pytorch|colossalai|flash_attn|xformers|torchtitan/distributed)/"
+)
 _HANDLED = "During handling of the above exception"
 _CAUSED = "The above exception was the direct cause"
 _IGNORED = re.compile(

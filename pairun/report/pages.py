@@ -10,6 +10,7 @@ from typing import Any
 from pairun.catalogue import CATALOGUE
 from pairun.contract.arguments import arguments, arguments_schema, default_text, type_name
 from pairun.diagnose.classes import CLASSES, UNKNOWN
+from pairun.diagnose.remedies import REMEDIES
 from pairun.errors import PairunError, Problems
 from pairun.module import CheckModule, Module
 from pairun.playbook.content import Content
@@ -59,7 +60,8 @@ def page_data(kind: str, name: str, content: Content) -> dict[str, Any]:
         }
     if kind == "failure":
         described = CLASSES[name]
-        return {**described._asdict(), "examples": examples(name, content)}
+        remedy = REMEDIES[name]._asdict() if name in REMEDIES else {}
+        return {**described._asdict(), **remedy, "examples": examples(name, content)}
     return {"title": CATALOGUE[name].title, "advice": CATALOGUE[name].advice}
 
 
@@ -106,6 +108,11 @@ def failure_lines(name: str, content: Content) -> Iterator[str]:
         yield f"  retry  {kind.retry}"
     if kind.advice:
         yield f"  do     {kind.advice}"
+    if remedy := REMEDIES.get(name):
+        yield ""
+        yield f"  check  {remedy.check}"
+        yield f"         $ {remedy.command}"
+        yield f"  mend   {remedy.mend}"
     shown = examples(name, content)
     if shown:
         yield ""

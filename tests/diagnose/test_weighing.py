@@ -105,10 +105,10 @@ def test_the_line_of_the_code_is_named(table: Table) -> None:
 
 
 def test_a_library_is_not_what_to_correct(table: Table) -> None:
-    """A traceback with no line of the job's code keeps the general advice."""
+    """For a traceback with no line of the job's code, the advice names the call, not the line."""
     library = TRACE.replace("/job/train.py", "/usr/lib/python3.11/runpy.py")
     found = said(library + "KeyError: 'k'\n", table, exit_code=1)
-    assert found.advice == "correct the line that is named"
+    assert found.advice == "correct your call that leads to /usr/lib/python3.11/runpy.py"
     assert "runpy.py:" in found.headline
 
 
@@ -611,3 +611,21 @@ def test_a_build_that_reaches_no_server_may_be_run_again(table: Table) -> None:
         "      error: <urlopen error [Errno -2] Name or service not known>\n"
     )
     assert said(text, table).klass == "network_unreachable"
+
+
+@pytest.mark.parametrize(
+    ("file", "advice"),
+    [
+        ("/job/train.py", "correct /job/train.py, line 7"),
+        (
+            "/usr/lib/python3/dist-packages/lib/a.py",
+            "correct your call that leads to lib/a.py",
+        ),
+        ("/sgl-workspace/sglang/python/sglang/srt/a.py", "correct your call that leads to "),
+        ("/opt/venv/bin/accelerate", "correct your call that leads to "),
+    ],
+)
+def test_the_advice_names_no_line_of_a_library(file: str, advice: str, table: Table) -> None:
+    """A user corrects their own line; if all lines are a library's, the call that leads to it."""
+    text = f'Traceback (most recent call last):\n  File "{file}", line 7, in f\nKeyError: 1\n'
+    assert said(text, table).advice.startswith(advice)
