@@ -6,7 +6,8 @@ import argparse
 import os
 
 from tests.incidents import by_hand, table
-from tests.incidents.recording import HERE, record, run_inside, write_label
+from tests.incidents.recording import HERE, record, write_label
+from tests.incidents.running import run_inside
 
 RECORDED = os.path.join(HERE, "recorded")
 
