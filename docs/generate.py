@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks import chart
 from benchmarks.record import history
+from docs.contextexamples import EXAMPLES
 from docs.manual import manual
 from pairun.catalogue import CATALOGUE
 from pairun.cli.examples import examples_of
@@ -249,7 +250,9 @@ def context() -> Iterator[str]:
     """The reference of the context of modules."""
     effects = Context.effects()
     yield "# The context of a module\n"
-    yield "The methods of `ctx`; see [writing a module](../modules.md#the-context).\n"
+    yield "The methods of `ctx`, for authors of modules; see [writing a module](../modules.md#the-context) and"
+    yield "[how to test it](../modules.md#test-a-module) with `pairun.testing`.\n"
+    yield from _FAILURES
     yield "| method | kind | in a review |"
     yield "|---|---|---|"
     for name, effect in effects.items():
@@ -259,6 +262,30 @@ def context() -> Iterator[str]:
         yield f"\n## {name}\n"
         yield f"```python\n{_signature(name, method)}\n```\n"
         yield from _sections(inspect.getdoc(method) or "")
+        yield f"\n**Example**\n\n```python\n{EXAMPLES[name]}\n```"
+
+
+_FAILURES = """\
+## What a module may raise
+
+Every method may raise the failures below, and a module may raise them itself. pairun reports any other exception as
+`internal`: an error of the module, which is not retried.
+
+| failure | means | pairun |
+|---|---|---|
+| `Transient` | may be temporary: the network, 429, 5xx, a full disk | retries |
+| `TimedOut` | took too long | retries |
+| `Conflict` | in use on this node, perhaps free on another one | retries |
+| `Permanent` | a retry does not help | fails the task |
+| `Skip` | there is nothing to do here | skips the task |
+| `UnknownUntilRun` | a review cannot know; only `ctx` raises it | shows "unknown until run" |
+
+```python
+raise Permanent("no such user: anna", fault="user", hint="check 'user'")
+```
+
+## Methods
+""".splitlines()
 
 
 def _kind(effect: Effect) -> str:
