@@ -81,13 +81,11 @@ class Segment(NamedTuple):
         start: offset of its first byte.
         end: offset after its last byte.
         why: why the log is cut at its start; empty for the first.
-        signature: how it ended, equal for attempts that ended in the same way; may be empty.
     """
 
     start: int
     end: int
     why: str
-    signature: str = ""
 
 
 class Mark(NamedTuple):

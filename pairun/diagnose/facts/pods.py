@@ -73,7 +73,12 @@ _OVER = re.compile(
 _NODES = re.compile(r"\b0/\d+ nodes are available: (?P<why>.{1,200})")
 _SCHEDULED = re.compile(r"^\s*PodScheduled\s+(?P<state>False|True)\b")
 _STATE = re.compile(r"^\s*(?:Last )?State:\s+(?:Terminated|Running|Waiting)\s*$")
-_EXIT = re.compile(r"""^\s*(?:-\s+)?"?(?:exitCode|Exit Code)"?:\s*(?P<code>\d{1,3}),?\s*$""")
+_DOCKER = re.compile(r"""^\s*"?OOMKilled"?: (?P<state>true|false),?\s*$""")
+"""As ``docker inspect`` and ``podman inspect`` print it."""
+
+_EXIT = re.compile(
+    r"""^\s*(?:-\s+)?"?(?:exitCode|ExitCode|Exit Code)"?:\s*(?P<code>\d{1,3}),?\s*$"""
+)
 _CODES: Mapping[int, tuple[str, int]] = {
     125: ("container_setup_error", HINT),
     126: ("permission_denied", LIKELY),
@@ -101,6 +106,8 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
         return [_fact("unschedulable", DECISIVE, f"no node fits the Pod: {match['why']}", line)]
     if match := _SCHEDULED.match(text):
         return [_of("Unschedulable", line)] if match["state"] == "False" else []
+    if match := _DOCKER.match(text):
+        return [_of("OOMKilled", line)] if match["state"] == "true" else []
     if match := _EXIT.match(text):
         return _of_code(int(match["code"]), line)
     if _STATE.match(text):
