@@ -140,10 +140,13 @@ def _asked(
             "name labels of its Pods: --selector KEY=VALUE",
         )
         return None
-    if index_label is None and not numbered and template.owner.known and not _is_pod(template):
+    known = template.owner.known is not None and not _is_pod(template)
+    several = not selector and len(siblings) > 1
+    if index_label is None and not numbered and (known or several):
+        why = "end with no numbers" if known else "have the same numbers in several templates"
         problems.error(
             "PR824",
-            f"{label}: no barrier, because the names of its Pods end with no numbers",
+            f"{label}: no barrier, because the names of its Pods {why}",
             template.spec.place,
             "name a label that has a Pod's number, from 0: --index-label KEY",
         )

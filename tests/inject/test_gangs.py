@@ -279,9 +279,14 @@ def test_the_labels_of_a_workload_are_the_default_selector() -> None:
     for gang in gangs(injected(RAY, barrier=True, gang=4, index_label=rank)):
         assert list(gang["same"]) == ["ray.io/cluster"]
         assert gang["roles"][0]["instances"] == 4
-    for gang in gangs(injected(OWN, barrier=True, gang=2)):
+    for gang in gangs(injected(OWN, barrier=True, gang=2, index_label=rank)):
         assert list(gang["same"]) == ["app"]
         assert gang["roles"][0]["labels"] == {"app": "own"}
+    one = OWN[: OWN.index("  workers:")]
+    (gang,) = gangs(injected(one, barrier=True, gang=2))
+    assert (list(gang["same"]), gang["roles"][0]["index"][0]["key"]) == (
+        ["app", "part"], "metadata.name",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -289,6 +294,7 @@ def test_the_labels_of_a_workload_are_the_default_selector() -> None:
     [
         (DEPLOYMENT, "--index-label KEY"),
         (RAY, "--index-label KEY"),
+        (OWN, "--index-label KEY"),
         (OWN.replace("app: own, ", ""), "--selector KEY=VALUE"),
     ],
 )
