@@ -16,7 +16,9 @@ RUN python3 -m venv /opt/build \
     && python3 -m venv --without-pip /opt/pairun \
     && /opt/build/bin/pip --python /opt/pairun/bin/python install --no-cache-dir --require-hashes \
        -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE CHANGELOG.md CONTRIBUTING.md SECURITY.md mkdocs.yml ./
+COPY docs docs
+COPY examples examples
 COPY pairun pairun
 COPY modules modules
 COPY playbooks playbooks
