@@ -8,6 +8,7 @@ from typing import Any
 
 from pairun.base.paths import journal_file
 from pairun.diagnose.brief import CONSEQUENCES
+from pairun.diagnose.classes import UNKNOWN
 from pairun.handover.door import Door
 from pairun.handover.journal import Journal
 from pairun.kube.events import Note
@@ -33,7 +34,7 @@ def report_failure(
         env: the container's environment.
         vault: masks the message.
     """
-    if diagnosis["class"] in CONSEQUENCES or not _may_ask(env):
+    if diagnosis["class"] in CONSEQUENCES - {UNKNOWN} or not _may_ask(env):
         return
     # Imported here, with the HTTP client: most containers have no token.
     from pairun.net.podevents import send_event

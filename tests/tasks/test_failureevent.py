@@ -17,6 +17,8 @@ import pytest
 from pairun.handover.journal import read_journal
 from pairun.kube.events import Note
 from pairun.net.podevents import send_event
+from pairun.secrets.vault import Vault
+from pairun.tasks.failureevent import report_failure
 
 OWNERS: dict[str, tuple[str, str, str]] = {
     "/api/v1/namespaces/team/pods/train-0": ("batch/v1", "Job", "train"),
@@ -145,6 +147,26 @@ def test_a_server_that_does_not_answer(tmp_path: Path, server: Server) -> None:
     assert code == 9
     assert "module_not_found" in message
     assert all("because" in record for record in records)
+
+
+@pytest.mark.parametrize(
+    ("klass", "count"), [("unknown", 1), ("peer_lost", 0), ("terminated_sigterm", 0)]
+)
+def test_what_another_instance_caused(
+    tmp_path: Path, server: Server, klass: str, count: int
+) -> None:
+    """It is that instance's Event; an unknown cause is one. A secret is masked."""
+    env = {
+        "KUBE_APISERVER_ADDRESS": f"http://127.0.0.1:{server.server_port}",
+        "POD_NAMESPACE": "team", "POD_NAME": "train-0", "PAIRUN_API_CREDENTIALS": "/none",
+    }  # fmt: skip
+    server.readable = set()
+    vault = Vault()
+    vault.add(["hunter2-hunter2"])
+    diagnosis = {"class": klass, "headline": "login hunter2-hunter2 failed", "advice": "look"}
+    report_failure(diagnosis, 3, str(tmp_path), env, vault)
+    assert len(server.events) == count
+    assert "hunter2" not in str(server.events)
 
 
 @pytest.mark.parametrize(
