@@ -10,6 +10,7 @@ from pairun.diagnose.brief import in_words
 from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.incident.joining import Consequence, Incident
 from pairun.incident.members import Member
+from pairun.incident.spans import later
 
 _MAX_UNREAD = 5
 
@@ -125,7 +126,7 @@ def _others(incident: Incident) -> str:
         return ""
     delays = [c.after_s for c in waiting if c.after_s is not None]
     others = "1 other" if count == 1 else f"{count} others"
-    return f"{others} stopped waiting for it{_later(min(delays, default=None))}"
+    return f"{others} stopped waiting for it{later(min(delays, default=None))}"
 
 
 def _waited(consequence: Consequence, members: Iterable[Member]) -> bool:
@@ -133,24 +134,8 @@ def _waited(consequence: Consequence, members: Iterable[Member]) -> bool:
 
 
 def _consequence(consequence: Consequence) -> str:
-    later = _later(consequence.after_s).strip()
-    about = ", ".join(filter(None, (consequence.klass, later)))
+    about = ", ".join(filter(None, (consequence.klass, later(consequence.after_s).strip())))
     return f"{named(consequence.members)}: {consequence.headline} ({about})"
-
-
-def _later(after_s: float | None) -> str:
-    if after_s is None:
-        return ""
-    if after_s < 1:
-        return " within 1 s"
-    return f" {_span(after_s)} later"
-
-
-def _span(seconds: float) -> str:
-    for unit, size in (("h", 3600), ("min", 60)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def named(labels: Sequence[str]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pairun.diagnose.brief import CONSEQUENCES
 from pairun.diagnose.classes import UNKNOWN
 from pairun.handover.journal import Record, read_journal
+from pairun.incident.instances import InstanceFailure, first_of, what_followed
 from pairun.report.runsummary import InstanceReport
 from pairun.report.shown import fit
 
@@ -79,7 +79,8 @@ def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:
 
 def first_failure_in(instances: Sequence[InstanceReport]) -> str:
     """Which of several instances failed first, and why; causes before what follows from them."""
-    failures = []
+    failures: list[InstanceFailure] = []
+    reasons: list[str] = []
     for instance in instances:
         if instance.is_stopped():
             continue
@@ -87,13 +88,14 @@ def first_failure_in(instances: Sequence[InstanceReport]) -> str:
         diagnoses = [r for r in records if r["type"] == "diagnosis"]
         tasks = [r for r in _ends(records, handler=False) if r["outcome"] == "failed"]
         for record in diagnoses or tasks:
-            why = _why(record) if diagnoses else _failed_task(records, record)
-            follows = record["class"] in CONSEQUENCES
-            failures.append((follows, record["time"], instance.label, why))
+            klass = str(record["class"]) if diagnoses else ""
+            failures.append(InstanceFailure(instance.label, klass, record["time"]))
+            reasons.append(_why(record) if diagnoses else _failed_task(records, record))
     if not failures or len(instances) < 2:
         return ""
-    _, _, label, why = min(failures)
-    return f"first to fail: {label}: {why}"
+    number = first_of(failures)
+    why = "; ".join(filter(None, (reasons[number], what_followed(failures))))
+    return f"first to fail: {failures[number].label}: {why}"
 
 
 def _failed_task(records: Sequence[Record], end: Record) -> str:

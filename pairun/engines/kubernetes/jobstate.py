@@ -19,6 +19,7 @@ from pairun.engines.kubernetes.frameworktasks import (
 )
 from pairun.engines.kubernetes.jobobjects import POD, JobObjects
 from pairun.engines.kubernetes.podstates import ENDED, PodState
+from pairun.incident.instances import InstanceFailure, first_of, what_followed
 
 NAMED = 3
 """So many instances are named where more of them do the same."""
@@ -70,6 +71,8 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
     first = _first_failure(job, instances)
     if state == "failed" and first is not None and first.reason:
         because = _with_reason(job, first, because)
+        followed = what_followed([_failure(i) for i in instances if i.phase == "failed"])
+        because = "; ".join(filter(None, (because, followed)))
     if state == "waiting" and any(i.phase not in NOT_BEGUN for i in instances):
         state = "running"
     code = 0 if state == "succeeded" else None
@@ -115,7 +118,15 @@ def _first_failure(job: JobObjects, instances: Iterable[PodState]) -> PodState |
     if job.framework is not None and (decisive := decisive_instance(job.framework, instances)):
         return decisive
     failed = [i for i in instances if i.phase == "failed"]
-    return min(failed, key=lambda i: i.ended or "~", default=None)
+    return failed[first_of([_failure(i) for i in failed])] if failed else None
+
+
+def _failure(instance: PodState) -> InstanceFailure:
+    """How an instance failed, by its PID 1's diagnosis and the kubelet's clock."""
+    at = None
+    with contextlib.suppress(ValueError):
+        at = datetime.fromisoformat(instance.ended).timestamp()
+    return InstanceFailure(instance.label, str(instance.diagnosis.get("class") or ""), at)
 
 
 def _with_reason(job: JobObjects, first: PodState, because: str) -> str:

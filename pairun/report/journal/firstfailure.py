@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from pairun.diagnose.brief import CONSEQUENCES
 from pairun.handover.journal import Record
+from pairun.incident.instances import InstanceFailure, first_of, what_followed
 from pairun.report.journal.history import PhasePast
 from pairun.report.journal.pastinstances import InstancePast
 
@@ -38,19 +38,26 @@ def first_failure(instances: Sequence[InstancePast]) -> FirstFailure | None:
     Returns:
         None where nothing has failed.
     """
-    failures = [
-        (_follows(phase), _ended_at(instance, phase), instance.label, phase)
+    failed = [
+        (instance, phase)
         for instance in instances
         for phase in instance.phases
         if phase.outcome == "failure"
     ]
-    if not failures:
+    if not failed:
         return None
-    *_, label, phase = min(failures, key=lambda failure: failure[:3])
+    failures = [
+        InstanceFailure(instance.label, _class(phase), _ended_at(instance, phase))
+        for instance, phase in failed
+    ]
+    number = first_of(failures)
+    label, phase = failures[number].label, failed[number][1]
     if phase.diagnosis is not None:
         return FirstFailure(
             label=label,
-            why=str(phase.diagnosis.get("headline") or ""),
+            why="; ".join(
+                filter(None, (str(phase.diagnosis.get("headline") or ""), what_followed(failures)))
+            ),
             advice=str(phase.diagnosis.get("advice") or ""),
             diagnosis=phase.diagnosis,
         )
@@ -77,8 +84,8 @@ def stop_by_person(instances: Sequence[InstancePast]) -> str | None:
     return next(headlines, None)
 
 
-def _follows(phase: PhasePast) -> bool:
-    return phase.diagnosis is not None and phase.diagnosis.get("class") in CONSEQUENCES
+def _class(phase: PhasePast) -> str:
+    return str((phase.diagnosis or {}).get("class") or "")
 
 
 def _ended_at(instance: InstancePast, phase: PhasePast) -> float:

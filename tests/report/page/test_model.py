@@ -29,7 +29,9 @@ def test_the_cause_comes_before_what_follows_from_it(tmp_path: pathlib.Path) -> 
     instances = instances_of(tmp_path / "logs", stories.gang(8, failing=5))
     shown = headline(instances, "job")
     assert shown.outcome == "failed"
-    assert shown.sentence == "worker-5 failed first: the program raised KeyError: 'loss'"
+    assert shown.sentence == (
+        "worker-5 failed first: the program raised KeyError: 'loss'; 7 others stopped waiting for it 11 s later"
+    )
     assert shown.advice == "correct train.py, line 41"
     assert ("exit codes", "1, 134 (7 times)") in shown.facts
     assert model(instances, ())["first"] == "worker-5"
