@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-_BETWEEN = {"Job": "jobs", "ReplicaSet": "replicasets"}
-"""Kinds that other workloads make, with the names of their collections."""
+_BETWEEN = {"Job": "jobs", "ReplicaSet": "replicasets", "ConfigMap": "configmaps"}
+"""Kinds that workloads make, with the names of their collections; a Framework makes ConfigMaps."""
 
 
 class Owner(NamedTuple):
@@ -24,10 +24,16 @@ class Owner(NamedTuple):
         from urllib.parse import quote
 
         collection = _BETWEEN.get(self.kind)
-        if collection is None or "/" not in self.api_version:
+        if collection is None:
             return None
         namespace, name = quote(self.namespace, safe=""), quote(self.name, safe="")
-        return f"/apis/{self.api_version}/namespaces/{namespace}/{collection}/{name}"
+        root = "apis" if "/" in self.api_version else "api"
+        return f"/{root}/{self.api_version}/namespaces/{namespace}/{collection}/{name}"
+
+    @property
+    def is_workload(self) -> bool:
+        """Whether people know the object as their workload."""
+        return self.kind != "ConfigMap"
 
     @property
     def reference(self) -> dict[str, Any]:

@@ -88,4 +88,4 @@ def _owner_of(server: ApiServer, pod: PodName, deadline: Deadline) -> Owner | No
         if above is None:
             break
         owner, path = above, above.path
-    return owner
+    return owner if owner is not None and owner.is_workload else None
