@@ -6,22 +6,30 @@ Without arguments it uses what the project keeps: labels, hashed features and th
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import pathlib
 import sys
 from collections.abc import Iterable, Sequence
 
 from benchmarks.diagnosis import stored
-from benchmarks.diagnosis.features import decisive_lines, features_of
 from benchmarks.diagnosis.labelled import Label, LabelledLog, labelled_logs
-from benchmarks.diagnosis.opinion import Example, train
 from benchmarks.diagnosis.scoring import score_lines
 from benchmarks.diagnosis.stored import Answer
-from benchmarks.diagnosis.validation import accuracy_lines, gain_lines, guesses, guesses_beyond
+from benchmarks.diagnosis.training import Example
+from benchmarks.diagnosis.validation import (
+    accuracy_lines,
+    final,
+    gain_lines,
+    guesses,
+    guesses_beyond,
+)
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
+from pairun.opinion.asking import WEIGHTS
+from pairun.opinion.features import decisive_lines, features_of
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import read_rules
 from pairun.report.problems import print_problems
@@ -61,18 +69,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_stored() -> int:
-    """Repeat the cross-validation and the training with what the project keeps."""
+    """Repeat the cross-validation and the training with what the project keeps; writes the weights."""
     labels = stored.read_labels()
     examples = examples_of(labels, stored.read_features())
     guessed = guesses(examples)
-    opinion = train(examples)
     now, unseen = stored.read_answers(stored.NOW), stored.read_answers(stored.UNSEEN)
     _print(score_lines(labels, now))
     _print(("", *accuracy_lines(labels, guessed)))
     _print(("", "rules as they are:", *gain_lines(labels, now, guessed)))
     head = "rules as they were before anyone had read these logs:"
     _print(("", head, *gain_lines(labels, unseen, guessed)))
-    print(f"\nweights: {opinion.size} entries, SHA-256 {opinion.digest}")
+    weights = final(examples)
+    pathlib.Path(WEIGHTS).write_bytes(weights)
+    print(f"\nwrote {WEIGHTS}: {len(weights)} bytes, SHA-256 {hashlib.sha256(weights).hexdigest()}")
     return 0
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from benchmarks.diagnosis.labelled import Label
-from benchmarks.diagnosis.opinion import Example, Guess, best_temperature, likeliest, train
 from benchmarks.diagnosis.stored import Answer
+from benchmarks.diagnosis.training import Example, best_temperature, trained
 from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.opinion.classifier import Classifier, Guess, likeliest
 
 FOLDS = 10
 UNSURE = 0.75
@@ -41,22 +42,39 @@ def fold_of(group: str) -> int:
 def guesses(examples: Sequence[Example]) -> list[Guess]:
     """For each example, what a classifier says that no log of its repository trained or calibrated."""
     folds = [fold_of(each.group) for each in examples]
-    cosines: list[Mapping[str, float]] = [{} for _ in examples]
-    for fold in range(FOLDS):
-        opinion = train([e for e, f in zip(examples, folds, strict=True) if f != fold])
-        for n, each in enumerate(examples):
-            if folds[n] == fold:
-                cosines[n] = opinion.cosines(each.features)
+    cosines = _cosines(examples, folds)
     guessed: list[Guess] = [Guess(NONE, 0.0)] * len(examples)
     for fold in range(FOLDS):
-        others = [n for n in range(len(examples)) if folds[n] != fold]
-        temperature = best_temperature(
-            [cosines[n] for n in others], [examples[n].klass for n in others]
+        temperature = _temperature(
+            [(c, e) for c, e, f in zip(cosines, examples, folds, strict=True) if f != fold]
         )
-        for n in range(len(examples)):
+        for n, each in enumerate(cosines):
             if folds[n] == fold:
-                guessed[n] = likeliest(cosines[n], temperature)
+                guessed[n] = likeliest(each, temperature)
     return guessed
+
+
+def final(examples: Sequence[Example]) -> bytes:
+    """The data of the classifier that is trained and calibrated with all examples."""
+    cosines = _cosines(examples, [fold_of(each.group) for each in examples])
+    temperature = _temperature(list(zip(cosines, examples, strict=True)))
+    return trained(examples, temperature)
+
+
+def _cosines(examples: Sequence[Example], folds: Sequence[int]) -> list[dict[str, float]]:
+    """For each example, the cosines of a classifier that is trained with the other folds."""
+    cosines: list[dict[str, float]] = [{} for _ in examples]
+    for fold in sorted(set(folds)):
+        others = [e for e, f in zip(examples, folds, strict=True) if f != fold]
+        classifier = Classifier(trained(others))
+        for n, each in enumerate(examples):
+            if folds[n] == fold:
+                cosines[n] = classifier.cosines(each.features)
+    return cosines
+
+
+def _temperature(pairs: Sequence[tuple[Mapping[str, float], Example]]) -> int:
+    return best_temperature([c for c, _ in pairs], [e.klass for _, e in pairs])
 
 
 def guesses_beyond(known: Sequence[Example], examples: Sequence[Example]) -> list[Guess]:
@@ -70,8 +88,8 @@ def guesses_beyond(known: Sequence[Example], examples: Sequence[Example]) -> lis
     others = [each for each in known if each.group not in groups]
     if 2 * len(others) < len(known):
         return guesses(examples)
-    opinion = train(others)
-    return [opinion.guess(each.features) for each in examples]
+    classifier = Classifier(final(others))
+    return [classifier.guess(each.features) for each in examples]
 
 
 def gain(cases: Sequence[tuple[Label, Answer, Guess]], threshold: float) -> Gain:

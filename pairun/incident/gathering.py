@@ -6,9 +6,10 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.findings import findings_in
 from pairun.diagnose.lines import Log
 from pairun.diagnose.searchlimit import SearchLimit
@@ -25,6 +26,9 @@ from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
 from pairun.incident.writers import split, writer_of
+
+if TYPE_CHECKING:
+    from pairun.opinion.classifier import Guess
 
 MAX_FILES = 4096
 _JUDGED_BYTES = 32 << 20
@@ -50,6 +54,7 @@ class Gathered(NamedTuple):
         states: what flight recorders say of collectives.
         noted: what the job's code says of its progress.
         earlier: attempts that a file holds before its last one, the earliest first.
+        opinion: the class of similar logs, for a single log whose cause no rule knows.
         unread: what was not read, in words.
         failed: files that cannot be read, each with the reason.
     """
@@ -59,6 +64,7 @@ class Gathered(NamedTuple):
     states: tuple[RankState, ...] = ()
     noted: tuple[NotedProgress, ...] = ()
     earlier: tuple[Attempt, ...] = ()
+    opinion: Guess | None = None
     unread: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
@@ -106,7 +112,7 @@ def gather(
         facts: what is known besides the logs; for a single log.
     """
     budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
-    task = _Task(table, budget, deadline_s, facts)
+    task = _Task(table, budget, deadline_s, facts, is_alone=len(files) == 1)
     processes = min(len(files), len(os.sched_getaffinity(0)), 8)
     if processes < 2 or sum(map(_size, files)) < _POOL_BYTES:
         results = [task.read(file) for file in files]
@@ -118,6 +124,7 @@ def gather(
         states=tuple(s for r in results for s in r.states),
         noted=tuple(n for r in results for n in r.noted),
         earlier=max((r.earlier for r in results), key=len, default=()),
+        opinion=next((r.opinion for r in results if r.opinion), None),
         unread=tuple(u for r in results for u in r.unread),
         failed=tuple(f for r in results for f in r.failed),
     )
@@ -127,10 +134,16 @@ class _Task:
     """Reads and diagnoses one file at a time; shared with the processes of a pool."""
 
     def __init__(
-        self, table: Table, budget: int, deadline_s: float, facts: Circumstances | None
+        self,
+        table: Table,
+        budget: int,
+        deadline_s: float,
+        facts: Circumstances | None,
+        *,
+        is_alone: bool,
     ) -> None:
         self._table, self._budget, self._facts = table, budget, facts
-        self._deadline_s = deadline_s
+        self._deadline_s, self._is_alone = deadline_s, is_alone
         self.start()
 
     def start(self) -> None:
@@ -156,9 +169,19 @@ class _Task:
         earlier = self._earlier(log) if finding.diagnosis.attempts > 1 else ()
         parts = split(log)
         if not parts:
-            return Gathered(findings=(finding,), earlier=earlier, unread=unread)
+            opinion = self._opinion(finding, log)
+            return Gathered((finding,), earlier=earlier, opinion=opinion, unread=unread)
         findings = tuple(finding_of(w, part, self._table, self._deadline_s) for w, part in parts)
         return Gathered(findings=findings, wholes=(finding,), earlier=earlier, unread=unread)
+
+    def _opinion(self, finding: Finding, log: NumberedLog) -> Guess | None:
+        """The class of similar logs, for a single log whose cause no rule knows."""
+        if not self._is_alone or finding.diagnosis.klass != UNKNOWN:
+            return None
+        # imported here, because most logs need none
+        from pairun.opinion.asking import opinion_on
+
+        return opinion_on([log])
 
     def _earlier(self, log: NumberedLog) -> tuple[Attempt, ...]:
         """The attempts that a log holds before its last one."""

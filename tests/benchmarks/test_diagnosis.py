@@ -9,15 +9,14 @@ import pytest
 
 from benchmarks.diagnosis import __main__ as command
 from benchmarks.diagnosis import stored
-from benchmarks.diagnosis.features import BITS, decisive_lines, features_of
 from benchmarks.diagnosis.labelled import Label
-from benchmarks.diagnosis.opinion import Example, Guess, train
 from benchmarks.diagnosis.stored import Answer
-from benchmarks.diagnosis.validation import gain, guesses, guesses_beyond
+from benchmarks.diagnosis.training import Example
+from benchmarks.diagnosis.validation import final, gain, guesses, guesses_beyond
 from pairun.diagnose.classes import CLASSES
-from pairun.diagnose.lines import Log
-
-DIGEST = "7f0951e1b293f43ed4a37c051426c45acf5604f2200854b5ef6df94b1d450f00"
+from pairun.opinion.asking import WEIGHTS
+from pairun.opinion.classifier import Guess
+from pairun.opinion.features import BITS, features_of
 
 
 def _examples(group: str) -> list[Example]:
@@ -42,9 +41,9 @@ def test_what_is_kept_is_complete() -> None:
 
 
 def test_training_repeats_bit_for_bit() -> None:
-    """What is kept gives the weights that were measured."""
+    """What is kept gives the weights that pairun brings."""
     examples = command.examples_of(stored.read_labels(), stored.read_features())
-    assert train(examples).digest == DIGEST
+    assert final(examples) == Path(WEIGHTS).read_bytes()
 
 
 def test_labels_features_and_answers_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -58,18 +57,6 @@ def test_labels_features_and_answers_are_read_as_they_were_written(tmp_path: Pat
     assert stored.read_labels(tmp_path) == labels
     assert stored.read_features(tmp_path) == features
     assert stored.read_answers(stored.NOW, tmp_path) == answers
-
-
-def test_features_are_those_of_the_ending() -> None:
-    """The last lines and those with words of failure; numbers, cases and paths do not matter."""
-    head = "".join(f"step {n}\n" for n in range(100))
-    log = Log(f"{head}fatal: flux\n{head}bye\n".encode())
-    lines = decisive_lines([log])
-    assert "fatal: flux" in lines
-    assert lines[-1] == "bye"
-    assert len(lines) < 20
-    assert features_of(["Cannot read /a/b.bin: 17"]) == features_of(["cannot read /c/b.bin: 4"])
-    assert max(features_of(lines)) < 1 << BITS
 
 
 def test_a_repository_never_trains_for_itself() -> None:
