@@ -55,6 +55,17 @@ def test_a_gang() -> None:
     assert "ssh" in runtime
 
 
+def test_the_barrier_after_a_restart_comes_first() -> None:
+    """It stands before the tasks that need the addresses which it renews."""
+    options = {"barrier": True, "env": ["jax"]}
+    for ssh, expected in ((True, ["barrier_again", "ssh"]), (False, ["barrier_again"])):
+        for review in reviews(injected(JOBSET, ssh=ssh, **options)):
+            (tasks,) = review.tasks.values()
+            assert not review.problems.errors
+            runtime = [t.id for t in tasks["runtime"]][1:]
+            assert runtime == [*expected, "gang_environment", "user_command"]
+
+
 def test_the_policy_holds() -> None:
     """A playbook beyond the policy is an error of the review."""
     tasks = [{"patch": "user_command", "timeout": "1s"}]
