@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pairun.diagnose.doubts import FETCH_CLASSES
 from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.hits import FIRM, SHELL_CLASSES, Hit
 from pairun.diagnose.segments import Segment
@@ -26,9 +27,6 @@ _NETWORK_CLASSES = frozenset(
 )
 """What every instance reports while a job is torn down."""
 
-_FETCH_CLASSES = frozenset(("network_unreachable", "remote_auth", "service_quota"))
-"""Failures that explain why a file is missing afterwards."""
-
 
 def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
     """Lower the scores of hits that an earlier hit explains.
@@ -40,7 +38,7 @@ def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
     stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
     stops += [fact.at for fact in facts if fact.klass in _STOPS and fact.weight >= FIRM]
     last_stop = max(stops, default=-1)
-    failed_fetches = [h.line.at for h in hits if h.rule.klass in _FETCH_CLASSES and h.score >= FIRM]
+    failed_fetches = [h.line.at for h in hits if h.rule.klass in FETCH_CLASSES and h.score >= FIRM]
     cancels = [hit.line.at for hit in ends if hit.rule.klass == "cancelled_by_user"]
 
     def weighed(hit: Hit) -> Hit:

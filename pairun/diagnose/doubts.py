@@ -12,6 +12,9 @@ from pairun.diagnose.lines import Line, Log
 from pairun.diagnose.surroundings import INFO
 from pairun.diagnose.table import Rule
 
+FETCH_CLASSES = frozenset(("network_unreachable", "remote_auth", "service_quota"))
+"""Failures to get something from a server outside the job."""
+
 _RETRIABLE = frozenset(("retry", "retry_elsewhere"))
 
 _WARNING = re.compile(
@@ -29,9 +32,15 @@ _RETRY = re.compile(
     r"|\b(?:exists?|found|missing|available)\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
 )
 _RETRY_FOLLOWS = re.compile(
-    r"\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill retry|[Tt]rying again)\b"
+    r"\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill (?:re)?try|[Tt]rying again|[Ff]alling back"
+    r"|[Uu]sing (?:the |a )?(?:local|cached|fallback))\b"
     r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
 )
+
+_HEALED = re.compile(
+    r"(?i)\b(?:error|problem|outage|connection)\b.{0,40}\b(?:resolved|restored|recovered|re-?established)\b"
+)
+"""A client reaches its server again."""
 
 _EXHAUSTED = re.compile(
     r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up|retry failed after"
@@ -43,6 +52,9 @@ _CONDITIONAL = re.compile(
     r"|can lead to|may lead to|might lead to|may result in|can result in)\b"
 )
 """Advice on what may happen, and no report that it did, if the same sentence says it before the match."""
+
+_NCCL_TRACE = re.compile(r"\.cc:\d+ -> \d|(?i:fail|abort|error)")
+"""NCCL shows where an error passes as information, too."""
 
 _SENTENCE_END = re.compile(r"[.!?;] ")
 
@@ -66,15 +78,18 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         warned = 45 if rule.role == "end" else 52
         doubt += 60 if _HARMLESS.search(head) else warned if _WARNING.search(head) else 0
     if _RETRY.search(line.text) and not _EXHAUSTED.search(line.text):
-        doubt += 50 if not _RETRY.search(match[0]) else 0
+        doubt += 55 if not _RETRY.search(match[0]) else 0
     elif any(_RETRY_FOLLOWS.match(after.text) for after in log.after(line.at, 1)):
-        doubt += 50
+        doubt += 55
     if line.text.startswith("+ ") or _QUOTED.match(line.text):
+        doubt += 55
+    if rule.klass in FETCH_CLASSES and any(_HEALED.search(a.text) for a in log.after(line.at, 24)):
         doubt += 55
     if _is_conditional(match):
         doubt += 60
     if INFO.search(head):
-        doubt += 50 if "NCCL INFO" in head else 30
+        is_trace = rule.klass.startswith("nccl_") and _NCCL_TRACE.search(line.text)
+        doubt += 60 if "NCCL INFO" in head and not is_trace else 30
     if tracebacks.is_source(log, line):
         return doubt + (20 if tracebacks.replaces_exception(log, line) else 60)
     if rule.role == "code" and match.start() > 0 and line.text[: match.start()].strip("|+- "):

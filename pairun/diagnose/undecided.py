@@ -16,6 +16,7 @@ from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_
 from pairun.diagnose.table import Table
 
 _TAIL_LINES = 5
+_MUCH_PROGRESS = 4
 _HEAD_BYTES = 1 << 16
 _BINARY = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 
@@ -93,11 +94,14 @@ def _ends_in_trouble(log: Log, table: Table) -> bool:
         for line in log.tail(12)
         if not any(match.rule.role == "noise" for match in table.matches(line.text))
     ]
-    last_progress = max((n for n, line in enumerate(tail) if is_progress(line)), default=-1)
+    progress = [-1, *(n for n, line in enumerate(tail) if is_progress(line))]
+    # a program that made so much progress after an error had handled it
+    handled = progress[-_MUCH_PROGRESS] if len(progress) > _MUCH_PROGRESS else -1
     return tracebacks.is_open(log) or any(
         not tracebacks.is_ignored(log, line)
         for n, line in enumerate(tail)
-        if TROUBLE.search(line.text) or (n > last_progress and _COMPLAINT.search(line.text))
+        if (n > handled and TROUBLE.search(line.text))
+        or (n > progress[-1] and _COMPLAINT.search(line.text))
     )
 
 

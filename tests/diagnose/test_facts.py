@@ -26,6 +26,7 @@ FACTS = [
     ("image_missing", "train-0   0/1   ErrImageNeverPull   0   9m\n"),
     ("node_stuck", "  Ready   Unknown   Mon, 01 Jan 2024 09:00:00 +0000   Mon, 01 Jan 2024 09:01:00 +0000   NodeStatusUnknown   Kubelet stopped posting node status.\n"),
     ("node_stuck", "Taints:             node.kubernetes.io/unreachable:NoSchedule\n"),
+    ("node_stuck", "n7     NotReady   <none>   3d    v1.28.1\n"),
     ("child_failed", "    Last State:  Terminated\n      Reason:    Error\n      Exit Code: 1\n"),
     ("node_stuck", "INFO: task python:991 blocked for more than 120 seconds.\n"),
     ("host_oom", "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,task=python3,pid=7,uid=0\n"),
@@ -56,6 +57,11 @@ HARMLESS = [
     "7   train   gpu   ml   8   COMPLETED   0:0 \n",
     "        Volatile\n            DRAM Uncorrectable            : 0\n        Aggregate\n            DRAM Uncorrectable            : 3\n",
     "      Exit Code:    0\n",
+    "n7     Ready,SchedulingDisabled   <none>   3d    v1.28.1\n",
+    "NET/Plugin : dlerror=libnccl-net.so: cannot open shared object file: No such file No plugin found\n".join(
+        ["n1:10:10 [0] NCCL INFO "] * 2
+    ),
+    "hub: 429 Client Error: Too Many Requests for url: https://hub.example.com/api\nWill try to load from local cache.\n",
     '            "OOMKilled": false,\n            "ExitCode": 0,\n',
     "Warning  Unhealthy  9s  kubelet  Readiness probe failed: dial tcp 10.0.0.7:8000: connect: connection refused\n",
     "step 7: loss=nan, skipping\nstep 8: loss=2.25\n",

@@ -17,6 +17,11 @@ _CONDITION = re.compile(
     r"|KernelDeadlock|ReadonlyFilesystem|CorruptDockerOverlay2|Frequent\w+|\w+Problem)\s+"
     r"(?P<state>True|False|Unknown)\s+\w{3}, \d\d .{0,120}?[+-]\d{4}\s+\S.*?[+-]\d{4}\s+(?P<why>\S.*)$"
 )
+_ROW = re.compile(
+    r"^\S+\s+(?P<state>(?:Not)?Ready|Unknown)(?:,SchedulingDisabled)?\s+(?:<none>|[a-z][\w,.-]*)\s+\d+[dhm]"
+)
+"""A row of ``kubectl get nodes``."""
+
 _TAINT = re.compile(
     r"^\s*Taints:.*\bnode\.kubernetes\.io/(?P<taint>not-ready|unreachable|[a-z]+-pressure"
     r"|network-unavailable|out-of-service):(?:NoSchedule|NoExecute)"
@@ -26,6 +31,10 @@ _TAINT = re.compile(
 def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
     if match := _CONDITION.match(line.text):
         return _of_condition(match["type"], match["state"], match["why"].strip(), line)
+    if match := _ROW.match(line.text):
+        words = f"the node is {match['state']}"
+        is_ready = match["state"] == "Ready"
+        return [] if is_ready else [Fact("node_stuck", STRONG, words, "Kubernetes", line.at)]
     if match := _TAINT.match(line.text):
         words = f"the node has the taint {match['taint']}"
         return [Fact("node_stuck", STRONG, words, "Kubernetes", line.at)]
