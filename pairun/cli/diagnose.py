@@ -15,10 +15,10 @@ from pairun.cli.rulestable import rules_table
 from pairun.diagnose.circumstances import Circumstances
 from pairun.errors import PairunError, Problem
 from pairun.incident.attempts import answer
-from pairun.incident.gathering import LogFile, files_in
 from pairun.incident.history import RetryAdvice
 from pairun.incident.joining import Incident
 from pairun.incident.telling import incident_data, incident_lines, is_alone
+from pairun.incident.walking import LogFile, files_in
 from pairun.report.tint import Tint
 
 SCHEMA = 1

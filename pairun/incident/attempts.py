@@ -9,10 +9,11 @@ from typing import NamedTuple
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE
 from pairun.diagnose.table import Table
-from pairun.incident.gathering import Gathered, LogFile, gather
+from pairun.incident.gathering import Gathered, gather
 from pairun.incident.history import Attempt, RetryAdvice, attempt_of, retry_advice
 from pairun.incident.joining import Incident, join
 from pairun.incident.progress import Progress
+from pairun.incident.walking import LogFile
 
 _MAX_EARLIER = 4
 _NUMBERED = re.compile(r"(?:^|/)(?:attempt|restart|retry|try)[._-]?(\d{1,6})/", re.IGNORECASE)

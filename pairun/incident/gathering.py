@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
@@ -25,12 +24,12 @@ from pairun.incident.history import Attempt, attempt_of
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
+from pairun.incident.walking import LogFile
 from pairun.incident.writers import split, writer_of
 
 if TYPE_CHECKING:
     from pairun.opinion.classifier import Guess
 
-MAX_FILES = 4096
 _JUDGED_BYTES = 32 << 20
 """How much of all files together is judged whatever it holds; a large file's middle is sifted."""
 
@@ -39,10 +38,6 @@ _POOL_BYTES = 8 << 20
 """From how many bytes on a second process is worth its start."""
 
 _MAX_EARLIER = 4
-_SKIPPED_ENDINGS = (
-    ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
-    ".png", ".jpg", ".pdf", ".tfevents",
-)  # fmt: skip
 
 
 class Gathered(NamedTuple):
@@ -67,34 +62,6 @@ class Gathered(NamedTuple):
     opinion: Guess | None = None
     unread: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
-
-
-class LogFile(NamedTuple):
-    """A file to read.
-
-    Attributes:
-        path: where it is; ``-`` for standard input.
-        name: the name that people see.
-        within: its path below the folder that a person named.
-    """
-
-    path: str
-    name: str
-    within: str
-
-
-def files_in(paths: Sequence[str]) -> list[LogFile]:
-    """The files that paths stand for: those themselves, and all files below folders.
-
-    Links below a folder are not followed; files of models, pictures and code are left out.
-    """
-    files: list[LogFile] = []
-    for path in paths:
-        if path != "-" and os.path.isdir(path):
-            files += files_below(path)
-        else:
-            files.append(LogFile(path, path, os.path.basename(path) or path))
-    return files[:MAX_FILES]
 
 
 def gather(
@@ -225,25 +192,6 @@ def _in_pool(task: _Task, files: Sequence[LogFile], processes: int) -> list[Gath
     _shared[:] = [task]
     with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_begin) as pool:
         return list(pool.map(_read_shared, files))
-
-
-def files_below(folder: str) -> Iterator[LogFile]:
-    """The files below a folder; see `files_in`."""
-    for where, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            path = os.path.join(where, name)
-            if name.endswith(_SKIPPED_ENDINGS) or not _is_regular(path):
-                continue
-            within = os.path.relpath(path, folder)
-            yield LogFile(path, path, within)
-
-
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
 
 
 def _size(file: LogFile) -> int:

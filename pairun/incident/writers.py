@@ -34,6 +34,11 @@ _HOST = re.compile(
     r"(?i)(?<![a-z])(?P<host>(?:node|host|gpu|worker|trainer|master|server|ip)[\w.]*-?[\w.-]*\d)"
 )
 _LAST_NUMBER = re.compile(r"(\d+)(?!.*\d)")
+_GENERIC = re.compile(
+    r"(?i)^(?:current|@[0-9a-f]+\.s|user-all|logs?|pai|output|main|std_?(?:out|err)|out|err|app|0|previous|init|runtime)$"
+)
+"""Names of files and folders that do not tell whose log it is."""
+
 _INSTANCE = re.compile(r"(?P<label>[a-z][a-z0-9]*(?:-[a-z0-9]+)*-(?P<index>\d{1,5}))$")
 
 _RANK_PREFIX = (
@@ -108,6 +113,9 @@ def writer_of(path: str, log: Log) -> Writer:
             r"(?i)(?<![a-z])rank[._-]?(\d{1,6})(?!\d)", part
         ):  # mpirun: 1/rank.3/stdout
             return Writer(int(match[1]), f"rank {int(match[1])}", host)
+    parts = [_STREAMS.sub("", part) for part in reversed(path.split("/"))]
+    name = next((part for part in parts if part and not _GENERIC.match(part)), name)
+    name = next((part for part in parts if _INSTANCE.search(part)), name)
     is_launcher = _LAUNCHER.search(name) is not None
     if not is_launcher and (match := _INSTANCE.search(name)):
         return Writer(int(match["index"]), match["label"], host or match["label"])

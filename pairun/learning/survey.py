@@ -13,8 +13,8 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.incident.decoding import decoded
-from pairun.incident.gathering import files_below
 from pairun.incident.reading import read_file
+from pairun.incident.walking import files_below
 from pairun.incident.writers import Writer, writer_of
 from pairun.learning.clusters import Clusters
 from pairun.learning.endings import ending_of, is_explained

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pairun.diagnose.table import Table
 from pairun.errors import Problems
-from pairun.incident.gathering import files_in, gather
+from pairun.incident.gathering import gather
 from pairun.incident.joining import Incident, join
+from pairun.incident.walking import files_in
 from pairun.playbook.content import Content, built_in_root
 from pairun.playbook.rules import read_rules
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pairun.diagnose.table import Table
 from pairun.incident.attempts import Answer, answer, attempts_in
-from pairun.incident.gathering import LogFile, files_in
+from pairun.incident.walking import LogFile, files_in
 from tests.incident.jobs import KEY_ERROR, write
 
 FAILED = "2026-03-01 12:00:00,000 INFO step {step} loss 0.5\n" + KEY_ERROR.partition("\n")[2]

@@ -1,0 +1,115 @@
+"""Which files below a folder are logs of a job."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pairun.base.paths import JOURNAL
+from pairun.handover.progressfile import NAME as PROGRESS
+
+MAX_FILES = 4096
+
+_OUTPUT = "user-all"
+"""In a Pod's log directory: what the user's command printed."""
+
+_PLATFORM = ("init.log", "runtime.log")
+_NO_LOGS = (
+    ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
+    ".png", ".jpg", ".pdf", ".html",
+)  # fmt: skip
+
+
+class LogFile(NamedTuple):
+    """A file to read.
+
+    Attributes:
+        path: where it is; ``-`` for standard input.
+        name: the name that people see.
+        within: its path below the folder that a person named.
+    """
+
+    path: str
+    name: str
+    within: str
+
+
+def files_in(paths: Sequence[str]) -> list[LogFile]:
+    """The files that paths stand for: those themselves, and the logs below folders.
+
+    Links below a folder are not followed. Files of models, pictures and code are left out, and of
+    what pairun keeps of a run all but the output and the progress: plans and secrets are no logs.
+    """
+    named = [path for path in paths if path == "-" or not os.path.isdir(path)]
+    shared = _shared_folder([path for path in named if path != "-"])
+    files: list[LogFile] = []
+    for path in paths:
+        if path in named:
+            # folders that differ tell ranks apart: worker-0/output.log, worker-1/output.log
+            within = os.path.relpath(path, shared) if shared and path != "-" else path
+            files.append(LogFile(path, path, within))
+        else:
+            files += files_below(path)
+    return files[:MAX_FILES]
+
+
+def _shared_folder(paths: Sequence[str]) -> str:
+    """The innermost folder that holds all files; empty if there is none."""
+    if not paths:
+        return ""
+    folders = {os.path.dirname(os.path.abspath(path)) for path in paths}
+    return os.path.commonpath(folders)
+
+
+def files_below(folder: str) -> Iterator[LogFile]:
+    """The logs below a folder; see `files_in`."""
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(_entered(folders, names))
+        for name in sorted(_logs(where, folders, names)):
+            path = os.path.join(where, name)
+            if _is_regular(path):
+                yield LogFile(path, path, os.path.relpath(path, folder))
+
+
+def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The folders of a folder that may hold logs."""
+    if JOURNAL in names or _OUTPUT in folders:
+        return [name for name in folders if name == _OUTPUT]
+    if "runtime.d" in folders:
+        return [name for name in folders if name == "logs"]
+    if ".pairun-run" in names:
+        return [name for name in folders if name != "gang"]
+    return [name for name in folders if not name.startswith(".")]
+
+
+def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The files of a folder that may be logs."""
+    if JOURNAL in names or _OUTPUT in folders:
+        # without output, a task before the command failed
+        has_output = os.path.exists(os.path.join(where, _OUTPUT, "current"))
+        wanted = (PROGRESS,) if has_output else (PROGRESS, *_PLATFORM)
+        return [name for name in names if name in wanted]
+    if "pai" in folders and "output.log" in names:
+        return [] if _has_output(os.path.join(where, "pai", "logs")) else ["output.log"]
+    if any(name in folders for name in ("runtime.d", "logs")) and ".pairun" in names:
+        return []
+    return [name for name in names if not name.startswith(".") and not name.endswith(_NO_LOGS)]
+
+
+def _has_output(logs: str) -> bool:
+    """Whether the logs of a volume hold the output of a command."""
+    try:
+        return any(
+            os.path.exists(os.path.join(logs, pod, _OUTPUT, "current")) for pod in os.listdir(logs)
+        )
+    except OSError:
+        return False
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
