@@ -25,6 +25,12 @@ from jinja2.meta import find_undeclared_variables
 from pairun.errors import PairunError, Place, Problem, did_you_mean
 from pairun.module import Secret
 from pairun.plan import Late
+from pairun.playbook.expressions.plainpaths import (
+    NOT_PLAIN,
+    NotPlain,
+    plain_condition,
+    plain_expression,
+)
 from pairun.playbook.expressions.sandbox import ENVIRONMENT, UndefinedName
 from pairun.playbook.expressions.views import (
     MAX_TEXT,
@@ -67,6 +73,9 @@ def render(text: str, place: Place | None, scope: Scope) -> Any:
     Raises:
         PairunError: not an expression, an undefined name, a failure, or a bound.
     """
+    value = plain_expression(text, scope.names)
+    if value is not NOT_PLAIN:
+        return value
     return _evaluate(text, _prepare(text, place, scope.statements), place, scope)
 
 
@@ -76,6 +85,9 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     Raises:
         PairunError: as `render`.
     """
+    truth = plain_condition(text, scope.names)
+    if not isinstance(truth, NotPlain):
+        return truth
     check_condition(text, place)
     # Its truth may be known where its value is not: `unknown or true`.
     wrapped = "{{ true if (" + text + ") else false }}"
