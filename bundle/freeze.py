@@ -1,8 +1,10 @@
 """Turns Python modules into code objects that are linked into the bundle.
 
-Runs in the bundle's own interpreter (``-I -S``, build.sh calls it), since marshalled code is read by
-the version that wrote it. Writes ``frozen.bin``, all code objects one after the other, and
-``frozen.c``, the table that CPython reads (Include/cpython/import.h, struct _frozen).
+Runs in the bundle's own interpreter (``-S``, link.sh calls it), since marshalled code is read by the
+version that wrote it, and with ``-X no_debug_ranges``: columns serve to underline a part of a source
+line in a trace, and the lines are not in the bundle. Writes ``frozen.bin``, all code objects one
+after the other, and ``frozen.c``, the table that CPython reads (Include/cpython/import.h, struct
+_frozen).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ link_bundle() {
   rm -rf "$work"
   mkdir -p "$work"
   # A set's order depends on this seed, and goes into the code.
-  quietly env -i PYTHONHASHSEED=0 "$STATIC_PYTHON" -S -B "$HERE/freeze.py" --lib "$BUILD/python3.11/Lib" \
+  quietly env -i PYTHONHASHSEED=0 "$STATIC_PYTHON" -S -B -X no_debug_ranges "$HERE/freeze.py" --lib "$BUILD/python3.11/Lib" \
     --packages "$PACKAGES" --root "$ROOT" --inside "$BUILD/inside" --sources "$LOCK" --output "$work"
   (
     cd "$work"
