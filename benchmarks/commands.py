@@ -1,4 +1,8 @@
-"""What a command costs: the whole process, as a person waits for it."""
+"""What a command costs: the CPU time of the whole process.
+
+A person waits for hardly more: a command reads a few files, and asks nobody. On a busy machine the
+time that passes says more about the others.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pathlib
 import tempfile
 from collections.abc import Iterator
 
-from benchmarks.measure import ROOT, TIMES, NotMeasured, Row, in_turns, python, wall_ms
+from benchmarks.measure import ROOT, TIMES, NotMeasured, Row, cpu_ms, in_turns, python
 
 HEAVY = ("jinja2", "jsonschema", "requests", "kubernetes")
 """Libraries that no command imports without using them."""
@@ -37,15 +41,17 @@ def rows() -> Iterator[Row]:
     imported = json.loads(python("-c", _IMPORTS).splitlines()[-1])
     empty, version, review = in_turns(
         15,
-        lambda: wall_ms(lambda: python("-c", "pass")),
-        lambda: wall_ms(lambda: python("-m", "pairun", "--version")),
-        lambda: wall_ms(lambda: python(*_REVIEW, _ONE)),
+        lambda: cpu_ms(lambda: python("-c", "pass")),
+        lambda: cpu_ms(lambda: python("-m", "pairun", "--version")),
+        lambda: cpu_ms(lambda: python(*_REVIEW, _ONE)),
     )
     peer = "python -c pass"
     note = f"imports {', '.join(imported)}" if imported else f"imports none of {', '.join(HEAVY)}"
-    yield Row("pairun --version", "ms", version, 150.0, peer, empty, note, broken=bool(imported))
+    yield Row(
+        "CPU of pairun --version", "ms", version, 150.0, peer, empty, note, broken=bool(imported)
+    )
     goal = TIMES_PYTHON * empty.least
-    yield Row("pairun --dry-run, one job", "ms", review, goal, peer, empty)
+    yield Row("CPU of --dry-run, one job", "ms", review, goal, peer, empty)
     with tempfile.TemporaryDirectory() as folder:
         yield _many(_copies(pathlib.Path(folder)))
 
@@ -54,11 +60,11 @@ def _many(jobs: list[str]) -> Row:
     """Many jobs in one call. Some are wrong on purpose: then the call ends with 1."""
     empty, together = in_turns(
         TIMES,
-        lambda: wall_ms(lambda: python("-c", "pass")),
-        lambda: wall_ms(lambda: python(*_REVIEW, *jobs, codes=(0, 1))) / len(jobs),
+        lambda: cpu_ms(lambda: python("-c", "pass")),
+        lambda: cpu_ms(lambda: python(*_REVIEW, *jobs, codes=(0, 1))) / len(jobs),
     )
     return Row(
-        f"pairun --dry-run, one of {len(jobs)}", "ms", together, SHARE_OF_PYTHON * empty.least,
+        f"CPU of --dry-run, one of {len(jobs)}", "ms", together, SHARE_OF_PYTHON * empty.least,
         "python -c pass", empty,
     )  # fmt: skip
 
