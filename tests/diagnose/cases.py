@@ -483,6 +483,75 @@ FAILED: list[tuple[str, int | None, str]] = [
     ("segfault", None, STEPS + "段错误 (核心已转储)\n"),
     ("command_not_found", 127, "run.sh: 行 84: torchrun\uff1a未找到命令\n"),
     ("file_not_found", None, "cat: /data/list.txt: 没有那个文件或目录\n"),
+    (
+        "build_failed",
+        1,
+        "Building wheels for collected packages: oddkernels\n  error: subprocess-exited-with-error\n  x python setup.py bdist_wheel did not run successfully.\n      csrc/odd.cpp:7:10: fatal error: odd.h: No such file or directory\n      error: command '/usr/bin/gcc' failed with exit code 1\n  ERROR: Failed building wheel for oddkernels\n",
+    ),
+    (
+        "build_failed",
+        1,
+        "Building extension module odd_adam...\nFAILED: odd_adam.o\n/usr/bin/c++ -MMD odd_adam.cpp\nninja: build stopped: subcommand failed.\n"
+        + TRACE
+        + "RuntimeError: Error building extension 'odd_adam'\n",
+    ),
+    (
+        "unschedulable",
+        None,
+        "Events:\n  Type     Reason            Age   From               Message\n  Warning  FailedScheduling  9s    default-scheduler  0/4 nodes are available: 4 Insufficient nvidia.com/gpu.\n",
+    ),
+    (
+        "kernel_resource_limit",
+        1,
+        TRACE
+        + "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 163840, Hardware limit: 101376. Reducing block sizes or `num_stages` may help.\n",
+    ),
+    (
+        "framework_bug",
+        1,
+        STEPS
+        + TRACE
+        + 'RuntimeError: x INTERNAL ASSERT FAILED at "/odd/aten/Odd.cpp":70, please report a bug to the authors.\n',
+    ),
+    ("child_failed", 1, STEPS + EPILOGUE),
+    (
+        "device_busy",
+        1,
+        TRACE
+        + "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by process with pid 12.\n",
+    ),
+    (
+        "npu_error",
+        1,
+        STEPS
+        + TRACE
+        + "RuntimeError: npuSynchronize:odd.cpp:429 NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is 507014\n[ERROR] 2025-01-01-00:00:00 (PID:7, Device:0, RankID:0) ERR00100 PTA call acl api failed\n",
+    ),
+    (
+        "shell_error",
+        2,
+        "preparing\nrun.sh: line 9: syntax error near unexpected token `fi'\nrun.sh: line 9: `fi'\n",
+    ),
+    (
+        "launcher_error",
+        1,
+        "--------------------------------------------------------------------------\nThere are not enough slots available in the system to satisfy the 8\nslots that were requested by the application:\n\n  python\n",
+    ),
+    (
+        "image_missing",
+        125,
+        "docker: Error response from daemon: manifest for odd/train:v9 not found: manifest unknown.\n",
+    ),
+    (
+        "registry_unavailable",
+        None,
+        'Warning  Failed  kubelet  Failed to pull image "hub.example.com/odd:1": rpc error: code = Unknown desc = failed to do request: Head "https://hub.example.com/v2/odd/manifests/1": dial tcp 10.0.0.9:443: i/o timeout\n',
+    ),
+    (
+        "evicted",
+        None,
+        "Status:   Failed\nReason:   Evicted\nMessage:  The node was low on resource: memory. Container main was using 60Gi, request is 0.\n",
+    ),
 ]
 
 HEALTHY: list[str] = [
