@@ -76,7 +76,7 @@ def _drafts(
         _print_cluster(number, cluster)
         draft = draft_of(cluster, others, {*rules.samples, *(each.id for each in drafts)})
         if draft is None:
-            print("   no rule: the line has too few words")
+            print("   no rule: no pattern can be made of this line")
             continue
         drafts.append(draft)
         answers.append(ask(input, print) if asks else Answers())

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.table import FLAGS, START
-from pairun.diagnose.words import words_needed
 from pairun.learning.clusters import Cluster
 from pairun.learning.templates import pattern_of, with_other_numbers, words_of
-from pairun.playbook.rules import MIN_SAMPLES
-from pairun.playbook.ruletrial import words_mistake
+from pairun.playbook.rules import MIN_SAMPLES, sample_of
+from pairun.playbook.ruletrial import RuleTrial
 
 _MAX_POSITIVE, _MAX_NEGATIVE = 4, 3
 _HEALTHY = (
@@ -64,27 +63,31 @@ def draft_of(cluster: Cluster, others: Iterable[str], taken: Collection[str]) ->
         taken: names that other rules have.
 
     Returns:
-        The draft, or None if the line has too few words for a pattern.
+        The draft, or None if the line has too few words for a pattern that can be used.
     """
     text = cluster.examples[0].text
     pattern = pattern_of(text)
-    has_word = any(len(word) >= START for word in words_of(text))
-    if not has_word or words_mistake(words_needed(pattern) or []):
+    if not any(len(word) >= START for word in words_of(text)):
         return None
     compiled = re.compile(pattern, FLAGS)
     positive = [each.text for each in cluster.examples if compiled.search(each.text)]
     if len(positive) < MIN_SAMPLES:
         positive.append(with_other_numbers(text))
-    if len(positive) < MIN_SAMPLES or not all(map(compiled.search, positive)):
-        return None
     negative = _nearest(text, (line for line in others if not compiled.search(line)))
-    return Draft(
-        cluster,
-        _name(text, taken),
-        pattern,
-        tuple(positive[:_MAX_POSITIVE]),
-        tuple(negative),
-    )
+    draft = Draft(cluster, _name(text, taken), pattern, tuple(positive[:_MAX_POSITIVE]), negative)
+    return None if _is_unusable(draft) else draft
+
+
+def _is_unusable(draft: Draft) -> bool:
+    """Whether pairun would leave the rule out: its pattern is too slow, or misses what it is made of."""
+    rule = {
+        "id": draft.id,
+        "class": UNKNOWN,
+        "patterns": [draft.pattern],
+        "positive": draft.positive,
+        "negative": draft.negative,
+    }
+    return bool(RuleTrial().mistake(sample_of(rule, "").data, draft.positive, draft.negative))
 
 
 def file_of(drafts: Sequence[Draft], answers: Sequence[Answers], source: str) -> str:
@@ -124,17 +127,19 @@ def _rule_lines(draft: Draft, said: Answers) -> Iterable[str]:
         yield from (f"      - {_quoted(text)}" for text in texts)
 
 
-def _nearest(text: str, lines: Iterable[str]) -> list[str]:
+def _nearest(text: str, lines: Iterable[str]) -> tuple[str, ...]:
     """The lines that share most words with a text: what a pattern that is too wide would match."""
     words = set(words_of(text))
     shared = {line: len(words & set(words_of(line))) for line in lines if line.strip()}
     ranked = sorted(shared, key=lambda line: (-shared[line], line))[:_MAX_NEGATIVE]
     missing = max(0, MIN_SAMPLES - len(ranked))
-    return ranked + list(_HEALTHY[:missing])
+    return (*ranked, *_HEALTHY[:missing])
 
 
 def _name(text: str, taken: Collection[str]) -> str:
-    name = "-".join(re.sub("[^a-z0-9]", "", word) for word in words_of(text)[:5]) or "learned"
+    words = [re.sub("[^a-z0-9]", "", word) for word in words_of(text)[:5]]
+    # one word alone might be a `null` or a `true` of YAML
+    name = "-".join(words) if len(words) > 1 else f"learned-{words[0]}"
     names = (f"{name}{f'-{n}' if n > 1 else ''}" for n in range(1, 10_000))
     return next(each for each in names if each not in taken)
 

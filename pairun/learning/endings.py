@@ -71,8 +71,17 @@ def ending_of(log: Log, table: Table, mask: Callable[[str], str]) -> Ending | No
     errors = [line for line in tail if _is_error(line)]
     new = [line for line in errors if not table.matches(line.text)]
     line = (new or errors or tail)[-1]
-    text = mask(visible(line.text.strip()[:_MAX_CHARS]).replace("\t", " "))
-    return Ending(text, log.name, log.number(line.at))
+    return Ending(sample_of(line, mask), log.name, log.number(line.at))
+
+
+def sample_of(line: Line, mask: Callable[[str], str]) -> str:
+    """A line as a sample of a rule: printable, bounded, without its secrets.
+
+    Args:
+        line: the line.
+        mask: returns a text without its secrets.
+    """
+    return mask(visible(line.text.strip()[:_MAX_CHARS]).replace("\t", " "))
 
 
 def _is_error(line: Line) -> bool:

@@ -17,7 +17,7 @@ from pairun.incident.reading import read_file
 from pairun.incident.walking import files_below
 from pairun.incident.writers import Writer, writer_of
 from pairun.learning.clusters import Clusters
-from pairun.learning.endings import ending_of, is_explained
+from pairun.learning.endings import ending_of, is_explained, sample_of
 
 READ_BYTES = 1 << 20
 """How much of the end of a log is judged."""
@@ -75,7 +75,7 @@ class Survey:
             log = judged.log
             if is_explained(log, judged.diagnosis):
                 if judged.diagnosis.klass == NONE:
-                    self.healthy += [mask(line.text.strip()) for line in log.tail(4)]
+                    self.healthy += [sample_of(line, mask) for line in log.tail(4)]
                 continue
             ending = ending_of(log, table, mask)
             if ending is None:

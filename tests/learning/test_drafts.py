@@ -33,6 +33,8 @@ def _draft(*texts: str) -> Draft | None:
         ("FATAL: it's 'quoted': # {a: b} [c] \\d % & * ! | > @ `",),
         ("the flux: capacitor\u2028is low, ünïcode 3",),
         ("failed " * 60,),
+        ("null",),
+        ("true 17",),
     ],
 )
 def test_a_draft_is_a_valid_rules_file(texts: tuple[str, ...]) -> None:

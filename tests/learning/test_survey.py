@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from pairun.incident.writers import Writer
+from pairun.learning.hidden import without_secrets
 from pairun.learning.survey import Survey, job_of
+from pairun.secrets.vault import Vault
 from tests.learning.test_endings import TABLE
 
 
@@ -49,3 +51,15 @@ def test_only_unexplained_logs_are_clustered(tmp_path: Path) -> None:
     assert cluster.count == 5
     assert cluster.points_at == "4 jobs on node-7: points at the node"
     assert "training completed successfully" in survey.healthy
+
+
+def test_lines_of_healthy_logs_are_printable_and_masked(tmp_path: Path) -> None:
+    """They become negative samples, and a rules file takes no control characters."""
+    line = "epoch\x01 done password=S3cretWord " + "x" * 2000
+    (tmp_path / "a.log").write_text(f"{line}\ntraining completed successfully\n")
+    survey = Survey()
+    survey.read(str(tmp_path), TABLE, lambda text: without_secrets(text, Vault()))
+    text = survey.healthy[0]
+    assert text.isprintable()
+    assert "S3cretWord" not in text
+    assert len(text) <= 400
