@@ -117,7 +117,8 @@ class Surroundings:
             return 60 if count >= 2 else 35
         if 4 <= count < 40:
             # a program may flush earlier output after its traceback
-            return 35 if tracebacks.place(self._log, line) else 55
+            frame = tracebacks.place(self._log, line)
+            return 55 if frame is None or frame.is_library else 35
         if count >= 40:
             return 60
         doubt = 18 if count >= 2 else 12 * count

@@ -29,6 +29,7 @@ _HANDLED = "During handling of the above exception"
 _CAUSED = "The above exception was the direct cause"
 _IGNORED = re.compile(
     r"Exception ignored in|--- Logging error ---|Error in atexit|Exception in thread Thread-\S+ \(_pin"
+    r"|most likely raised during interpreter shutdown"
 )
 
 

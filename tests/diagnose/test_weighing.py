@@ -629,3 +629,23 @@ def test_the_advice_names_no_line_of_a_library(file: str, advice: str, table: Ta
     """A user corrects their own line; if all lines are a library's, the call that leads to it."""
     text = f'Traceback (most recent call last):\n  File "{file}", line 7, in f\nKeyError: 1\n'
     assert said(text, table).advice.startswith(advice)
+
+
+def test_a_package_that_an_import_may_lack_is_no_failure(table: Table) -> None:
+    """A package printed the traceback of an optional import, and the training went on."""
+    frame = '  File "/usr/lib/python3/dist-packages/odd/__init__.py", line 5, in f\n    import x\n'
+    trace = f"Traceback (most recent call last):\n{frame}ModuleNotFoundError: No module named 'x'\n"
+    steps = "".join(f"step {n}: loss=0.3\n" for n in range(5))
+    assert said(trace + steps, table).klass == NONE
+    assert said(steps + trace, table).klass == "module_not_found"
+
+
+def test_an_exception_at_the_interpreter_s_end_is_no_failure(table: Table) -> None:
+    """Python itself says that nothing depends on it any more."""
+    text = (
+        "Exception in thread Thread-3 (most likely raised during interpreter shutdown):\n"
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3/threading.py", line 932, in _bootstrap_inner\n'
+        "AttributeError: 'NoneType' object has no attribute 'time'\n"
+    )
+    assert said(STEPS + text, table).klass == NONE
