@@ -234,7 +234,7 @@ CLASSES: Mapping[str, FailureClass] = {
         "end the process that holds it, or run the job on another node",
     ),
     "npu_error": _unknown(
-        "an accelerator that is no GPU (Ascend, TPU) reports an error",
+        "an accelerator such as an NPU or a TPU reports an error",
         "run it again; look at the device's own log if it comes back",
     ),
     "pcie_error": _hardware(
@@ -264,16 +264,16 @@ CLASSES: Mapping[str, FailureClass] = {
         "retry",
     ),
     "launcher_error": _user(
-        "the launcher cannot start the workers as it is asked to",
+        "the launcher cannot start the workers with these settings",
         "compare the number of workers, the hosts and the slots with what the job has",
     ),
-    "shell_error": _user("a shell script is wrong", "correct the line of the script"),
+    "shell_error": _user("a shell script has an error", "correct the line of the script"),
     "locale_error": _user(
-        "the image has not the locale that is set",
+        "the image lacks the locale that is set",
         "set LC_ALL=C.UTF-8, or install the locale in the image",
     ),
     "framework_bug": FailureClass(
-        "the framework or compiler failed by its own mistake",
+        "the framework or the compiler has a bug",
         "framework",
         "after_fix",
         "use another version of the framework, or switch off what is named; report the message",

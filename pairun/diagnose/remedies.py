@@ -32,7 +32,7 @@ REMEDIES: Mapping[str, Remedy] = {
     "gpu_oom": Remedy(
         "whether the job alone fills the GPU, and in which step",
         "nvidia-smi --query-compute-apps=pid,used_memory --format=csv",
-        "halve the batch size and accumulate gradients; then activation checkpointing, sharding"
+        "halve the batch size and accumulate gradients, then try activation checkpointing, sharding"
         " (FSDP, ZeRO) or a larger GPU. For a serving engine: a shorter context or a smaller cache",
     ),
     "host_oom": Remedy(
@@ -98,12 +98,12 @@ REMEDIES: Mapping[str, Remedy] = {
     "user_code_error": Remedy(
         "the innermost line of your own code in the traceback",
         "pairun diagnose FILE",
-        "a correction of that line; a run with one small batch on one GPU shows whether it holds",
+        "correct that line; a run with one small batch on one GPU shows whether it holds",
     ),
     "syntax_error": Remedy(
         "whether the Python of the image parses the file",
         "python -m py_compile FILE",
-        "a correction of the line, or a newer Python in the image if the syntax is newer",
+        "correct the line, or use a newer Python in the image if the syntax is newer",
     ),
     "shape_or_index_error": Remedy(
         "shapes, types and devices of the tensors at the line",
@@ -138,7 +138,7 @@ REMEDIES: Mapping[str, Remedy] = {
     "config_error": Remedy(
         "the setting that the message names",
         "python -c \"import yaml; yaml.safe_load(open('FILE'))\"",
-        "a correction of that setting; sizes must divide each other (heads, GPUs, batch)",
+        "correct that setting; sizes must divide each other (heads, GPUs, batch)",
     ),
     "cuda_driver_mismatch": Remedy(
         "the driver's CUDA version against the framework's",
@@ -183,7 +183,7 @@ REMEDIES: Mapping[str, Remedy] = {
     "nccl_timeout": Remedy(
         "which rank did not come: the logs of all ranks together",
         "pairun diagnose FOLDER",
-        "the mending of that rank; the same number of batches in each; a longer timeout if one"
+        "fix that rank; the same number of batches in each; a longer timeout if one"
         " rank saves a checkpoint meanwhile",
     ),
     "nccl_system_error": Remedy(
@@ -204,12 +204,12 @@ REMEDIES: Mapping[str, Remedy] = {
     "peer_lost": Remedy(
         "which worker ended first",
         "pairun diagnose FOLDER",
-        "the mending of that worker; its memory is the most frequent cause",
+        "fix that worker; its memory is the most frequent cause",
     ),
     "port_in_use": Remedy(
         "which process holds the port",
         "ss -ltnp",
-        "a port of the job's own, or port 0; an end to what an earlier run left",
+        "another port, or port 0; end processes of an earlier run",
     ),
     "network_unreachable": Remedy(
         "name, route and proxy",
@@ -244,7 +244,7 @@ REMEDIES: Mapping[str, Remedy] = {
     "native_abort": Remedy(
         "the message just above the abort",
         _PLACE,
-        "packages of one release; the cause that the message names",
+        "packages of one release; fix the cause that the message names",
     ),
     "build_failed": Remedy(
         "the first error of the compiler, far above the end",
@@ -260,7 +260,7 @@ REMEDIES: Mapping[str, Remedy] = {
     "device_busy": Remedy(
         "which process holds the device",
         "fuser -v /dev/nvidia* /dev/accel* /dev/vfio/* 2>&1; nvidia-smi",
-        "an end to what an earlier run left, one process for each device, or another node",
+        "end processes of an earlier run, one process for each device, or another node",
     ),
     "npu_error": Remedy(
         "the state of the devices, and the first error code in the log",
@@ -285,12 +285,12 @@ REMEDIES: Mapping[str, Remedy] = {
     "unschedulable": Remedy(
         "what the job asks for against what nodes and queue have",
         f"{_DESCRIBE}; squeue --start",
-        "a smaller request, another queue, partition or kind of GPU; or patience",
+        "a smaller request, another queue, partition or kind of GPU; else wait",
     ),
     "image_missing": Remedy(
         "whether the registry has this name, tag and platform",
         "skopeo inspect docker://IMAGE",
-        "the tag's correction or a push; a pull secret where the registry hides what it forbids",
+        "correct the tag or push the image; add a pull secret if the registry needs one",
     ),
     "registry_unavailable": Remedy(
         "whether the registry answers from a node",
@@ -338,6 +338,6 @@ REMEDIES: Mapping[str, Remedy] = {
         "a longer limit, or several runs that go on from checkpoints",
     ),
     "cancelled_by_user": Remedy(
-        "who cancelled it", "sacct -j JOB -o User,State; last", "nothing, if that was meant"
+        "who cancelled it", "sacct -j JOB -o User,State; last", "nothing, if it was intended"
     ),
 }
