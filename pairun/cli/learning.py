@@ -35,6 +35,8 @@ def learn(args: argparse.Namespace) -> int:
         raise PairunError(Problem("PR801", message))
     if not os.path.isdir(folder):
         raise PairunError(Problem("PR108", f"{visible(folder)} is not a folder of logs"))
+    if not os.path.isdir(os.path.dirname(os.path.abspath(out))):
+        raise _unwritable(out, "the folder does not exist")
     problems = Problems()
     rules = read_rules(open_content(args.root, os.environ), problems)
     print_problems(problems, args.vault)
@@ -47,12 +49,32 @@ def learn(args: argparse.Namespace) -> int:
     drafts, answers = _drafts(survey, clusters, rules)
     if not drafts:
         return 0
-    with open(out, "x", encoding="utf-8") as f:
-        f.write(args.vault.text(file_of(drafts, answers, folder)))
+    _write(out, args.vault.text(file_of(drafts, answers, folder)))
     if any(each != Answers() for each in answers):
         return _try(args, rules)
     print(f"\nwrote {visible(out)}: fill in the class of each rule, and run the same command again")
     return 0
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "x", encoding="utf-8") as f:
+            f.write(text)
+    except OSError as e:
+        raise _unwritable(path, e.strerror or str(e)) from e
+
+
+def _unwritable(path: str, why: str) -> PairunError:
+    return PairunError(Problem("PR812", f"{visible(path)} cannot be written: {why}"))
+
+
+def _prompt(question: str) -> str:
+    """The answer to a question; nothing once the person ends the input with Ctrl-D."""
+    try:
+        return input(question)
+    except EOFError:
+        print()
+        return ""
 
 
 def _print_summary(survey: Survey, clusters: Sequence[Cluster]) -> None:
@@ -79,7 +101,7 @@ def _drafts(
             print("   no rule: no pattern can be made of this line")
             continue
         drafts.append(draft)
-        answers.append(ask(input, print) if asks else Answers())
+        answers.append(ask(_prompt, print) if asks else Answers())
     return drafts, answers
 
 

@@ -93,6 +93,37 @@ def test_a_terminal_is_asked(logs: Path) -> None:
     assert (rule["class"], rule["tell"]) == ("gpu_lost", "reset the reactor")
 
 
+def test_a_file_that_cannot_be_written(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said before the logs are read."""
+    out = str(tmp_path / "none" / "rules.yaml")
+    assert cli.main(["diagnose", "--learn", str(logs), "--out", out]) == 1
+    told = capsys.readouterr()
+    assert "error[PR812]" in told.err
+    assert told.out == ""
+
+
+def test_ctrl_d_leaves_the_questions_open(logs: Path) -> None:
+    """The draft is written without a class."""
+    controller, terminal = pty.openpty()
+    try:
+        command = [sys.executable, "-m", "pairun", "diagnose", "--learn", str(logs)]
+        process = subprocess.Popen(
+            [*command, "--out", str(logs.parent / "rules.yaml")], stdin=terminal, stdout=terminal
+        )
+        os.write(controller, b"\x04")
+        os.close(terminal)
+        shown = b""
+        while b"wrote" not in shown:
+            shown += os.read(controller, 4096)
+        assert process.wait(60) == 0
+    finally:
+        os.close(controller)
+    (rule,) = yaml.safe_load((logs.parent / "rules.yaml").read_text())["rules"]
+    assert rule["class"] == "unknown"
+
+
 @pytest.mark.parametrize(
     "argv",
     [
