@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _JUDGED_BYTES = 32 << 20
 """How much of all files together is judged whatever it holds; a large file's middle is sifted."""
 
-_LEAST_BYTES, _MOST_BYTES = 512 << 10, 8 << 20
+_LEAST_BYTES, _MOST_BYTES = 384 << 10, 6 << 20
 _POOL_BYTES = 8 << 20
 """From how many bytes on a second process is worth its start."""
 

@@ -25,8 +25,7 @@ MAX_BYTES = 4 << 30
 """How much of one file is read, unpacked, in bytes."""
 
 MARKS = (
-    b"rror", b"Traceback (most", b"atal", b"FATAL", b"Killed", b"ut of memory", b"atchdog", b"ignal ",
-    b"egmentation", b"Xid", b"o space left", b"bort",
+    b"rror", b"Traceback (most", b"atal", b"Killed", b"ut of memory", b"atchdog", b"Xid", b"o space left",
 )  # fmt: skip
 """Words of failure, in the forms that need the fewest searches."""
 
