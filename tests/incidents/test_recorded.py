@@ -18,7 +18,7 @@ GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
     "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
-    "server-healthy": "the access log's 501 is taken for a service that fails",
+    "server-healthy": "the access log's 404 and 501 are taken for failures",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
