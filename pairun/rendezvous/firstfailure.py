@@ -92,4 +92,11 @@ def _sentence(report: object, own_name: str, now: float) -> str | None:
     if not _is_recent(report, now):
         return None
     by, headline, klass = (str(report.get(name))[:200] for name in ("by", "headline", "class"))
-    return f"{by} failed first: {headline}" + ("" if klass == UNKNOWN else f" ({klass})")
+    return f"{by} failed first{_before(now - report['at'])}: {headline}" + (
+        "" if klass == UNKNOWN else f" ({klass})"
+    )
+
+
+def _before(seconds: float) -> str:
+    """How long before this instance another one failed; empty below a minute."""
+    return f", {seconds / 60:.0f} min before" if seconds >= 60 else ""

@@ -82,3 +82,11 @@ def test_a_failure_of_long_ago_is_another_one(fails: Any) -> None:
     assert (
         fails("w-4", "nccl_timeout", later + 2) == "w-3 failed first: it is disk_full (disk_full)"
     )
+
+
+def test_a_wait_of_minutes_is_said(fails: Any) -> None:
+    """A collective's timeout ends ten minutes after the failure that caused it."""
+    assert fails("w-1", "user_code_error", 0) is None
+    assert fails("w-2", "nccl_timeout", 600) == (
+        "w-1 failed first, 10 min before: it is user_code_error (user_code_error)"
+    )
