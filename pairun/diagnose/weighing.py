@@ -38,6 +38,8 @@ FORBIDDING = 70
 """The least weight at which pairun advises against running the job again."""
 
 _BY_CODE = "exit code"
+_FAILED_FOR_SURE = 32
+"""The least weight that names a class if the exit code says that something failed."""
 
 
 def diagnose(
@@ -76,7 +78,8 @@ def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -
     scores = _scores(hits, reported, given, facts.exit_code)
     # the sort is stable: of equal classes the first one comes first
     ranked = sorted(scores, key=lambda k: -scores[k])
-    if not ranked or scores[ranked[0]] < CERTAIN:
+    least = CERTAIN if facts.exit_code in (None, 0) else _FAILED_FOR_SURE
+    if not ranked or scores[ranked[0]] < least:
         return undecided(hits, [(k, scores[k]) for k in ranked], findings, table, facts)
     best = ranked[0]
     decided = _decided(

@@ -649,3 +649,13 @@ def test_an_exception_at_the_interpreter_s_end_is_no_failure(table: Table) -> No
         "AttributeError: 'NoneType' object has no attribute 'time'\n"
     )
     assert said(STEPS + text, table).klass == NONE
+
+
+def test_a_retried_error_counts_once_a_failure_is_certain(table: Table) -> None:
+    """The exit code says that the retries did not help; without it the log may go on."""
+    text = "".join(
+        f"Failed, retrying in 2s ({n}/3): toomanyrequests: You have reached your pull rate limit\n"
+        for n in range(1, 3)
+    )
+    assert said(text, table, exit_code=1).klass == "service_quota"
+    assert said(text, table).klass != "service_quota"
