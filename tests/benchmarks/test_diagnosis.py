@@ -40,6 +40,7 @@ def test_what_is_kept_is_complete() -> None:
         assert answers.keys() == names
 
 
+@pytest.mark.slow
 def test_training_repeats_bit_for_bit() -> None:
     """What is kept gives the weights that pairun brings."""
     examples = command.examples_of(stored.read_labels(), stored.read_features())
@@ -83,6 +84,7 @@ def test_what_a_guess_changes() -> None:
     assert gain(cases, 0.5) == (2, 1, 1)
 
 
+@pytest.mark.slow
 def test_own_labelled_logs_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An operator scores the rules, with those of a content root, on logs with labels."""
     (tmp_path / "a.log").write_text("RuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n")

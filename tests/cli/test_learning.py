@@ -32,6 +32,7 @@ def _learn(logs: Path, *more: str) -> int:
     return cli.main(["diagnose", "--learn", str(logs), "--out", out, *more])
 
 
+@pytest.mark.slow
 def test_a_draft_is_written_filled_in_and_tried(
     logs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
