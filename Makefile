@@ -35,9 +35,7 @@ soak: export PAIRUN_SOAK_MINUTES ?= 60
 soak: $(STAMP) ## a job of an hour: ten million lines and 100,000 children at the same memory and descriptors
 	$(VENV)/bin/python -m pytest -s -o faulthandler_timeout=0 tests/attack/soak
 
-incidents: export INCIDENTS_VENV ?= $(CURDIR)/build/incidents/venv
-incidents: $(STAMP) ## run failing jobs of torch, JAX, MPI and Ray for real, and record what they print (root on Linux)
-	test -x $(INCIDENTS_VENV)/bin/torchrun || { $(PYTHON) -m venv $(INCIDENTS_VENV) && $(INCIDENTS_VENV)/bin/pip install -r tests/incidents/requirements.txt; }
+incidents: $(STAMP) ## run failing jobs of torch, JAX, MPI and Ray for real, and record what they print (root; see tests/incidents/README.md)
 	$(VENV)/bin/python -m tests.incidents $(INCIDENTS)
 
 bench: $(STAMP) $(BROWSER) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with

@@ -33,7 +33,7 @@ def main() -> None:
     if unknown := set(args.names) - set(known):
         parser.error(f"no such incident: {', '.join(sorted(unknown))}")
     if not args.list and not os.path.exists(os.path.join(args.venv, "bin/torchrun")):
-        parser.error(f"{args.venv} has no torch; make it with `make incidents-venv`")
+        parser.error(f"{args.venv} has no torch: see tests/incidents/README.md")
     for name in args.names or known:
         run = table.INCIDENTS.get(name)
         label = run.label if run else by_hand.INCIDENTS[name].label
