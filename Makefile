@@ -41,9 +41,9 @@ incidents: $(STAMP) ## run failing jobs of torch, JAX, MPI and Ray for real, and
 bench: $(STAMP) $(BROWSER) ## measure, and print ratios; ansible-core and pyinfra are installed to compare with
 	$(VENV)/bin/python -m benchmarks
 
-bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md)
-	bundle/build.sh
-	bundle/rclone.sh
+bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian 12; see docs/bundle.md); ARCH=arm64 for another machine
+	bundle/build.sh $(ARCH:%=--arch %)
+	bundle/rclone.sh $(ARCH:%=--arch %)
 
 docs: $(STAMP) ## the documentation site in build/site; a dead link is an error
 	$(VENV)/bin/pairun doc --site build/site

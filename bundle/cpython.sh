@@ -10,16 +10,20 @@ _testmultiphase _tkinter _uuid _xxsubinterpreters _xxtestfuzz audioop nis ossaud
 readline spwd xxlimited xxlimited_35 xxsubtype"
 
 build_cpython() (
-  local name
-  say "building CPython"
+  local name cross=()
+  say "building CPython for $ARCH"
   cd "$BUILD/python3.11"
   # what configure would find out by running a program, or look for on this machine
   export ac_cv_file__dev_ptmx=yes ac_cv_file__dev_ptc=no ac_cv_buggy_getaddrinfo=no
+  export ac_cv_aligned_required=no ac_cv_broken_sem_getvalue=no ac_cv_computed_gotos=yes
+  export ac_cv_working_tzset=yes ac_cv_pthread_system_supported=yes
   export ac_cv_working_openssl_ssl=yes ac_cv_working_openssl_hashlib=yes
   export PKG_CONFIG_LIBDIR=$PREFIX/lib/pkgconfig
   export CPPFLAGS="-I$PREFIX/include" LDFLAGS="-static -L$PREFIX/lib" LINKFORSHARED=" "
   export MODULE_BUILDTYPE=static
-  quietly ./configure --prefix=/bundle --disable-shared --disable-test-modules --without-ensurepip \
+  # Debian's configure takes the name of the C library from --build.
+  [ -z "$CROSS" ] || cross=(--build="$(uname -m)-pc-linux-musl" --host="$BUNDLE_TRIPLET" --with-build-python="$STATIC_PYTHON")
+  quietly ./configure "${cross[@]}" --prefix=/bundle --disable-shared --disable-test-modules --without-ensurepip \
     --without-doc-strings --with-openssl="$PREFIX" \
     CFLAGS="-g0 -fno-pie -fstack-protector-strong -ffunction-sections -fdata-sections -fno-semantic-interposition"
   # Modules/Setup.stdlib is what configure found; a line here must not contain "=".

@@ -3,8 +3,8 @@
 Runs in the bundle's own interpreter (``-S``, link.sh calls it), since marshalled code is read by the
 version that wrote it, and with ``-X no_debug_ranges``: columns serve to underline a part of a source
 line in a trace, and the lines are not in the bundle. Writes ``frozen.bin``, all code objects one
-after the other, and ``frozen.c``, the table that CPython reads (Include/cpython/import.h, struct
-_frozen).
+after the other, ``frozen.c``, the table that CPython reads (Include/cpython/import.h, struct
+_frozen), and ``pairun_bundle_inside.py``, what the bundle is made of.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ def main() -> None:
     sources["pairun_bundle"] = Source("pairun_bundle", entry, "<bundle/entry.py>", False, 0)
     codes = {name: source.code() for name, source in sources.items()}
     text = inside(args.inside, args.sources, args.packages)
+    with open(os.path.join(args.output, "pairun_bundle_inside.py"), "w", encoding="utf-8") as f:
+        f.write(text)
     codes["pairun_bundle_inside"] = compile(text, "<inside>", "exec")
     configuration = sysconfig._get_sysconfigdata_name()  # type: ignore[attr-defined]
     codes[configuration] = compile(CONFIGURATION, "<configuration>", "exec")

@@ -23,7 +23,7 @@ build_zlib() (
 build_bzip2() (
   say "building bzip2"
   cd "$BUILD/bzip2"
-  make_quietly libbz2.a CC="$CC" CFLAGS="$LIBRARY_FLAGS -D_FILE_OFFSET_BITS=64"
+  make_quietly libbz2.a CC="$CC" AR="$AR" RANLIB="$RANLIB" CFLAGS="$LIBRARY_FLAGS -D_FILE_OFFSET_BITS=64"
   install -D -m 644 -t "$PREFIX/lib" libbz2.a
   install -D -m 644 -t "$PREFIX/include" bzlib.h
 )

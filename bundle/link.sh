@@ -31,10 +31,25 @@ link_bundle() {
       -L"$PREFIX/lib" -Wl,--gc-sections -Wl,-z,stack-size=8388608 -Wl,--build-id=none \
       -o runtime *.c "$BUILD/python3.11/libpython3.11.a" \
       "$BUILD/python3.11/Modules/_decimal/libmpdec/libmpdec.a" -lssl -lcrypto -lz -lbz2 -llzma -lm
-    strip --strip-all runtime
+    "$STRIP" --strip-all runtime
   )
   mkdir -p "$(dirname "$OUTPUT")"
   # A running bundle keeps its file: the new one takes its name.
   cp "$work/runtime" "$OUTPUT.new"
   mv "$OUTPUT.new" "$OUTPUT"
+  # What `runtime --version --json` prints, for a build on a machine that cannot run the program.
+  env -i PYTHONPATH="$ROOT:$HERE:$work" "$STATIC_PYTHON" -S -B -c 'import entry; print(entry.bill_of_materials())' >"$OUTPUT.cdx.json"
+  install_licences
+}
+
+# The licence of everything that is linked into the program and into OpenSSH, as Debian states it.
+install_licences() {
+  local folder package version
+  folder=$(dirname "$OUTPUT")/licences
+  mkdir -p "$folder"
+  # shellcheck disable=SC2086 # a list of words
+  while read -r package version; do
+    tar -xOf "$(source_folder "$package" "$version")"/*.debian.tar.* debian/copyright >"$folder/$package"
+  done < <(locked $SOURCE_PACKAGES openssh)
+  cp /usr/share/doc/musl-dev/copyright "$folder/musl"
 }

@@ -51,7 +51,7 @@ build_openssh() {
     install -m 755 -t "$OPENSSH" $OPENSSH_SERVERS
     # shellcheck disable=SC2086
     install -m 755 -t "$OPENSSH/ssh" $OPENSSH_CLIENTS
-    find "$OPENSSH" -type f -exec strip --strip-all {} +
+    find "$OPENSSH" -type f -exec "$STRIP" --strip-all {} +
   )
   rm -rf "${BUILD:?}/$package"
   touch "$OPENSSH/complete"

@@ -2,10 +2,11 @@
 # Builds the tools that mount object stores in any image, as static programs from Debian's sources:
 # rclone, with the stores below and no others, and the fusermount that it asks for a mount.
 #
-# usage: bundle/rclone.sh [--update] [--output FOLDER]      (as root, on Debian 12)
+# usage: bundle/rclone.sh [--arch ARCH] [--update] [--output FOLDER]      (as root, on Debian 12)
 #
+#   --arch      amd64 or arm64; this machine's own by default
 #   --update    take the newest sources that Debian has, and write their digests to bundle/sources.lock
-#   --output    where the programs go; build/bundle/tools by default
+#   --output    where the programs go; by default build/bundle/tools, build/bundle-ARCH/tools for --arch
 #
 # PAIRUN_BUNDLE_CACHE (build/bundle-cache) keeps them, named by a digest of what they depend on.
 set -euo pipefail
@@ -13,7 +14,7 @@ set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(dirname "$HERE")
 CACHE=${PAIRUN_BUNDLE_CACHE:-$ROOT/build/bundle-cache}/rclone
-OUTPUT=$ROOT/build/bundle/tools
+OUTPUT='' TARGET=''
 UPDATE=''
 # `mount` needs them, `lsf` checks that a store answers; sftp and webdav are what people have.
 BACKENDS="azureblob b2 ftp googlecloudstorage hdfs http local s3 sftp swift webdav"
@@ -24,9 +25,10 @@ die() { echo "bundle: error: $*" >&2 && exit 1; }
 
 while [ $# -gt 0 ]; do
   case $1 in
+    --arch) TARGET=${2:?--arch needs amd64 or arm64} && shift ;;
     --update) UPDATE=1 ;;
     --output) OUTPUT=$(realpath -m "${2:?--output needs a folder}") && shift ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" && exit 2 ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" && exit 2 ;;
   esac
   shift
 done
@@ -43,9 +45,13 @@ quietly() { # what a command prints is shown only when it fails
 }
 
 . "$HERE/sources.sh"
+. "$HERE/target.sh"
 SOURCE_PACKAGES="rclone fuse3"
 BUILD_PACKAGES="build-essential ca-certificates dpkg-dev golang-go linux-libc-dev musl-dev musl-tools patch xz-utils"
 
+use_target "${TARGET:-$NATIVE}"
+[ -z "$CROSS" ] || BUILD_PACKAGES="$BUILD_PACKAGES $(compiler_packages)"
+OUTPUT=${OUTPUT:-$ROOT/build/bundle${TARGET:+-$TARGET}/tools}
 mkdir -p "$CACHE" "$OUTPUT"
 CACHE=$(cd "$CACHE" && pwd)
 exec 9>"$CACHE/lock"
@@ -54,7 +60,7 @@ flock 9
 [ -z "$UPDATE" ] || update_lock $SOURCE_PACKAGES
 
 # shellcheck disable=SC2086
-inputs() { locked_files $SOURCE_PACKAGES && cat "$HERE"/{rclone,sources}.sh "$HERE/gcc-musl" && dpkg --print-architecture; }
+inputs() { locked_files $SOURCE_PACKAGES && cat "$HERE"/{rclone,sources,target}.sh "$HERE/gcc-musl" && echo "$ARCH"; }
 DIGEST=$(inputs | sha256sum | cut -c1-16)
 BUILD=$CACHE/$DIGEST
 
@@ -78,9 +84,24 @@ build_rclone() (
     echo 'func main() { cmd.Main() }'
   } >"$source/pairun/main.go"
   cd "$source"
-  GO111MODULE=off CGO_ENABLED=0 GOPATH=$BUILD/go:/usr/share/gocode GOCACHE=$BUILD/cache \
+  GOARCH=$ARCH GO111MODULE=off CGO_ENABLED=0 GOPATH=$BUILD/go:/usr/share/gocode GOCACHE=$BUILD/cache \
     quietly go build -trimpath -ldflags '-s -w -buildid=' -o "$BUILD/rclone.new" ./pairun
+  note_libraries
 )
+
+# Writes which of Debian's packages are linked into rclone: "package version", and their licences.
+note_libraries() {
+  local package files='{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}'
+  mkdir -p "$BUILD/licences"
+  GOARCH=$ARCH GO111MODULE=off CGO_ENABLED=0 GOPATH=$BUILD/go:/usr/share/gocode GOCACHE=$BUILD/cache \
+    go list -deps -f "$files" ./pairun | grep ^/usr/share/gocode/ | xargs realpath | xargs dpkg -S |
+    sed 's/: .*//' | sort -u >"$BUILD/packages"
+  dpkg -S "$(realpath "$(go env GOROOT)/bin/go")" | sed 's/: .*//' >>"$BUILD/packages"
+  while read -r package; do
+    cp "/usr/share/doc/$package/copyright" "$BUILD/licences/$package"
+    dpkg-query -W -f '${Package} ${Version}\n' "$package"
+  done <"$BUILD/packages" >"$BUILD/libraries"
+}
 
 build_fusermount() (
   say "building fusermount"
@@ -98,11 +119,9 @@ END
 if [ ! -e "$BUILD/complete" ]; then
   install_build_packages
   rm -rf "$BUILD"
-  mkdir -p "$BUILD/kernel-headers"
-  ln -s /usr/include/linux /usr/include/asm-generic "$BUILD/kernel-headers/"
-  ln -s "/usr/include/$(uname -m)-linux-gnu/asm" "$BUILD/kernel-headers/asm"
-  export BUNDLE_BUILD=$BUILD BUNDLE_TRIPLET
-  BUNDLE_TRIPLET=$(uname -m)-linux-musl
+  mkdir -p "$BUILD"
+  export BUNDLE_BUILD=$BUILD
+  prepare_compiler
   # shellcheck disable=SC2086
   locked $SOURCE_PACKAGES >"$BUILD/versions"
   while read -r package version; do
@@ -119,4 +138,6 @@ fi
 touch "$BUILD"
 find "$CACHE" -mindepth 1 -maxdepth 1 -type d -regex '.*/[0-9a-f]+' -mtime +7 -exec rm -rf {} +
 install -m 755 "$BUILD/rclone" "$BUILD/fusermount" "$OUTPUT/"
+install -D -m 644 -t "$OUTPUT/../licences" "$BUILD"/licences/*
+install -m 644 "$BUILD/libraries" "$OUTPUT/../licences/rclone.packages"
 say "$OUTPUT: rclone $(stat -c %s "$OUTPUT/rclone"), fusermount $(stat -c %s "$OUTPUT/fusermount") bytes"

@@ -12,7 +12,7 @@ private_apt() { # private_apt apt-get|apt-cache ARGUMENTS...
   "$tool" -q -o Dir::Etc::sourcelist="$CACHE/apt/sources.list" \
     -o Dir::Etc::sourceparts="$CACHE/apt/sources.list.d" \
     -o Dir::State::lists="$CACHE/apt/lists" -o Dir::Cache="$CACHE/apt/cache" \
-    -o Acquire::Retries=3 -o APT::Sandbox::User=root "$@"
+    -o APT::Architectures::=amd64 -o APT::Architectures::=arm64 -o Acquire::Retries=3 -o APT::Sandbox::User=root "$@"
 }
 
 install_build_packages() {
@@ -77,17 +77,20 @@ check_source() { # check_source PACKAGE VERSION
   }
 }
 
+# Where Debian's sources are, and with BINARIES its packages for that architecture.
 list_sources() {
-  local file
+  local file binaries=${BINARIES:-}
   mkdir -p "$CACHE"/downloads "$CACHE"/apt/{lists/partial,cache/archives/partial,sources.list.d}
   : >"$CACHE/apt/sources.list"
   rm -f "$CACHE"/apt/sources.list.d/*
   # Of the machine's entries those of Debian itself, in either of apt's two formats.
   if [ -f /etc/apt/sources.list ]; then
     sed -n '/debian/ s/^deb /deb-src /p' /etc/apt/sources.list >"$CACHE/apt/sources.list"
+    [ -z "$binaries" ] || sed -nE "/debian/ s/^deb (\\[([^]]*)\\] )?/deb [arch=$binaries \\2] /p" \
+      /etc/apt/sources.list >>"$CACHE/apt/sources.list"
   fi
   for file in /etc/apt/sources.list.d/debian*.sources; do
-    [ ! -f "$file" ] || sed 's/^Types:.*/Types: deb-src/' "$file" >"$CACHE/apt/sources.list.d/${file##*/}"
+    [ ! -f "$file" ] || sed "s/^Types:.*/Types: deb-src${binaries:+ deb\\nArchitectures: $binaries}/" "$file" >"$CACHE/apt/sources.list.d/${file##*/}"
   done
   private_apt apt-get update >/dev/null
 }

@@ -28,28 +28,71 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 UID = "11111111-2222-3333-4444-555555555555"
 WAIT_S = 60.0
+BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")
+QEMU = "/usr/bin/qemu-aarch64-static"
+AARCH64 = (
+    r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00:"
+    r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
+)
+"""How a program for arm64 begins, and which bits of that count (elf(5))."""
 BUILD_S = 3600.0
 
 
-def build(output: pathlib.Path) -> None:
+def build(output: pathlib.Path, *options: str) -> None:
     """Build the bundle; what the cache has is taken from there."""
     done = subprocess.run(
-        [str(ROOT / "bundle" / "build.sh"), "--output", str(output)],
+        [str(ROOT / "bundle" / "build.sh"), *options, "--output", str(output)],
         env=GIVEN, capture_output=True, text=True, timeout=BUILD_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="session")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The bundle of this checkout; built here, since an old one would test old code."""
+def make_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pathlib.Path]:
+    """Builds the bundle of this checkout: an old one would test old code."""
     if os.geteuid() != 0:
         pytest.skip("building the bundle installs Debian packages, as root")
     if "bookworm" not in pathlib.Path("/etc/os-release").read_text():
         pytest.skip("the bundle is built on Debian 12")
-    path = tmp_path_factory.mktemp("bundle") / "runtime"
-    build(path)
-    return path
+
+    def make(*options: str) -> pathlib.Path:
+        path = tmp_path_factory.mktemp("bundle") / "runtime"
+        build(path, *options)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def bundle(make_bundle: Callable[..., pathlib.Path]) -> pathlib.Path:
+    """The bundle for this machine."""
+    return make_bundle()
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[None]:
+    """The kernel starts programs for arm64 through QEMU, in containers and namespaces too.
+
+    The kernel's table is one for the machine (binfmt_misc.rst): an entry that is there already is used,
+    and ours is removed at the end.
+    """
+    if os.uname().machine == "aarch64" or (BINFMT / "qemu-aarch64").exists():
+        yield
+        return
+    if not pathlib.Path(QEMU).exists():
+        pytest.skip("the package qemu-user-static is not installed")
+    if not (BINFMT / "register").exists():
+        mounted = subprocess.run(
+            ["mount", "-t", "binfmt_misc", "none", BINFMT], capture_output=True
+        )
+        if mounted.returncode != 0:
+            pytest.skip(f"binfmt_misc cannot be mounted: {mounted.stderr.decode().strip()}")
+    entry = BINFMT / "pairun-aarch64"
+    if entry.exists():  # of a run that was killed
+        entry.write_text("-1")
+    (BINFMT / "register").write_text(f":{entry.name}:M::{AARCH64}:{QEMU}:PF")
+    yield
+    entry.write_text("-1")
 
 
 @pytest.fixture(scope="session")
@@ -74,19 +117,28 @@ class Volume:
         self.path.mkdir()
         self._bundle = bundle
         # containers run as other users
-        for parent in (folder, self.path, *list(folder.parents)[:3]):
+        for parent in (folder, self.path, *list(folder.parents)[:2]):
             parent.chmod(0o755)
 
-    def prepare(self, *commands: str, runtime: str = "", uid: int = 0) -> None:
+    def prepare(
+        self,
+        *commands: str,
+        runtime: str = "",
+        uid: int = 0,
+        plugins: tuple[dict[str, Any], ...] = (),
+        tools: pathlib.Path | None = None,
+    ) -> None:
         """Run the init phase of a job.
 
         Args:
             commands: the job's.
             runtime: operations on the playbook of the runtime phase.
             uid: who the user's container runs as.
+            plugins: the job's.
+            tools: the folder of the programs that modules bring along.
         """
         source = self.folder / "framework.json"
-        source.write_text(json.dumps(_framework(commands)))
+        source.write_text(json.dumps(_framework(commands, plugins)))
         (self.folder / "layer.yaml").write_text(
             "init:\n"
             "  - disable: barrier\n  - disable: image_check\n  - disable: port_check\n"
@@ -105,6 +157,7 @@ class Volume:
                 "PAIRUN_GANG_DIR": str(self.folder / "gang"),
                 "PAIRUN_APP_UID": str(uid),
                 "PAIRUN_BUNDLE": str(self._bundle),
+                **({"PAIRUN_TOOLS": str(tools)} if tools else {}),
                 "FC_TASKROLE_NAME": "worker",
                 "FC_TASK_INDEX": "0",
                 "FC_POD_UID": UID,
@@ -118,7 +171,9 @@ class Volume:
         return self.path / "logs" / UID
 
 
-def _framework(commands: tuple[str, ...]) -> dict[str, Any]:
+def _framework(
+    commands: tuple[str, ...], plugins: tuple[dict[str, Any], ...] = ()
+) -> dict[str, Any]:
     job: dict[str, Any] = {
         "protocolVersion": 2,
         "name": "small",
@@ -132,6 +187,7 @@ def _framework(commands: tuple[str, ...]) -> dict[str, Any]:
                 "commands": list(commands) or ["true"],
             }
         },
+        "extras": {"com.microsoft.pai.runtimeplugin": list(plugins)},
     }
     read, problems = read_job(read_text(Source("job", "job", json.dumps(job)), JS))
     assert read is not None, list(problems)
