@@ -10,7 +10,7 @@ from pairun.diagnose.facts.reading import facts_of
 from pairun.diagnose.hits import Hit, HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.searchlimit import SearchLimit
-from pairun.diagnose.segments import Mark, Segment, cut, mark_of, recurrences, setbacks
+from pairun.diagnose.segments import Mark, Segment, cut, mark_of, phases, recurrences, setbacks
 from pairun.diagnose.surroundings import is_answered
 from pairun.diagnose.table import Table
 
@@ -59,6 +59,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         # data that report no failure are no evidence, whatever words they hold
         if reported is None or reported:
             hits += search.hits_of(line)
-    attempts = cut(len(log.data), [*marks, *recurrences(log, marks), *setbacks(log, marks)])
+    marks += [*phases(log), *recurrences(log, marks), *setbacks(log, marks)]
+    attempts = cut(len(log.data), marks)
     hits = discounted([*hits, *echoes(log)], facts)
     return Findings(log, *explained(*of_last_attempt(hits, facts, attempts)), attempts)

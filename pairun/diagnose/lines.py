@@ -28,6 +28,10 @@ _OWN = re.compile(
 """What pairun says itself, in the container's log and in ``runtime.log``; not what tasks print."""
 
 
+_STARTING = b"[pairun] starting the command: "
+"""What PID 1 says when it starts the job's command."""
+
+
 class Line(NamedTuple):
     """One line.
 
@@ -109,10 +113,13 @@ class Log:
         data: the whole log, or its end.
         name: the name that people see.
         first_line: the number of its first line.
+
+    Attributes:
+        command_starts: the offsets at which pairun started the job's command.
     """
 
     def __init__(self, data: bytes, name: str = "-", first_line: int = 1) -> None:
-        self.data = _without_own(_utf8(data))
+        self.data, self.command_starts = _without_own(_utf8(data))
         self.name = name
         self._first_line = first_line
 
@@ -174,10 +181,25 @@ def _last_drawn(raw: bytes) -> bytes:
     return raw[-_DRAWN_BYTES:].rstrip(b"\r").rpartition(b"\r")[2]
 
 
-def _without_own(data: bytes) -> bytes:
-    """The log with empty lines in place of pairun's own; numbers of lines stay."""
-    # else no copy of a large log
-    return _OWN.sub(b"", data) if b"[pairun] " in data or b"[openpai-runtime] " in data else data
+def _without_own(data: bytes) -> tuple[bytes, list[int]]:
+    """The log with empty lines in place of pairun's own; numbers of lines stay.
+
+    Returns:
+        The log, and the offsets in it at which pairun started the job's command.
+    """
+    if b"[pairun] " not in data and b"[openpai-runtime] " not in data:
+        return data, []  # a large log is not copied
+    starts: list[int] = []
+    removed = 0
+
+    def emptied(match: re.Match[bytes]) -> bytes:
+        nonlocal removed
+        if match[0].startswith(_STARTING):
+            starts.append(match.start() - removed)
+        removed += len(match[0])
+        return b""
+
+    return _OWN.sub(emptied, data), starts
 
 
 def _utf8(data: bytes) -> bytes:

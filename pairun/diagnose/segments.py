@@ -44,7 +44,6 @@ _LAUNCHED = re.compile(
     r"|The following values were not passed to `accelerate launch`|Started a local Ray instance"
     r"|^SLURM_JOB_?ID\s?[=:]|(?i:begin (?:of )?(?:slurm|pbs|torque|sge) pro?logue?)|^Sender: LSF System"
     r"|srun: job \d+ has been allocated resources|salloc: Granted job allocation"
-    r"|\[dump\] |Submitted batch job|^Warning: .{0,40}launcher|^Running .{0,20}horovodrun"
 )
 """A launcher or a scheduler begins an attempt."""
 
@@ -67,7 +66,7 @@ WORDS = (
     "bad termination", "srun: ", "slurmstepd", "exited with", "term_", "pbs: job", " killed", "terminated",
     "aborted", "segmentation", "bus error", "wandb: ", "worker group", "error", "exception", "interrupt",
     "restart", "omp_num_threads", "elastic_operator", "runner.py", "launch.py", "accelerate launch",
-    "ray instance", "slurm_job", "begin ", "lsf system", "salloc", "submitted batch",
+    "ray instance", "slurm_job", "begin ", "lsf system", "salloc",
     "running training", "nccl version", "server version", "server_args", "global_rank", "world size",
     "server process", "start training", "tensorflow binary",
 )  # fmt: skip
@@ -129,6 +128,13 @@ def mark_of(line: Line, end: int) -> Mark | None:
     if _RAISED.match(text):
         return Mark(line.at, "raised")
     return None
+
+
+def phases(log: Log) -> list[Mark]:
+    """Marks where pairun started the job's command once more, as after a restart in place."""
+    return [
+        Mark(at, "restart", "pairun starts the command", str(at)) for at in log.command_starts[1:]
+    ]
 
 
 def recurrences(log: Log, marks: Iterable[Mark]) -> list[Mark]:

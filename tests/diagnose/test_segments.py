@@ -21,6 +21,7 @@ _BANNER = (
 )
 _FAILED = "failed (exitcode: 1) local_rank: 3 (pid: 71) of binary: /usr/bin/python3\n"
 _PREEMPTED = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT T DUE TO PREEMPTION ***\n"
+_START = "[pairun] starting the command: python train.py\n"
 _KEY = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    d[k]\nKeyError: 9\n'
 _OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total\n"
 
@@ -53,6 +54,8 @@ def attempts(text: str, table: Table) -> int:
         ),
         ("loading the tokenizer files\n" + STEPS + _FAILED + "loading the tokenizer files\n" + STEPS, 2),
         ("loading the tokenizer files\n" * 8 + STEPS, 1),
+        (f"[pairun] one task is ok\n{_START}{STEPS}", 1),
+        (f"{_START}{_KEY}[pairun] the command failed\n{_START}{STEPS}", 2),
     ],
 )  # fmt: skip
 def test_the_attempts_of_a_log_are_counted(text: str, count: int, table: Table) -> None:
