@@ -18,7 +18,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     ("a playbook", f"{PLAYBOOK}  - {{name: N, cmd: {{argv: [a]}}, timeout: 600}}\n", ["PR210"]),
     ("an argument", f"{PLAYBOOK}  - {{name: N, cmd: {{argvv: [a]}}}}\n", ["PR604"]),
     ("an argument of a handler", f"{PLAYBOOK}  - {{name: N, cmd: {{argv: [a]}}, on_exit: [{{name: H, event: always, file: {{}}}}]}}\n", ["PR606"]),
-    ("a phase", f"{PLAYBOOK}  - {{name: N, barrier: {{backend: framework}}}}\n", ["PR212"]),
+    ("a phase", f"{PLAYBOOK}  - {{name: N, image_check: {{image: a}}}}\n", ["PR212"]),
     ("a group", f"{PLAYBOOK}  - {{parallel: P, tasks: [{{name: N, file: {{}}}}]}}\n", ["PR606"]),
     ("no module", f"{PLAYBOOK}  - {{name: N}}\n", ["PR203"]),
     ("patches", "phase: init\npatches: [{pach: barrier}]\n", ["PR201"]),
@@ -302,7 +302,7 @@ POLICY: list[tuple[str, str]] = [
     ("plugins: {deny: [shh]}", "there is no plugin 'shh'"),
     ("plugins: {allow: [gti]}", "there is no plugin 'gti'"),
     ("insert: {runtime: [downlod]}", "there is no module 'downlod'"),
-    ("insert: {runtime: [barrier]}", "does not run in runtime"),
+    ("insert: {runtime: [image_check]}", "does not run in runtime"),
     ("patch: {git_clone: [retris]}", "there is no keyword 'retris'"),
     ("patch: {git_clone: [args.dept]}", "the module 'git_clone' has no argument 'dept'"),
     (

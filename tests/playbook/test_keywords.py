@@ -173,7 +173,7 @@ def test_the_words_that_every_newcomer_brings_are_known() -> None:
         ("- name: One\n  file: {content: x}\n", "PR606", "'path' is missing"),
         ("- name: One\n  file: {path: /a, content: x, mode: 0644}\n", "PR211", "quote it"),
         ("- name: One\n  barrier: {timeout: 600}\n", "PR210", "did you mean '600s'?"),
-        ("- {name: One, id: b, barrier: {}}\n", "PR212", "it runs in init"),
+        ("- {name: One, id: b, image_check: {image: a}}\n", "PR212", "it runs in init"),
         ("- name: One\n  user_command: {script: a}\n", "PR208", "must be the last task"),
         ("- just text\n", "PR204", "a mapping, not 'just text'"),
     ],
