@@ -1,0 +1,222 @@
+"""Which member of a job failed first.
+
+The order of proofs, from strong to weak:
+
+1. A rank whose log shows a cause comes before ranks that only waited for it or lost it.
+2. Of several causes the earliest counts, by times whose clocks were compared. Between hosts times that
+   are close have no order; then the rank that the launcher saw fail first counts.
+3. Without a cause: a rank that a launcher saw die by itself; the rank that did not enter the collective
+   in which the others wait; a rank whose log ends without a word while the others report a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import CLASSES
+from pairun.diagnose.diagnosis import Diagnosis, Evidence
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import diagnose
+from pairun.incident.clocks import Clocks
+from pairun.incident.collectives import Stall
+from pairun.incident.members import Member
+from pairun.incident.testimony import ENDED, MISSING, Testimony
+from pairun.incident.times import seconds_between
+from pairun.incident.waitingplaces import OddRank, odd_rank
+
+SAME_ORDER = "make every rank enter the same collectives in the same order"
+"""The advice for ranks that entered different collectives."""
+
+_ABORTED = 134
+_LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
+"""Classes that a rank also shows when another one dies: they count if no rank shows more."""
+
+_OWN_ENDINGS = frozenset((0, 1, 2, _ABORTED, 143))
+"""Exit codes with which a rank ends after another one failed, too."""
+
+
+def first_member(
+    members: Sequence[Member],
+    said: Sequence[Testimony],
+    stalled: Stall | None,
+    clocks: Clocks,
+    table: Table,
+) -> tuple[Member | None, Diagnosis | None, str]:
+    """The member that failed first.
+
+    Args:
+        members: of the job.
+        said: what their logs say of ranks.
+        stalled: what the ranks waited for, if that is known.
+        clocks: compares times of members.
+        table: the rules.
+
+    Returns:
+        The member, None if no fact names one; its diagnosis if its own log has none; what decided, in
+        words.
+    """
+    causes = [m for m in members if m.is_cause and not m.launcher]
+    solid = [m for m in causes if is_solid(m)]
+    by_rank = {m.rank: m for m in members if m.rank is not None}
+    if solid and (gone := _gone_before(solid, said, by_rank)) is not None:
+        return gone[0], _lost(gone[1]), gone[1].words
+    if solid:
+        return _first_cause(solid, members, said, clocks)
+    for each in said:
+        died = each.kind == ENDED and each.exit_code not in (None, *_OWN_ENDINGS)
+        if died:
+            member = by_rank.get(each.rank) or Member.unseen(each.rank)
+            why = member.diagnosis if member.is_cause else _by_exit(each, member, table)
+            return member, why, each.words
+    if causes:
+        return _first_cause(causes, members, said, clocks)
+    if stalled is not None and len(stalled.missing) == 1:
+        member = by_rank.get(stalled.missing[0]) or Member.unseen(stalled.missing[0])
+        return member, None, stalled.words
+    places = {
+        m.label: m.findings[0].place
+        for m in members
+        if m.is_waiting and not m.launcher and m.findings[0].place is not None
+    }
+    if odd := odd_rank(places):
+        member = next(m for m in members if m.label == odd.label)
+        return member, _by_place(odd, member), odd.words
+    if (absent := _absent(members)) is not None:
+        return Member.unseen(absent), None, f"rank {absent} never joined the others, and has no log"
+    missing = {t.rank: t for t in said if t.kind == MISSING}
+    if len(missing) == 1:
+        each = next(iter(missing.values()))
+        return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
+    ranks = [m for m in members if not m.launcher]
+    silent = [m for m in ranks if m.is_silent]
+    waiting = [m for m in ranks if m.is_waiting]
+    if len(silent) == 1 and waiting and (stalled is None or not stalled.all_entered):
+        return (
+            silent[0],
+            None,
+            f"the log of {silent[0].label} ends without an error while others report a loss",
+        )
+    if late := _late(waiting, clocks):
+        return late, None, f"{late.label} came when the others had stopped waiting"
+    for each in said:
+        if each.kind == "waiting" or (each.kind == ENDED and each.first):
+            member = by_rank.get(each.rank) or Member.unseen(each.rank)
+            is_plain = each.exit_code is not None and not any(m.is_waiting for m in members)
+            return member, _by_exit(each, member, table) if is_plain else None, each.words
+    timed = clocks.earliest(waiting) if len(waiting) > 1 and stalled is None else None
+    if timed is not None:
+        return timed, None, f"{timed.label} reports the loss first"
+    if len(waiting) == 1 and len(ranks) == 1:
+        return waiting[0], None, "it is the only log with a failure"
+    return None, None, ""
+
+
+def _gone_before(
+    causes: Sequence[Member], said: Sequence[Testimony], by_rank: Mapping[int, Member]
+) -> tuple[Member, Testimony] | None:
+    """A rank whose log ended without a word before the causes, and which the coordinator lost."""
+    for each in said:
+        member = by_rank.get(each.rank)
+        if (
+            each.kind == MISSING
+            and member is not None
+            and member.is_silent
+            and member.last is not None
+        ):
+            last = member.last
+            if all(m.at is not None and seconds_between(last, m.at) > -1 for m in causes):
+                return member, each
+    return None
+
+
+def _lost(said: Testimony) -> Diagnosis:
+    """The diagnosis of a rank that the others lost, and whose log says nothing."""
+    kind = CLASSES["peer_lost"]
+    return Diagnosis(
+        "peer_lost", kind.fault, kind.retry, 0.7, said.words, kind.advice,
+        (Evidence("", 0, said.words),), {}, (), "",
+    )  # fmt: skip
+
+
+def _absent(members: Sequence[Member]) -> int | None:
+    """The one rank that never joined: by the number of ranks that the others expect, or rank 0.
+
+    Rank 0 is where the others connect to.
+    """
+    expected = {f.expected_ranks for m in members for f in m.findings} - {None}
+    ranks = [m for m in members if m.rank is not None and not m.launcher]
+    known = {m.rank for m in ranks}
+    if len(expected) == 1:
+        absent = [rank for rank in range(expected.pop() or 0) if rank not in known]
+        return absent[0] if len(absent) == 1 and known else None
+    others = set(range(1, len(ranks) + 1))
+    return 0 if len(ranks) > 1 and known == others and all(m.is_waiting for m in ranks) else None
+
+
+def _late(waiting: Sequence[Member], clocks: Clocks) -> Member | None:
+    """The one rank that finds connections closed while all others timed out before."""
+    lost = [m for m in waiting if m.diagnosis.klass == "peer_lost"]
+    if len(waiting) < 3 or len(lost) != 1:
+        return None
+    delays = [clocks.delay(m, lost[0]) for m in waiting if m is not lost[0]]
+    return lost[0] if all(d is None or d >= 0 for d in delays) else None
+
+
+def is_solid(member: Member) -> bool:
+    """Whether a member shows a class that is no mere echo of another one's death."""
+    return member.diagnosis.klass not in _LOSSES
+
+
+def _first_cause(
+    causes: Sequence[Member],
+    members: Sequence[Member],
+    said: Sequence[Testimony],
+    clocks: Clocks,
+) -> tuple[Member, Diagnosis | None, str]:
+    if len(causes) == 1:
+        others = any(m.is_waiting for m in members if m is not causes[0])
+        why = "the others only report a loss" if others else "no other log shows a failure"
+        return causes[0], None, why
+    accused = [t.rank for t in said if t.kind == ENDED and t.first]
+    earliest = clocks.earliest(causes)
+    candidates = clocks.unordered_with(earliest, causes) if earliest is not None else list(causes)
+    alike = len({m.diagnosis.klass for m in causes}) == 1
+    known = {m.rank for m in members}
+    if alike and (unseen := next((r for r in accused if r not in known), None)) is not None:
+        return (
+            Member.unseen(unseen),
+            causes[0].diagnosis,
+            "the launcher saw it fail first; its log is missing",
+        )
+    for rank in accused:
+        if member := next((m for m in candidates if m.rank == rank), None):
+            return member, None, "the launcher saw it fail first"
+    if earliest is not None and (len(candidates) == 1 or clocks.is_ordered(earliest, candidates)):
+        return earliest, None, f"its failure is the earliest of {len(causes)}"
+    best = max(candidates, key=lambda m: (m.diagnosis.confidence, -(m.rank or 0)))
+    same = len({m.diagnosis.klass for m in candidates}) == 1
+    if same:
+        best = min(candidates, key=lambda m: m.rank if m.rank is not None else 1 << 30)
+        return best, None, f"{len(candidates)} fail alike, in no known order"
+    return best, None, "its log has the clearest cause; the times do not decide"
+
+
+def _by_exit(said: Testimony, member: Member, table: Table) -> Diagnosis:
+    diagnosis = diagnose([], table, Circumstances(exit_code=said.exit_code))
+    evidence = (Evidence("", 0, said.words),)
+    return diagnosis._replace(evidence=(*evidence, *member.diagnosis.evidence[:1]))
+
+
+def _by_place(odd: OddRank, member: Member) -> Diagnosis:
+    """The diagnosis of a rank that waits in another collective than the others."""
+    kind = CLASSES["hang"]
+    if not odd.other_call:
+        return member.diagnosis._replace(
+            evidence=(Evidence("", 0, odd.words), *member.diagnosis.evidence)
+        )
+    return Diagnosis(
+        "hang", "user", "after_fix", 0.8, kind.meaning,
+        SAME_ORDER,
+        (Evidence("", 0, odd.words), *member.diagnosis.evidence[:1]), {}, (), "",
+    )  # fmt: skip
