@@ -65,7 +65,30 @@ def read_dump(data: bytes, name: str) -> list[RankState]:
         group = str(_group_of(entry))
         before = states.get(group, RankState(rank, group, enqueued=-1, completed=-1))
         states[group] = _advanced(before, number, entry)
+    status = dump.get("pg_status")
+    for group, state in states.items():
+        counts = status.get(group) if isinstance(status, dict) else None
+        if isinstance(counts, dict):
+            states[group] = _by_status(state, counts, entries)
     return list(states.values())
+
+
+def _by_status(state: RankState, counts: dict[str, Any], entries: list[Any]) -> RankState:
+    """A state by the counters of its group; gloo's entries do not say what has completed."""
+    enqueued = counts.get("last_enqueued_collective")
+    completed = counts.get("last_completed_collective")
+    if not isinstance(enqueued, int) or not isinstance(completed, int):
+        return state
+    waiting = completed + 1 if enqueued > completed else None
+    names = (
+        str(entry.get("profiling_name") or "")
+        for entry in entries
+        if isinstance(entry, dict) and entry.get("collective_seq_id") == waiting
+    )
+    operation = next(names, "").rpartition(":")[2].upper() if waiting is not None else ""
+    return state._replace(
+        waiting=waiting, operation=operation, enqueued=enqueued, completed=completed
+    )
 
 
 def _advanced(state: RankState, number: int, entry: dict[str, Any]) -> RankState:

@@ -15,6 +15,11 @@ from pairun.diagnose.lines import HEADER, Line, Log
 from pairun.diagnose.tracebacks import Frame
 
 _MAX_LINES = 240
+_BETWEEN_TWO = frozenset(
+    ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
+)
+"""Between two ranks: in a pipeline each stage waits at a line of its own."""
+
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 
 
@@ -74,7 +79,7 @@ def odd_rank(places: Mapping[str, WaitingPlace]) -> OddRank | None:
     Args:
         places: where each rank that gave up waited, by label.
     """
-    if len(places) < 3:
+    if len(places) < 3 or any(place.function in _BETWEEN_TWO for place in places.values()):
         return None
     (line, count), *others = Counter((p.file, p.line) for p in places.values()).most_common()
     if count != len(places) - 1 or len(others) != 1:
