@@ -80,7 +80,10 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     stalled = stall([*gathered.states, *(s for s in states if s.rank not in recorded)], silent)
     first, why, decided_by = first_member(members, said, stalled, clocks, table)
     whole = gathered.wholes[0].diagnosis if len(gathered.wholes) == 1 else None
-    if whole is not None and whole.klass == NONE and stalled is None:
+    ranks = [f for f in gathered.findings if not f.writer.launcher]
+    if len(ranks) > 1 and all(f.finished for f in ranks) and stalled is None:
+        first, why, decided_by = None, _finished(), ""
+    elif whole is not None and whole.klass == NONE and stalled is None:
         # attempts follow each other in one file, and only the whole shows that the last one went well
         first, why, decided_by = None, whole, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
@@ -138,6 +141,12 @@ def _diagnosis(
     if stalled is not None and best.klass not in (NONE, UNKNOWN):
         return best._replace(evidence=(Evidence("", 0, stalled.words), *best.evidence))
     return best
+
+
+def _finished() -> Diagnosis:
+    """The diagnosis of a job each rank of which ends with success."""
+    kind = CLASSES[NONE]
+    return Diagnosis(NONE, kind.fault, None, 0.9, kind.meaning, kind.advice, (), {}, (), "")
 
 
 def _by_majority(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:

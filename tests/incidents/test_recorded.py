@@ -18,16 +18,12 @@ GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
     "jax-coordinator-killed": "the loss that a survivor reports as ValueError is taken for its own mistake",
     "jax-one-missing": "the process that never started has no log; the first one that gives up is named",
-    "ranks-config": "the cause is found, and not whose it is: names before lines are no ranks here",
-    "ranks-healthy-noisy": "a warning that there is no CUDA is taken for the end of a run that finishes",
-    "ranks-record-in-loader": "those who lose rank 5 outweigh the exception of its DataLoader's worker",
     "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "server-healthy": "the access log's 404 and 501 are taken for failures",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
     "torchrun-attempts-differ": "the first attempt's failure outweighs that of the last",
-    "torchrun-healthy-tee": "a warning that there is no CUDA is taken for the end of a run that finishes",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 
