@@ -10,7 +10,11 @@ BROWSER := $(VENV)/.browser
 # One more than there are cores, since many tests wait for the programs that they start.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 
-.PHONY: run test test-beyond test-all nightly fuzz soak incidents bench bundle docs lint lock clean
+# IMAGE_OPTIONS are further ones of buildah: a folder that keeps what was compiled, authorities (docs/image.md).
+IMAGE ?= localhost/pairun:dev
+PLATFORMS ?= linux/amd64,linux/arm64
+
+.PHONY: run test test-beyond test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
 
 run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -47,6 +51,10 @@ bundle: ## build/bundle/runtime: the runtime phase for any image (root on Debian
 
 docs: $(STAMP) ## the documentation site in build/site; a dead link is an error
 	$(VENV)/bin/pairun doc --site build/site
+
+image: ## the image for amd64 and arm64, and their index (buildah; IMAGE names it)
+	buildah build --layers --format docker --timestamp 1700000000 --platform $(PLATFORMS) \
+	  --build-arg BUILDPLATFORM=linux/$$(dpkg --print-architecture) --manifest $(IMAGE) $(IMAGE_OPTIONS) .
 
 lint: $(STAMP) ## format, lint, types
 	$(VENV)/bin/ruff format --check .

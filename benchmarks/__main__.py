@@ -13,6 +13,7 @@ import pairun
 from benchmarks import (
     commands,
     diagnose,
+    everywhere,
     handedover,
     incident,
     init_phase,
@@ -41,6 +42,7 @@ PARTS = {
     "ssh": ssh,
     "peers": peers,
     "page": page,
+    "everywhere": everywhere,
 }
 """By name what measures a part: each has a function ``rows``."""
 

@@ -140,4 +140,7 @@ find "$CACHE" -mindepth 1 -maxdepth 1 -type d -regex '.*/[0-9a-f]+' -mtime +7 -e
 install -m 755 "$BUILD/rclone" "$BUILD/fusermount" "$OUTPUT/"
 install -D -m 644 -t "$OUTPUT/../licences" "$BUILD"/licences/*
 install -m 644 "$BUILD/libraries" "$OUTPUT/../licences/rclone.packages"
+while read -r package version; do
+  tar -xOf "$(source_folder "$package" "$version")"/*.debian.tar.* debian/copyright >"$OUTPUT/../licences/$package"
+done <"$BUILD/versions"
 say "$OUTPUT: rclone $(stat -c %s "$OUTPUT/rclone"), fusermount $(stat -c %s "$OUTPUT/fusermount") bytes"

@@ -7,6 +7,14 @@ from collections.abc import Sequence
 
 import pairun
 from pairun.handover.bundle import IN_THE_IMAGE, components_of, versions_in
+from pairun.handover.imagepackages import packages_of_image
+from pairun.handover.sbom import (
+    Component,
+    content_root,
+    document,
+    python_package,
+    required_packages,
+)
 from pairun.playbook.content import Root, open_content
 
 
@@ -23,16 +31,27 @@ def version(roots: Sequence[str] = ()) -> str:
 
 
 def bill_of_materials(roots: Sequence[str] = ()) -> str:
-    """The same as CycloneDX, with the packages of Python that pairun stands on.
+    """The same as CycloneDX, with the packages of Python and of Debian that pairun stands on.
 
     Args:
         roots: content roots beside the built-in one.
     """
-    from pairun.handover.sbom import content_root, document, python_package, required_packages
+    return document("pairun", components(roots))
 
-    components = [content_root(r.layer, r.digest()) for r in _roots(roots)]
-    components += [python_package(*each) for each in required_packages("pairun")]
-    return document("pairun", [*components, *components_of(IN_THE_IMAGE)])
+
+def components(roots: Sequence[str] = (), image: str = "/") -> list[Component]:
+    """What pairun is made of here; in its image, all that is in the image.
+
+    Args:
+        roots: content roots beside the built-in one.
+        image: the folder of the image's file system.
+    """
+    return [
+        *(content_root(r.layer, r.digest()) for r in _roots(roots)),
+        *(python_package(*each) for each in required_packages("pairun")),
+        *packages_of_image(image),
+        *components_of(IN_THE_IMAGE),
+    ]
 
 
 def _roots(roots: Sequence[str]) -> Sequence[Root]:

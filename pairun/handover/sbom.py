@@ -29,6 +29,19 @@ def debian_source(name: str, version: str, sha256: str, linked: bool) -> Compone
     return {**component, "hashes": [{"alg": "SHA-256", "content": sha256}]} if sha256 else component
 
 
+def debian_package(name: str, version: str, architecture: str) -> Component:
+    """A binary package of Debian.
+
+    Args:
+        name: the package.
+        version: with its epoch.
+        architecture: as Debian calls it: amd64, arm64, all.
+    """
+    return _library(
+        name, version, f"pkg:deb/debian/{_quoted(name)}@{_quoted(version)}?arch={architecture}"
+    )
+
+
 def python_package(name: str, version: str) -> Component:
     """A package of PyPI."""
     name = _normal(name)

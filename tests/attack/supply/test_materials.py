@@ -77,7 +77,7 @@ def test_a_lock_has_a_digest_for_everything(path: Path) -> None:
 
 def test_nothing_is_installed_without_digests() -> None:
     """Each pip of the image, the bundle, the Makefile and the gate requires them, or installs this project."""
-    for name in ("Dockerfile", "Makefile", "bundle/link.sh", ".ci/run"):
+    for name in ("Dockerfile", "Makefile", "bundle/link.sh", "image/root.sh", ".ci/run"):
         text = (ROOT / name).read_text().replace("\\\n", " ")
         for line in re.findall(r"^.*\bpip\b.* install .*$", text, re.MULTILINE):
             assert "--require-hashes" in line or "--no-deps" in line, f"{name}: {line}"

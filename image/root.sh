@@ -1,0 +1,88 @@
+#!/bin/bash
+# Makes the image's file systems, a folder for each layer, without running a program of the target:
+# so an image for arm64 is made on amd64, and the other way round.
+#
+# usage: image/root.sh --arch ARCH --output FOLDER      (as root, on Debian 12)
+#
+# FOLDER/system  Debian's files that packages.txt names, users, certificates
+# FOLDER/pairun  Python's packages in the versions of requirements.lock, and pairun
+# FOLDER/openssh of /opt/pairun/tools
+#
+# PYTHON is an interpreter with pip and what requirements-build.lock names. The bundle is at /opt/pairun.
+set -euo pipefail
+
+HERE=$(cd "$(dirname "$0")" && pwd)
+ROOT=$(dirname "$HERE")
+CACHE=${PAIRUN_BUNDLE_CACHE:-$ROOT/build/bundle-cache}/image
+ARCH='' OUTPUT=''
+PYTHON=${PYTHON:?an interpreter with pip and what requirements-build.lock names}
+
+say() { echo "image: $*" >&2; }
+die() { echo "image: error: $*" >&2 && exit 1; }
+quietly() { # what a command prints is shown only when it fails
+  "$@" >"$WORK/log" 2>&1 || {
+    tail -n 40 "$WORK/log" | cut -c 1-500 >&2
+    die "this failed: $(echo "$*" | cut -c 1-200)"
+  }
+}
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --arch) ARCH=${2:?--arch needs amd64 or arm64} && shift ;;
+    --output) OUTPUT=$(realpath -m "${2:?--output needs a folder}") && shift ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" && exit 2 ;;
+  esac
+  shift
+done
+[ -n "$OUTPUT" ] || die "--output names the folder"
+
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000} LC_ALL=C TZ=UTC
+umask 022
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+
+. "$ROOT/bundle/sources.sh"
+. "$ROOT/bundle/target.sh"
+use_target "${ARCH:-$NATIVE}"
+BINARIES=$ARCH
+SITE=$OUTPUT/pairun/opt/pairun/lib/python3.11/site-packages
+
+# Debian's packages; apt checks each against the archive's signature.
+download() {
+  say "downloading Debian's packages for $ARCH"
+  list_sources
+  mkdir -p "$WORK/packages"
+  # shellcheck disable=SC2046 # a list of words
+  (cd "$WORK/packages" && quietly private_apt apt-get download \
+    $(sed 's/#.*//' "$HERE/packages.txt" | awk -v arch="$ARCH" 'NF { print $1 ":" arch }' | sort -u))
+}
+
+# Python's packages for the target, and pairun; each in the version and with the digest of the lock.
+install_python() {
+  local tag platforms=()
+  say "installing Python's packages for $ARCH"
+  for tag in manylinux_2_34 manylinux_2_28 manylinux_2_17 manylinux2014; do
+    platforms+=(--platform "${tag}_$MACHINE")
+  done
+  quietly "$PYTHON" -m pip install --disable-pip-version-check --no-compile --require-hashes --no-deps \
+    --only-binary :all: --implementation cp --python-version 3.11 "${platforms[@]}" \
+    --target "$SITE" -r "$ROOT/requirements.lock"
+  quietly "$PYTHON" -m hatchling build -t wheel -d "$WORK/wheel"
+  quietly "$PYTHON" -m pip install --disable-pip-version-check --no-compile --no-deps --target "$SITE" "$WORK"/wheel/*.whl
+  rm -rf "${SITE:?}/bin"
+  # the manual page, where man(1) looks beside the program
+  mv "$SITE/share" "$OUTPUT/pairun/opt/pairun/share"
+  find "$SITE" -name '*.so' -exec "$STRIP" --strip-unneeded {} +
+}
+
+rm -rf "$OUTPUT"
+mkdir -p "$OUTPUT"
+download
+(cd "$ROOT" && install_python)
+"$PYTHON" "$HERE/files.py" --packages "$WORK/packages" --machine "$MACHINE" --output "$OUTPUT"
+cp -r /opt/pairun/licences "$OUTPUT/pairun/opt/pairun/"
+mkdir "$OUTPUT/openssh"
+(cd /opt/pairun/tools && cp -r ssh sshd sftp-server ssh-session "$OUTPUT/openssh/")
+PYTHONPATH="$ROOT:$SITE" python3 -B "$HERE/materials.py" "$OUTPUT/system" "$OUTPUT/pairun/opt/pairun"
+find "$OUTPUT" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+for layer in "$OUTPUT"/*; do say "$layer: $(du -sm "$layer" | cut -f1) MB"; done
