@@ -62,7 +62,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "Write the mode as text, '0644': YAML reads 0644 as a number.",
     ),
     ("PR212", "not allowed in this phase", "See the module's phases in `pairun doc MODULE`."),
-    ("PR213", "a name that is taken", "A module or plugin may not bear a keyword's name."),
+    ("PR213", "a name that is taken", "A module or plugin cannot have the name of a keyword."),
     ("PR214", "a deprecated argument", "Use the task keyword that is named."),
     (
         "PR215",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import Any
 
 from pairun.cli.options import add_roots, print_json
 from pairun.contract.arguments import arguments_schema
-from pairun.formats.protocol import SCHEMA as JOB_SCHEMA
+from pairun.formats.protocolwords import editor_schema
 from pairun.playbook.content import open_content
 from pairun.playbook.effective import layer_schema
 from pairun.playbook.keywords import playbook_schema
@@ -39,9 +40,12 @@ def schema(name: str, roots: list[str]) -> dict[str, Any]:
     """
     if name == "policy":
         return POLICY_SCHEMA
-    if name == "job":
-        return dict(JOB_SCHEMA)
     content = open_content(roots, os.environ)
     modules = {n: arguments_schema(content.module(n)) for n in sorted(content.modules)}
-    makers = {"playbook": playbook_schema, "plugin-spec": spec_schema, "extras": layer_schema}
+    makers: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+        "playbook": playbook_schema,
+        "plugin-spec": spec_schema,
+        "extras": layer_schema,
+        "job": lambda known: editor_schema(layer_schema(known)),
+    }
     return makers[name](modules)
