@@ -57,8 +57,7 @@ def undecided(
             # As with `program | tee`: a shell returns the exit code of the last command only.
             meaning = CLASSES[hits[0].rule.klass].meaning
             error = headline(hits[0].rule, meaning, hits[0].details, hits[:1])
-            said = f"exit code 0, but the log shows an error: {error}"
-            advice = "check that the exit code is the program's own (set -o pipefail)"
+            said, advice = despite_success(error)
             shown = (of_hit(hits[0]),)
             well = False
     unsure = trouble or (unreadable is not None and facts.exit_code is None)
@@ -73,6 +72,12 @@ def undecided(
         details={} if facts.exit_code is None else {"exit_code": str(facts.exit_code)},
         alternatives=tuple((k, confidence_of(score)) for k, score in ranked[:3]),
     )
+
+
+def despite_success(error: str) -> tuple[str, str]:
+    """Headline and advice for an error in the log of a job that ended with exit code 0."""
+    said = f"exit code 0, but the log shows an error: {error}"
+    return said, "check that the exit code is the program's own (set -o pipefail)"
 
 
 def _unreadable(logs: Sequence[Log]) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.diagnose.diagnosis import Diagnosis
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line
 from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
@@ -23,6 +23,8 @@ from pairun.incident.writers import Writer
 
 CHILD_FAILED = "child_failed"
 """The class of a launcher that only reports that a rank failed."""
+
+_TAIL_LINES = 5
 
 
 class Finding(NamedTuple):
@@ -42,6 +44,7 @@ class Finding(NamedTuple):
         place: where in its code the exception that decided was raised.
         progress: how far the job came.
         steps: when its last steps were written.
+        tail: its last lines.
     """
 
     writer: Writer
@@ -57,6 +60,7 @@ class Finding(NamedTuple):
     expected_ranks: int | None = None
     progress: Progress = Progress()
     steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
+    tail: tuple[Evidence, ...] = ()
 
     @property
     def is_cause(self) -> bool:
@@ -108,6 +112,7 @@ def finding_of(
         place=waiting_place(log, at) if line else None,
         progress=progress_in(log.data),
         steps=step_times(log.data),
+        tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
     )
 
 

@@ -10,6 +10,7 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.table import Table
+from pairun.diagnose.undecided import despite_success
 from pairun.diagnose.weighing import diagnose
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall, stall
@@ -87,6 +88,8 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         # attempts follow each other in one file, and only the whole shows that the last one went well
         first, why, decided_by = None, whole, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
+    if facts is not None and facts.exit_code == 0:
+        first, diagnosis, decided_by = None, _despite(diagnosis), ""
     return Incident(
         diagnosis=diagnosis,
         first=first,
@@ -136,11 +139,34 @@ def _diagnosis(
             return _by_stall(stalled)
         healthy = [m.diagnosis for m in members if not m.launcher] or [m.diagnosis for m in members]
         best = min(healthy, key=lambda d: d.confidence)
-    if best.klass in (NONE, UNKNOWN) and facts is not None and facts.exit_code is not None:
-        return diagnose([], table, facts)
+    if best.klass == NONE and facts is not None and facts.exit_code not in (None, 0):
+        return _by_exit_code(members, table, facts)
     if stalled is not None and best.klass not in (NONE, UNKNOWN):
         return best._replace(evidence=(Evidence("", 0, stalled.words), *best.evidence))
     return best
+
+
+def _by_exit_code(members: Sequence[Member], table: Table, facts: Circumstances) -> Diagnosis:
+    """What an exit code says of a job whose logs show no failure."""
+    decided = diagnose([], table, facts)
+    if decided.klass != UNKNOWN:
+        return decided
+    kind = CLASSES[UNKNOWN]
+    findings = [f for m in members for f in m.findings]
+    tail = next((f.tail for f in findings if f.tail), ())
+    return decided._replace(headline=kind.meaning, advice=kind.advice, evidence=tail)
+
+
+def _despite(shown: Diagnosis) -> Diagnosis:
+    """The diagnosis of a job that ended with exit code 0, whatever its logs show."""
+    if shown.klass == NONE:
+        return shown
+    if shown.klass == UNKNOWN:
+        return _finished()
+    said, advice = despite_success(shown.headline)
+    return _finished()._replace(
+        confidence=0.7, headline=said, advice=advice, evidence=shown.evidence[:1]
+    )
 
 
 def _finished() -> Diagnosis:

@@ -172,3 +172,33 @@ def test_lint_knows_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     )
     assert cli.main(["lint", str(path)]) == 1
     assert "it misses its own sample: abce" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("each", [[], ["--each"]])
+def test_a_failed_job_without_a_known_cause_shows_its_last_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], each: list[str]
+) -> None:
+    """One log, or a folder of them, with an exit code: the class is unknown, and no log is empty."""
+    for rank in (0, 1):
+        (tmp_path / f"rank{rank}.log").write_text("hello\nworld\n")
+    for path in (tmp_path, tmp_path / "rank0.log"):
+        assert cli.main(["diagnose", *each, "--exit-code", "1", str(path)]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith("cause unknown\n")
+        assert "rank0.log:2: world\n" in shown
+        assert "empty" not in shown
+
+
+def test_exit_code_0_means_none_for_a_folder_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The headline names the error that a log shows, as it does for one log."""
+    (tmp_path / "rank0.log").write_text(_MISSING)
+    (tmp_path / "rank1.log").write_text("hello\n")
+    assert cli.main(["diagnose", "--exit-code", "0", "--json", str(tmp_path)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["class"] == "none"
+    assert answer["headline"] == (
+        "exit code 0, but the log shows an error: the Python package einops is missing"
+    )
+    assert answer["incident"]["first"] is None
