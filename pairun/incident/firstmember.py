@@ -28,6 +28,9 @@ from pairun.incident.waitingplaces import OddRank, odd_rank
 SAME_ORDER = "make every rank enter the same collectives in the same order"
 """The advice for ranks that entered different collectives."""
 
+NO_OTHER_FAILURE = "no other log shows a failure"
+"""What decides if one member shows a cause, and the others show nothing."""
+
 _ABORTED = 134
 _LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
 """Classes that a rank also shows when another one dies: they count if no rank shows more."""
@@ -176,7 +179,7 @@ def _first_cause(
 ) -> tuple[Member, Diagnosis | None, str]:
     if len(causes) == 1:
         others = any(m.is_waiting for m in members if m is not causes[0])
-        why = "the others only report a loss" if others else "no other log shows a failure"
+        why = "the others only report a loss" if others else NO_OTHER_FAILURE
         return causes[0], None, why
     accused = [t.rank for t in said if t.kind == ENDED and t.first]
     earliest = clocks.earliest(causes)

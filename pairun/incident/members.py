@@ -67,6 +67,11 @@ class Member(NamedTuple):
         return bool(self.findings) and self.findings[0].is_waiting
 
     @property
+    def is_healthy(self) -> bool:
+        """Whether its own logs show no failure."""
+        return self.diagnosis.klass == NONE
+
+    @property
     def is_silent(self) -> bool:
         """Whether its logs show no failure and no success."""
         return bool(self.findings) and all(f.is_silent for f in self.findings)

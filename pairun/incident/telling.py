@@ -7,7 +7,9 @@ from typing import Any
 
 from pairun.base.escapes import visible
 from pairun.diagnose.brief import in_words
-from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis
+from pairun.incident.firstmember import NO_OTHER_FAILURE
 from pairun.incident.joining import Consequence, Incident
 from pairun.incident.members import Member
 from pairun.incident.spans import later
@@ -16,18 +18,23 @@ _MAX_UNREAD = 5
 
 
 def incident_lines(incident: Incident) -> list[str]:
-    """The lines that people read: who failed first, why, what followed, what to do."""
-    diagnosis = in_words(incident.diagnosis)
-    summary = summary_of(incident)
+    """The lines that people read: who failed first, why, what followed, what to do.
+
+    No sentence comes twice: a fact that is the summary or the headline is not shown as evidence again.
+    """
+    summary = _summary(incident, with_cause=False)
     if not summary:
-        lines = diagnosis
+        lines = in_words(incident.diagnosis)
     else:
-        head, *rest = diagnosis
+        head, *rest = in_words(_with_other_headline(incident.diagnosis, summary))
         advice = [line for line in rest if line.startswith("  do: ")]
-        lines = [visible(summary), f"  {head}", *(r for r in rest if r not in advice)]
+        said = f"{visible(summary)}\n{head}"
+        lines = [visible(summary), f"  {head}"]
+        lines += [line for line in rest if line not in advice and line.strip() not in said]
         lines += [f"  then: {visible(_consequence(c))}" for c in incident.consequences]
-        if incident.decided_by and incident.decided_by not in summary:
-            lines.append(f"  first, because {visible(incident.decided_by)}")
+        decided_by = visible(incident.decided_by)
+        if decided_by and decided_by not in said and not _is_obvious(incident):
+            lines.append(f"  first, because {decided_by}")
         lines += advice
     unread = [f"  not read: {visible(each)}" for each in incident.unread[:_MAX_UNREAD]]
     if len(incident.unread) > _MAX_UNREAD:
@@ -37,8 +44,18 @@ def incident_lines(incident: Incident) -> list[str]:
 
 def summary_of(incident: Incident) -> str:
     """The incident in one sentence; empty if the diagnosis alone says as much."""
+    return _summary(incident, with_cause=True)
+
+
+def _summary(incident: Incident, *, with_cause: bool) -> str:
+    """The incident in one sentence.
+
+    Args:
+        incident: what happened.
+        with_cause: whether the sentence names the cause, too; a line of its own may do so.
+    """
     first, stall = incident.first, incident.stall
-    if is_alone(incident):
+    if is_alone(incident) or _is_one_log_of_no_rank(incident):
         return ""
     if first is None:
         if incident.diagnosis.klass in (NONE, UNKNOWN):
@@ -46,7 +63,33 @@ def summary_of(incident: Incident) -> str:
         if stall is not None:
             return stall.words
         return f"no log shows which of {len(incident.members)} failed first"
-    return "; ".join(filter(None, (_what_it_did(first, incident), _others(incident))))
+    what_it_did = _what_it_did(first, incident, with_cause=with_cause)
+    return "; ".join(filter(None, (what_it_did, _others(incident))))
+
+
+def _with_other_headline(diagnosis: Diagnosis, summary: str) -> Diagnosis:
+    """A diagnosis that does not repeat the summary: its class says what happened."""
+    if diagnosis.headline not in summary or diagnosis.klass not in CLASSES:
+        return diagnosis
+    return diagnosis._replace(headline=CLASSES[diagnosis.klass].meaning)
+
+
+def _is_one_log_of_no_rank(incident: Incident) -> bool:
+    """Whether the one log with a failure is of no rank, and nothing of the others matters for it."""
+    first = incident.first
+    return (
+        first is not None
+        and first.rank is None
+        and incident.stall is None
+        and first in incident.members
+        and all(m.rank is None and m.is_healthy for m in incident.members if m is not first)
+    )
+
+
+def _is_obvious(incident: Incident) -> bool:
+    """Whether all ranks write one log, so that no other log could show a failure."""
+    files = {f.file for m in incident.members if m.rank is not None for f in m.findings}
+    return incident.decided_by == NO_OTHER_FAILURE and len(files) < 2
 
 
 def is_alone(incident: Incident) -> bool:
@@ -102,13 +145,14 @@ def _member_data(member: Member) -> dict[str, Any]:
     }
 
 
-def _what_it_did(first: Member, incident: Incident) -> str:
+def _what_it_did(first: Member, incident: Incident, *, with_cause: bool) -> str:
     at = f" at {first.at.clock()}" if first.at is not None else ""
     if first.is_cause:
         exception = incident.diagnosis.details.get("exception")
         if exception:
             return f"{first.label} raised {exception}{at}"
-        return f"{first.label} failed first{at}: {incident.diagnosis.headline}"
+        cause = f": {incident.diagnosis.headline}" if with_cause else ""
+        return f"{first.label} failed first{at}{cause}"
     if first.is_silent and first.last is not None and first.label in incident.decided_by:
         return f"{incident.decided_by}; its log ends at {first.last.clock()}"
     return (
