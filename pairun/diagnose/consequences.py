@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pairun.diagnose.doubts import FETCH_CLASSES
 from pairun.diagnose.facts.fact import Fact
-from pairun.diagnose.hits import FIRM, SHELL_CLASSES, Hit
+from pairun.diagnose.hits import CERTAIN, FIRM, SHELL_CLASSES, Hit
 from pairun.diagnose.segments import Segment
-from pairun.diagnose.surroundings import is_programs_exception
+from pairun.diagnose.surroundings import is_programs_exception, is_shells
 
 _SHUTDOWN_BYTES = 1 << 14
 _EARLIER = 35
@@ -26,6 +26,9 @@ _NETWORK_CLASSES = frozenset(
     )
 )
 """What every instance reports while a job is torn down."""
+
+_OF_LAUNCHER = "child_failed"
+"""The class of a launcher that only reports that a process failed."""
 
 
 def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
@@ -67,8 +70,10 @@ def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
 def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], list[Fact]]:
     """Let what stopped the job count less than an error that came before it.
 
-    The ranks that outlive a failed one wait until somebody or a limit stops them.
+    The ranks that outlive a failed one wait until somebody or a limit stops them. What stopped a
+    script counts more than a command that its shell had not found before.
     """
+    hits = [_outlived(hit, hits, facts) for hit in hits]
     causes = [h for h in hits if h.rule.role in ("cause", "code") and h.score >= FIRM]
 
     def weighed(klass: str, at: int, weight: int) -> int:
@@ -79,6 +84,27 @@ def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], li
         [hit._replace(score=weighed(hit.rule.klass, hit.line.at, hit.score)) for hit in hits],
         [fact._replace(weight=weighed(fact.klass, fact.at, fact.weight)) for fact in facts],
     )
+
+
+def _outlived(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
+    """A hit, lighter than a later error if it is a command that the shell could not run."""
+    if hit.rule.klass not in SHELL_CLASSES or not is_shells(hit.line):
+        return hit
+    later = [
+        h.score
+        for h in hits
+        if h.line.at > hit.line.at
+        and h.score >= CERTAIN
+        and h.rule.role != "consequence"
+        and h.rule.klass != _OF_LAUNCHER
+        and not is_shells(h.line)
+    ]
+    later += [
+        f.weight
+        for f in facts
+        if f.at > hit.line.at and f.weight >= CERTAIN and f.klass != _OF_LAUNCHER
+    ]
+    return hit._replace(score=min(hit.score, max(later) - 1)) if later else hit
 
 
 def of_last_attempt(

@@ -45,6 +45,18 @@ _ACCESS = re.compile(
 """The access log of a server, health checks included, and that of a client."""
 
 
+_OF_SHELL = re.compile(
+    r"[^\n:]{1,200}: ?(?:line )?\d{1,6}: .{1,200}: (?:command not found|not found|No such file or directory|Permission denied)$"
+    r"|(?:ba|da|k|z)?sh: (?:.{1,200}: )?(?:command not found|not found|No such file or directory|Permission denied)"
+)
+"""How a shell reports a command that it cannot run."""
+
+
+def is_shells(line: Line) -> bool:
+    """Whether a line is a shell's report of a command that it cannot run."""
+    return _OF_SHELL.match(line.text) is not None
+
+
 def is_answered(line: Line) -> bool:
     """Whether a line records one request and its answer, which a program handles whatever it is."""
     return _ACCESS.search(line.text) is not None
@@ -85,6 +97,8 @@ class Surroundings:
         after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
         if len(after) < 2:
             return 0
+        if is_shells(line) and not any(is_shells(a) or TROUBLE.search(a.text) for a in after):
+            return 50  # the shell ran the next commands, and none of them complains
         if sum(each.shown.startswith("+") for each in after) > 2:
             return 50  # `set -x` shows that the shell went on
         info_lines = sum(bool(INFO.search(a.shown) or INFO.search(a.text)) for a in after)

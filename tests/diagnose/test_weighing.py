@@ -659,3 +659,50 @@ def test_a_retried_error_counts_once_a_failure_is_certain(table: Table) -> None:
     )
     assert said(text, table, exit_code=1).klass == "service_quota"
     assert said(text, table).klass != "service_quota"
+
+
+_NO_NVIDIA_SMI = "run.sh: line 1: nvidia-smi: command not found\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "klass"),
+    [
+        ("run.sh: line 9:    17 Killed                  python3 train.py\n", 137, "host_oom"),
+        ("python3: can't open file '/job/train.py': [Errno 2] No such file or directory\n", 2,
+         "file_not_found"),
+        ("run.sh: line 9:    17 Segmentation fault      (core dumped) python3 train.py\n", 139,
+         "segfault"),
+        (TRACE + "RuntimeError: boom\n", 1, "user_code_error"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("between", ["", "starting\n", "starting\nreading data\nready\n"])
+def test_a_later_error_outranks_a_command_that_the_shell_did_not_find(
+    end: str, code: int, klass: str, between: str, table: Table
+) -> None:
+    """A script that goes on after `nvidia-smi || true` did not end because of it."""
+    for known in (None, code):
+        assert said(_NO_NVIDIA_SMI + between + end, table, exit_code=known).klass == klass
+
+
+@pytest.mark.parametrize(
+    "line", ["bash: nvidia-smi: command not found", "run.sh: line 2: /etc/hosts: Permission denied"]
+)
+def test_a_shell_that_ran_the_next_commands_did_not_fail_at_the_first(
+    line: str, table: Table
+) -> None:
+    """Without a later error nothing is wrong; a failed job may be run again as it is."""
+    text = line + "\n" + "".join(f"stage {n} of 10\n" for n in range(1, 11))
+    assert said(text, table).klass == NONE
+    failed = said(text, table, exit_code=1)
+    assert failed.retry is None
+    assert failed.confidence < 0.6
+
+
+@pytest.mark.parametrize(
+    "after", ["", "srun: error: node1: task 0: Exited with exit code 127\n", "make: *** [train] Error 127\n"]
+)  # fmt: skip
+def test_a_missing_command_at_the_end_is_the_cause(after: str, table: Table) -> None:
+    """What a launcher says of the exit code is no later error."""
+    text = "starting\nrun.sh: line 3: train: command not found\n" + after
+    for code in (None, 127):
+        assert said(text, table, exit_code=code).klass == "command_not_found"
