@@ -305,16 +305,29 @@ def _in_review(effect: Effect) -> str:
 
 def _signature(name: str, method: Callable[..., object]) -> str:
     """A method's signature, an argument a line where one line is too long."""
-    signature = inspect.signature(method)
-    shown = [str(p).replace("'", "") for p in signature.parameters.values() if p.name != "self"]
-    keyword = [p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()][1:]
+    parameters = [p for p in inspect.signature(method).parameters.values() if p.name != "self"]
+    shown = [_parameter(p) for p in parameters]
+    keyword = [p.kind is p.KEYWORD_ONLY for p in parameters]
     if True in keyword:
         shown.insert(keyword.index(True), "*")
-    result = str(signature.return_annotation)
+    result = str(inspect.signature(method).return_annotation)
     line = f"{name}({', '.join(shown)}) -> {result}"
     if len(line) <= 90:
         return line
     return "\n".join([f"{name}(", *(f"    {part}," for part in shown), f") -> {result}"])
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    """An argument as its author writes it: modes in octal, large sizes as products."""
+    text = f"{parameter.name}: {parameter.annotation}"
+    if parameter.default is parameter.empty:
+        return text
+    default = parameter.default
+    if parameter.name == "mode":
+        return f"{text} = 0o{default:o}"
+    if type(default) is int and default >= 1024 * 1024:
+        return f"{text} = {default // (1024 * 1024)} * 1024 * 1024"
+    return f"{text} = {default!r}"
 
 
 def _sections(doc: str) -> Iterator[str]:
