@@ -9,10 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
 from pairun import module
+from pairun.testing import FakeWorld, load, make, run
 
 # Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
 pytestmark = pytest.mark.slow
@@ -129,6 +131,25 @@ def test_the_module_and_its_test_in_the_documents_work_as_printed(tmp_path: path
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{tests.count('def test_')} passed" in done.stdout
+
+
+def test_the_check_module_in_the_documents_works_as_printed(tmp_path: pathlib.Path) -> None:
+    """The check module that docs/modules.md shows passes and fails as its code says."""
+    page = (ROOT / "docs/modules.md").read_text()
+    block = re.search(r"^  ```py\n(.*?)^  ```", page, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    source = tmp_path / "has_space.py"
+    source.write_text(
+        "from pairun.module import CheckModule, Context, Permanent, Result, arg, define\n"
+        + textwrap.dedent(block[1])
+    )
+    module_class = load(source)
+    full = run(make(module_class, {"path": "/"}), FakeWorld(answers={"free_bytes": 2**30}))
+    assert full.failure is not None
+    assert full.failure.message == "/ has 1 GiB free, not 10"
+    roomy = run(make(module_class, {"path": "/"}), FakeWorld(answers={"free_bytes": 2**40}))
+    assert roomy.result is not None
+    assert roomy.result.values == {"free_bytes": 2**40}
 
 
 def test_the_tests_in_the_documents_need_no_framework(tmp_path: pathlib.Path) -> None:
