@@ -26,7 +26,7 @@ _FAILED_OP = "OP_REQUIRES failed at"
 """TensorFlow logs this for every operation that fails, always as a warning."""
 
 _RETRY = re.compile(
-    r"(?i)\bretry(?:ing)?\b|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
+    r"(?i)\bretry(?:ing)?\b(?!-after)|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
     r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
     r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\btrying (?:another|the next)\b"
     r"|\b(?:exists?|found|missing|available)\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"

@@ -42,7 +42,7 @@ _CODE_ONLY = frozenset(
     ("AttributeError", "KeyError", "NameError", "UnboundLocalError", "ZeroDivisionError")
 )
 SHELL_CLASSES = frozenset(
-    ("command_not_found", "file_not_found", "module_not_found", "permission_denied")
+    ("command_not_found", "file_not_found", "module_not_found", "permission_denied", "shell_error")
 )
 """Failures of one command, after which a shell continues."""
 

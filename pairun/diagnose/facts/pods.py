@@ -71,10 +71,15 @@ _OVER = re.compile(
     r"|[Uu]sage of EmptyDir volume \"?(?P<volume>[\w.-]+)\"? exceeds the limit"
 )
 _NODES = re.compile(r"\b0/\d+ nodes are available: (?P<why>.{1,200})")
+_WAITS = re.compile(r"^Status:\s+Pending\s*$")
+_NOWHERE = re.compile(r"^Node:\s+<none>\s*$")
 _SCHEDULED = re.compile(r"^\s*PodScheduled\s+(?P<state>False|True)\b")
 _STATE = re.compile(r"^\s*(?:Last )?State:\s+(?:Terminated|Running|Waiting)\s*$")
 _DOCKER = re.compile(r"""^\s*"?OOMKilled"?: (?P<state>true|false),?\s*$""")
 """As ``docker inspect`` and ``podman inspect`` print it."""
+
+_HEAD_LINES = 40
+"""At most so many lines of ``kubectl describe pod`` lie between ``Node:`` and ``Status:``."""
 
 _EXIT = re.compile(
     r"""^\s*(?:-\s+)?"?(?:exitCode|ExitCode|Exit Code)"?:\s*(?P<code>\d{1,3}),?\s*$"""
@@ -93,7 +98,7 @@ _CODES: Mapping[int, tuple[str, int]] = {
 """What a container's exit code alone means."""
 
 
-def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
+def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     text = line.text
     if match := _OVER.search(text):
         return [_over(match["volume"], line)]
@@ -104,6 +109,10 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
         ]
     if match := _NODES.search(text):
         return [_fact("unschedulable", DECISIVE, f"no node fits the Pod: {match['why']}", line)]
+    if _WAITS.match(text):
+        nowhere = any(_NOWHERE.match(above.text) for above in log.before(line.at, _HEAD_LINES))
+        words = "the Pod waits, and has no node"
+        return [_fact("unschedulable", LIKELY, words, line)] if nowhere else []
     if match := _SCHEDULED.match(text):
         return [_of("Unschedulable", line)] if match["state"] == "False" else []
     if match := _DOCKER.match(text):
@@ -134,6 +143,8 @@ def _of_status(status: str, line: Line) -> Sequence[Fact] | None:
     """The facts of a row of ``kubectl get pods``."""
     if status in _REASONS:
         return [_of(status, line)]
+    if status == "Pending":
+        return [_fact("unschedulable", HINT, "the Pod waits for a node", line)]
     if status in ("Error", "Failed"):
         return [_fact("child_failed", HINT, "the container failed", line)]
     return (
@@ -169,7 +180,7 @@ PODS = Reader(
         "reason", "state:", "podscheduled", "exitcode", "exit code:", "low on resource", "node had condition",
         "nodes are available", "ephemeral local storage", "ephemeral storage limit", "emptydir volume",
         *(name.lower() for name in _REASONS),
-        "  error  ", "running", "contain", "init:", "evicted",
+        "  error  ", "pending", "running", "contain", "init:", "evicted",
     ),
     _read,
 )  # fmt: skip
