@@ -31,6 +31,9 @@ _OWN = re.compile(
 _STARTING = b"[pairun] starting the command: "
 """What PID 1 says when it starts the job's command."""
 
+_COMMAND_ENDED = re.compile(rb"\[pairun\] the command ended with (\d{1,3})\b")
+"""What PID 1 says when the job's command has ended."""
+
 
 class Line(NamedTuple):
     """One line.
@@ -117,10 +120,11 @@ class Log:
 
     Attributes:
         command_starts: the offsets at which pairun started the job's command.
+        exit_code: with which the command ended that pairun started last; None if it does not say so.
     """
 
     def __init__(self, data: bytes, name: str = "-", first_line: int = 1) -> None:
-        self.data, self.command_starts = _without_own(_utf8(data))
+        self.data, self.command_starts, self.exit_code = _without_own(_utf8(data))
         self.name = name
         self._first_line = first_line
 
@@ -182,25 +186,31 @@ def _last_drawn(raw: bytes) -> bytes:
     return raw[-_DRAWN_BYTES:].rstrip(b"\r").rpartition(b"\r")[2]
 
 
-def _without_own(data: bytes) -> tuple[bytes, list[int]]:
+def _without_own(data: bytes) -> tuple[bytes, list[int], int | None]:
     """The log with empty lines in place of pairun's own; numbers of lines stay.
 
     Returns:
-        The log, and the offsets in it at which pairun started the job's command.
+        The log, the offsets in it at which pairun started the job's command, and the exit code of the
+        last command.
     """
     if b"[pairun] " not in data and b"[openpai-runtime] " not in data:
-        return data, []  # a large log is not copied
+        return data, [], None  # a large log is not copied
     starts: list[int] = []
     removed = 0
+    code: int | None = None
 
     def emptied(match: re.Match[bytes]) -> bytes:
-        nonlocal removed
+        nonlocal removed, code
         if match[0].startswith(_STARTING):
             starts.append(match.start() - removed)
+            code = None
+        elif ended := _COMMAND_ENDED.match(match[0]):
+            code = int(ended[1])
         removed += len(match[0])
         return b""
 
-    return _OWN.sub(emptied, data), starts
+    without = _OWN.sub(emptied, data)
+    return without, starts, code
 
 
 def _utf8(data: bytes) -> bytes:

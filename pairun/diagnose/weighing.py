@@ -37,7 +37,9 @@ ADVISED = 60
 FORBIDDING = 70
 """The least weight at which pairun advises against running the job again."""
 
-_BY_CODE = "exit code"
+BY_CODE = "exit code"
+"""The source of a diagnosis that rests on an exit code alone."""
+
 _FAILED_FOR_SURE = 32
 """The least weight that names a class if the exit code says that something failed."""
 
@@ -59,6 +61,9 @@ def diagnose(
         clock: what measures it.
     """
     facts = facts or Circumstances()
+    if facts.exit_code is None and logs and all(log.exit_code is not None for log in logs):
+        # the worst one: pairun wrote it, so it counts as one that a person gives
+        facts = facts._replace(exit_code=max(log.exit_code or 0 for log in logs))
     limit = SearchLimit.after(deadline_s / 2, clock)
     if facts.error_file:
         logs = [*logs, Log(facts.error_file.encode(), "error file")]
@@ -126,7 +131,7 @@ def _of_code(code: int | None) -> list[Place]:
     if code is None or code not in EXIT_CODES:
         return []
     klass, weight = EXIT_CODES[code]
-    return [Place(Fact(klass, weight, f"the exit code is {code}", _BY_CODE), None)]
+    return [Place(Fact(klass, weight, f"the exit code is {code}", BY_CODE), None)]
 
 
 def _decided(klass: str, hits: list[Hit], reported: list[Place], given: list[Place]) -> Diagnosis:

@@ -12,7 +12,7 @@ from pairun.diagnose.classes import NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_line
 from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import diagnose
+from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.incident.collectives import RankState, states_in
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
@@ -64,9 +64,12 @@ class Finding(NamedTuple):
 
     @property
     def is_cause(self) -> bool:
-        """Whether the log shows a failure that does not follow from another rank's."""
-        klass = self.diagnosis.klass
-        return klass != CHILD_FAILED and not is_consequence(self.diagnosis)
+        """Whether the log shows a failure that does not follow from another rank's.
+
+        An exit code alone may follow from it: the ranks that remain are stopped, or killed.
+        """
+        klass, by_code = self.diagnosis.klass, self.diagnosis.source == BY_CODE
+        return klass != CHILD_FAILED and not by_code and not is_consequence(self.diagnosis)
 
     @property
     def is_silent(self) -> bool:

@@ -17,6 +17,7 @@ from pairun.diagnose.weighing import diagnose
 from pairun.handover.progressfile import NAME as NOTED
 from pairun.handover.progressfile import NotedProgress, parse_progress
 from pairun.incident.collectives import RankState
+from pairun.incident.commandcodes import exit_code_beside
 from pairun.incident.decoding import decoded
 from pairun.incident.findings import Finding, finding_of
 from pairun.incident.flightrecorder import is_dump, read_dump
@@ -132,7 +133,7 @@ class _Task:
             return self._dump(file)
         log = decoded(reading.log)
         writer = writer_of(file.within, log)
-        finding = finding_of(writer, log, self._table, self._deadline_s, self._facts)
+        finding = finding_of(writer, log, self._table, self._deadline_s, self._facts_of(file))
         earlier = self._earlier(log) if finding.diagnosis.attempts > 1 else ()
         parts = split(log)
         if not parts:
@@ -140,6 +141,13 @@ class _Task:
             return Gathered((finding,), earlier=earlier, opinion=opinion, unread=unread)
         findings = tuple(finding_of(w, part, self._table, self._deadline_s) for w, part in parts)
         return Gathered(findings=findings, wholes=(finding,), earlier=earlier, unread=unread)
+
+    def _facts_of(self, file: LogFile) -> Circumstances | None:
+        """What is known besides the log; without an exit code, the one in the journal beside it."""
+        facts = self._facts or Circumstances()
+        if facts.exit_code is None and (code := exit_code_beside(file.path)) is not None:
+            return facts._replace(exit_code=code)
+        return self._facts
 
     def _opinion(self, finding: Finding, log: NumberedLog) -> Guess | None:
         """The class of similar logs, for a single log whose cause no rule knows."""

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 from pairun.base.paths import JOURNAL
 from pairun.handover.progressfile import NAME as PROGRESS
+from pairun.incident.commandcodes import OUTPUT
 
 MAX_FILES = 4096
-
-_OUTPUT = "user-all"
-"""In a Pod's log directory: what the user's command printed."""
 
 _PLATFORM = ("init.log", "runtime.log")
 _NO_LOGS = (
@@ -75,8 +73,8 @@ def files_below(folder: str) -> Iterator[LogFile]:
 
 def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
     """The folders of a folder that may hold logs."""
-    if JOURNAL in names or _OUTPUT in folders:
-        return [name for name in folders if name == _OUTPUT]
+    if JOURNAL in names or OUTPUT in folders:
+        return [name for name in folders if name == OUTPUT]
     if "runtime.d" in folders:
         return [name for name in folders if name == "logs"]
     if ".pairun-run" in names:
@@ -86,9 +84,9 @@ def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
 
 def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]:
     """The files of a folder that may be logs."""
-    if JOURNAL in names or _OUTPUT in folders:
+    if JOURNAL in names or OUTPUT in folders:
         # without output, a task before the command failed
-        has_output = os.path.exists(os.path.join(where, _OUTPUT, "current"))
+        has_output = os.path.exists(os.path.join(where, OUTPUT, "current"))
         wanted = (PROGRESS,) if has_output else (PROGRESS, *_PLATFORM)
         return [name for name in names if name in wanted]
     if "pai" in folders and "output.log" in names:
@@ -102,7 +100,7 @@ def _has_output(logs: str) -> bool:
     """Whether the logs of a volume hold the output of a command."""
     try:
         return any(
-            os.path.exists(os.path.join(logs, pod, _OUTPUT, "current")) for pod in os.listdir(logs)
+            os.path.exists(os.path.join(logs, pod, OUTPUT, "current")) for pod in os.listdir(logs)
         )
     except OSError:
         return False
