@@ -90,13 +90,18 @@ def _metadata(name: str, namespace: str | None) -> Object:
     return {**made, "labels": {MARK: name}}
 
 
-def keys_in(tree: Tree) -> dict[str, str]:
-    """The keys of an earlier injection, by the names of their Secrets."""
-    keys = {}
+Keys = dict[tuple[str | None, str], str]
+"""Keys of gangs, by the namespaces and names of their Secrets."""
+
+
+def keys_in(tree: Tree) -> Keys:
+    """The keys of an earlier injection."""
+    keys: Keys = {}
     for part in _objects(tree):
         data = part.plain()
         if data.get("kind") == "Secret" and _is_ours(part):
-            keys[data["metadata"]["name"]] = str((data.get("stringData") or {}).get("key", ""))
+            key = str((data.get("stringData") or {}).get("key", ""))
+            keys[data["metadata"].get("namespace"), data["metadata"]["name"]] = key
     return keys
 
 

@@ -69,7 +69,10 @@ def command_of(
     Returns:
         The command; None if there is an error.
     """
-    command, args = _words(container, "command"), _words(container, "args")
+    errors = len(problems.errors)
+    command, args = (_words(template, container, key, problems) for key in _FIELDS)
+    if len(problems.errors) > errors:
+        return None
     if command:
         return Command(None, [*command, *args])
     for entry in container.entries:
@@ -126,9 +129,19 @@ def _of_controller(template: Template) -> Sequence[str] | None:
     return _MPI.get(str(template.owner.data.get("apiVersion")).rpartition("/")[2])
 
 
-def _words(container: Mapping, key: str) -> list[str]:
-    words = container.get(key)
-    return [str(w) for w in words.plain()] if isinstance(words, List) else []
+def _words(template: Template, container: Mapping, key: str, problems: Problems) -> list[str]:
+    """The words of one field; where they are no texts, an error at their place."""
+    given = container.get(key)
+    if given is None or given.plain() is None:
+        return []
+    message = f"{template.label}: {key} must be a list of texts"
+    if not isinstance(given, List):
+        problems.error("PR821", message, given.place, f"as in {key}: [python, train.py]")
+        return []
+    for item in given.items:
+        if not isinstance(item.plain(), str):
+            problems.error("PR821", message, item.place, "write texts in quotes")
+    return [str(word) for word in given.plain()]
 
 
 def _escaped(words: Sequence[str]) -> list[str]:

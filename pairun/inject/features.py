@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pairun.base.paths import DEFAULT_PAI_DIR
 from pairun.errors import Problems
-from pairun.inject.beside import Object, account_objects, key_object
+from pairun.inject.beside import Keys, Object, account_objects, key_object
 from pairun.inject.gangs import Gang, gang_of
 from pairun.inject.options import Options
 from pairun.inject.podspec import VOLUME, Addition, field
@@ -26,14 +26,14 @@ class Features:
 
     Args:
         options: what is asked for.
-        keys: the keys of an earlier injection, by the names of their Secrets.
+        keys: the keys of an earlier injection.
         problems: takes errors and warnings.
 
     Attributes:
         objects: what is added to the manifest.
     """
 
-    def __init__(self, options: Options, keys: Mapping[str, str], problems: Problems) -> None:
+    def __init__(self, options: Options, keys: Keys, problems: Problems) -> None:
         self._options = options
         self._keys = keys
         self._problems = problems
@@ -86,9 +86,8 @@ class Features:
             return
         if not secret:
             secret = f"{name}-key"
-            self._add(
-                key_object(secret, _namespace(template.owner), self._keys.get(secret)),
-            )
+            namespace = _namespace(template.owner)
+            self._add(key_object(secret, namespace, self._keys.get((namespace, secret))))
         mount = {
             "name": f"{VOLUME}-key",
             "mountPath": f"{DEFAULT_PAI_DIR}/rendezvous",
@@ -120,14 +119,13 @@ class Features:
                 self._problems.warning(
                     "PR828",
                     f"{template.label} gets the service account '{name}' in place of 'default': "
-                    "what rights and pull secrets 'default' has, it does not have",
+                    "the Pod loses the rights and pull secrets of 'default'",
                     template.spec.place,
                     "--service-account NAME names another one",
                 )
 
     def _add(self, made: Object) -> None:
-        same = (made["kind"], made["metadata"]["name"])
-        if same not in ((o["kind"], o["metadata"]["name"]) for o in self.objects):
+        if _identity(made) not in map(_identity, self.objects):
             self.objects.append(made)
 
     def _warn(self, template: Template, restarts: bool) -> None:
@@ -138,7 +136,7 @@ class Features:
                 "do not run again: PID 1 holds the barrier then, and the main container gets the "
                 "token that lists Pods",
                 template.spec.place,
-                "restartPolicy: Never keeps the token from it, and lets the controller make a new Pod",
+                None if template.owner.kind in _ONLY_ALWAYS else _NEVER,
             )
         total = (template.owner.data.get("spec") or {}).get("minAvailable")
         if isinstance(total, int) and template.owner.known and template.owner.kind == "Job":
@@ -148,6 +146,11 @@ class Features:
                 "waits for all",
                 template.spec.place,
             )
+
+
+def _identity(made: Object) -> tuple[str, str | None, str]:
+    metadata = made["metadata"]
+    return made["kind"], metadata.get("namespace"), metadata["name"]
 
 
 def restarts_in_place(template: Template, container: MappingPart) -> bool:
@@ -171,6 +174,9 @@ def restarts_in_place(template: Template, container: MappingPart) -> bool:
 
 
 _RESTARTING = ("Always", "OnFailure")
+_ONLY_ALWAYS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+"""Kinds whose Pods may have no other restartPolicy."""
+_NEVER = "restartPolicy: Never keeps the token from it, and lets the controller make a new Pod"
 
 
 def _account(template: Template) -> str:

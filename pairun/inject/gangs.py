@@ -16,7 +16,7 @@ from pairun.job.model import fc_name
 from pairun.kube.gang import POD_NAME, VARIABLE, GangRole, IndexPart, gang_text
 
 _SAY = (
-    "say it: --gang N, and --index-label KEY where the names of its Pods do not end with their "
+    "set it with --gang N, and --index-label KEY where the names of its Pods do not end with their "
     "numbers; --selector KEY=VALUE names labels other than the template's"
 )
 
@@ -127,6 +127,8 @@ def _asked(
     """The gang of a size that a person gives; None if its Pods cannot be told apart."""
     rule, label = template.rule, template.label
     numbered = rule is not None and bool(rule.index)
+    if not selector and not _agrees(template, siblings, size, problems):
+        return None
     if numbered and not selector and (same := _same(template)):
         role = attrs.evolve(_role(template), instances=size)
         return Gang(same=same, roles=(role,), role=role.name)
@@ -154,6 +156,44 @@ def _asked(
     index = IndexPart(key=index_label or POD_NAME)
     role = GangRole(name="worker", instances=size, labels=labels, index=(index,))
     return Gang(same=list(dict.fromkeys(same)), roles=(role,), role="worker")
+
+
+def _agrees(
+    template: Template, siblings: Sequence[Template], size: int, problems: Problems
+) -> bool:
+    """Whether a size that a person gives is the manifest's, where that says one."""
+    known, rule = template.owner.known, template.rule
+    spec = template.owner.data.get("spec") or {}
+    if known is None or known.lone or rule is None or spec.get("elasticPolicy"):
+        return True
+    if rule.index and not check_order(template, problems):
+        return False
+    together = [template] if rule.index else stage_of(template, siblings)
+    if not all(_is_counted(t) for t in together):
+        return True
+    count = sum(_count(t) for t in together)
+    if count != size:
+        problems.error(
+            "PR824",
+            f"{template.label}: no barrier, because the manifest says {count} Pods, and --gang says "
+            f"{size}",
+            template.spec.place,
+            "omit --gang, or correct the manifest",
+        )
+    return count == size
+
+
+def _is_counted(template: Template) -> bool:
+    """Whether the manifest itself has the number of Pods, which a controller would default else."""
+    rule = template.rule
+    paths = ("size",) if template.owner.kind == "LeaderWorkerSet" else rule.count if rule else ()
+    for path in paths:
+        value: Any = template.item
+        for step in path.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if not isinstance(value, int):
+            return False
+    return bool(paths)
 
 
 def _is_pod(template: Template) -> bool:

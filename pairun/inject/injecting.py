@@ -61,10 +61,11 @@ def inject(source: Source, options: Options, problems: Problems) -> str:
             _inject_template(splices, template, templates, options, features, edited, problems)
     if options.barrier and edited and not features.gangs and not problems.errors:
         problems.error("PR824", f"{source.file} has no gang whose Pods could wait for each other")
+    where = "standard input" if source.file == "-" else source.file
     if not edited and not problems.errors:
         problems.error(
             "PR820",
-            f"pairun can be put into no Pod template of {source.file}",
+            f"no Pod template found in {where}",
             hint=_JOB if _is_job(tree) else None,
         )
     if problems.errors:

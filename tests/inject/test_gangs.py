@@ -313,6 +313,60 @@ def test_a_stateful_set_of_a_size_that_a_person_says() -> None:
     assert (list(gang["same"]), gang["roles"][0]["instances"]) == (["app"], 5)
 
 
+SAID_BY_THE_KIND = [
+    ("StatefulSet", "apps/v1",
+     "{replicas: 3, podManagementPolicy: Parallel, selector: {matchLabels: {app: x}}, template: T}"),
+    ("Job", "batch/v1", "{completionMode: Indexed, parallelism: 3, template: T}"),
+    ("PyTorchJob", "kubeflow.org/v1", "{pytorchReplicaSpecs: {Worker: {replicas: 3, template: T}}}"),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1",
+     "{leaderWorkerTemplate: {size: 3, workerTemplate: T}}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "version", "spec"), SAID_BY_THE_KIND)
+def test_a_size_that_contradicts_the_manifest(kind: str, version: str, spec: str) -> None:
+    """A gang of more Pods than the kind makes would wait for ever; the same number is accepted."""
+    text = workload(kind, version, spec)
+    said = refusals(text, barrier=True, gang=5)
+    assert any("error[PR824]" in r and "3 Pods, and --gang says 5" in r for r in said)
+    assert gangs(injected(text, barrier=True, gang=3))
+
+
+def test_a_size_does_not_lift_the_order() -> None:
+    """A StatefulSet that starts its Pods one by one never fills a gang of any size."""
+    text = workload("StatefulSet", "apps/v1", "{selector: {matchLabels: {app: x}}, template: T}")
+    said = refusals(text, barrier=True, gang=3)
+    assert any("error[PR824]" in r and "podManagementPolicy: Parallel" in r for r in said)
+
+
+def test_one_name_in_two_namespaces() -> None:
+    """Each namespace gets an account, the rights and a key; a second injection keeps both keys."""
+    one = INDEXED.replace("name: train", "name: train, namespace: a")
+    for other in (INDEXED.replace("name: train", "name: train, namespace: b"), INDEXED):
+        text = f"{one}---\n{other}"
+        made = injected(text, barrier=True)
+        beside = [o for o in documents(made) if o["kind"] != "Job"]
+        of_namespace: dict[Any, list[str]] = {}
+        for each in beside:
+            of_namespace.setdefault(each["metadata"].get("namespace"), []).append(each["kind"])
+        expected = ["ServiceAccount", "Role", "RoleBinding", "Secret"]
+        assert list(of_namespace.values()) == [expected, expected]
+        keys = [o["stringData"]["key"] for o in beside if o["kind"] == "Secret"]
+        assert len(set(keys)) == 2
+        assert injected(made, barrier=True) == made
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_no_advice_that_a_kind_does_not_allow(kind: str) -> None:
+    """Pods of some kinds always restart in place: no message advises `restartPolicy: Never`."""
+    text = DEPLOYMENT.replace("Deployment", kind).replace(
+        "replicas: 3", "podManagementPolicy: Parallel"
+    )
+    said = refusals(text, barrier=True, gang=3, index_label="example.com/rank")
+    (line,) = [r for r in said if "restarts a failed container" in r]
+    assert "restartPolicy: Never" not in line
+
+
 def test_events_need_no_gang() -> None:
     """With --events, the account may create them, and both containers have its token."""
     pod, *beside = yaml.safe_load_all(injected(DEPLOYMENT, events=True))

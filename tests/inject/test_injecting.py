@@ -45,7 +45,9 @@ def containers(draw: st.DrawFn) -> Data:
         ]
     if draw(st.booleans()):
         made["volumeMounts"] = draw(st.sampled_from([None, [], [{"name": "v", "mountPath": "/v"}]]))
-    made["command"] = [str(draw(VALUES)) for _ in range(draw(st.integers(1, 3)))]
+    words = [str(draw(VALUES)) for _ in range(draw(st.integers(1, 3)))]
+    # PyYAML writes some texts plainly that Kubernetes reads as numbers, such as 0E0.
+    made["command"] = [f"w{w}" if re.match(r"[-+.]*\d", w) else w for w in words]
     if draw(st.booleans()):
         made["args"] = [str(draw(VALUES))]
     return made
@@ -237,3 +239,20 @@ def test_every_real_manifest() -> None:
 def _is_ambiguous(facts: list[dict[str, str]], file: str) -> bool:
     rows = [r for r in facts if r["file"] == file]
     return any(r["containers"] not in ("", "1") for r in rows)
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "why"),
+    [
+        ("command: python x", "11:14", "command must be a list of texts"),
+        ("command: [python, 3]", "11:23", "write texts in quotes"),
+        ("command: [b]\n    args: --verbose", "12:11", "args must be a list of texts"),
+    ],
+)
+def test_a_command_that_is_no_list_of_texts(fields: str, place: str, why: str) -> None:
+    """The API server would refuse it: an error at its place, and no registry is asked."""
+    text = POD.replace("""command: ["sh", -c, 'exit 3']""", fields)
+    (line,) = refusals(text, entrypoint=["other"])
+    assert "error[PR821]" in line
+    assert why in line
+    assert f"manifest.yaml:{place}" in line
