@@ -6,7 +6,7 @@ The order of proofs, from strong to weak:
 2. Of several causes the earliest counts, by times whose clocks were compared. Between hosts times that
    are close have no order; then the rank that the launcher saw fail first counts.
 3. Without a cause: a rank that a launcher saw die by itself; the rank that did not enter the collective
-   in which the others wait; a rank whose log ends without a word while the others report a loss.
+   in which the others wait; a rank whose log ends without a word while the others report timeouts or closed connections.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from pairun.incident.waitingplaces import OddRank, odd_rank
 
 SAME_ORDER = "make every rank enter the same collectives in the same order"
 """The advice for ranks that entered different collectives."""
+
+_ONLY_LOSSES = "the other ranks only report timeouts or closed connections"
 
 NO_OTHER_FAILURE = "no other log shows a failure"
 """What decides if one member shows a cause, and the others show nothing."""
@@ -98,7 +100,7 @@ def first_member(
         return (
             silent[0],
             None,
-            f"the log of {silent[0].label} ends without an error while others report a loss",
+            f"the log of {silent[0].label} ends without an error while others report timeouts or closed connections",
         )
     if late := _late(waiting, clocks):
         return late, None, f"{late.label} came when the others had stopped waiting"
@@ -109,7 +111,11 @@ def first_member(
             return member, _by_exit(each, member, table) if is_plain else None, each.words
     timed = clocks.earliest(waiting) if len(waiting) > 1 and stalled is None else None
     if timed is not None:
-        return timed, None, f"{timed.label} reports the loss first"
+        return (
+            timed,
+            None,
+            f"{timed.label} is the first that reports a timeout or a closed connection",
+        )
     if len(waiting) == 1 and len(ranks) == 1:
         return waiting[0], None, "it is the only log with a failure"
     return None, None, ""
@@ -179,7 +185,7 @@ def _first_cause(
 ) -> tuple[Member, Diagnosis | None, str]:
     if len(causes) == 1:
         others = any(m.is_waiting for m in members if m is not causes[0])
-        why = "the others only report a loss" if others else NO_OTHER_FAILURE
+        why = _ONLY_LOSSES if others else NO_OTHER_FAILURE
         return causes[0], None, why
     accused = [t.rank for t in said if t.kind == ENDED and t.first]
     earliest = clocks.earliest(causes)

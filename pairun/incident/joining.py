@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
@@ -141,7 +142,7 @@ def _diagnosis(
         best = min(healthy, key=lambda d: d.confidence)
     if best.klass == NONE and facts is not None and facts.exit_code not in (None, 0):
         return _by_exit_code(members, table, facts)
-    if stalled is not None and best.klass not in (NONE, UNKNOWN):
+    if stalled is not None and best.klass not in (NONE, UNKNOWN) and is_consequence(best):
         return best._replace(evidence=(Evidence("", 0, stalled.words), *best.evidence))
     return best
 

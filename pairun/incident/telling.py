@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pairun.base.escapes import visible
-from pairun.diagnose.brief import in_words
+from pairun.diagnose.brief import in_words, is_consequence
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.firstmember import NO_OTHER_FAILURE
@@ -34,7 +34,7 @@ def incident_lines(incident: Incident) -> list[str]:
         lines += [f"  then: {visible(_consequence(c))}" for c in incident.consequences]
         decided_by = visible(incident.decided_by)
         if decided_by and decided_by not in said and not _is_obvious(incident):
-            lines.append(f"  first, because {decided_by}")
+            lines.append(f"  decided by: {decided_by}")
         lines += advice
     unread = [f"  not read: {visible(each)}" for each in incident.unread[:_MAX_UNREAD]]
     if len(incident.unread) > _MAX_UNREAD:
@@ -60,8 +60,10 @@ def _summary(incident: Incident, *, with_cause: bool) -> str:
     if first is None:
         if incident.diagnosis.klass in (NONE, UNKNOWN):
             return ""
-        if stall is not None:
+        if stall is not None and is_consequence(incident.diagnosis):
             return stall.words
+        if len(incident.members) < 2:
+            return ""
         return f"no log shows which of {len(incident.members)} failed first"
     what_it_did = _what_it_did(first, incident, with_cause=with_cause)
     return "; ".join(filter(None, (what_it_did, _others(incident))))

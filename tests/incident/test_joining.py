@@ -161,3 +161,16 @@ def test_a_healthy_job_has_no_first_failure(tmp_path: Path, table: Table) -> Non
     assert incident.first is None
     assert incident.diagnosis.klass == "none"
     assert incident_lines(incident)[0].startswith("nothing is wrong")
+
+
+def test_a_cause_outranks_the_numbers_of_collectives(tmp_path: Path, table: Table) -> None:
+    """All ranks in one file, and the exception without a prefix: its line of the code is shown."""
+    text = "".join(
+        KEY_ERROR if n == 3 else RUNNING + watchdog(n, "12:14:17", 412) for n in range(8)
+    )
+    incident = incident_of(write(tmp_path, {"all.log": text}), table)
+    assert incident.diagnosis.klass == "user_code_error"
+    shown = "\n".join(incident_lines(incident))
+    assert "train.py:41: KeyError: 'label'" in shown
+    assert f"all.log:{text[: text.index('KeyError')].count(chr(10)) + 1}: KeyError" in shown
+    assert "412" not in shown

@@ -32,7 +32,7 @@ def test_one_of_several_logs_says_why_it_is_the_first(tmp_path: Path, table: Tab
     """Ranks have logs of their own, and those of the others are healthy."""
     logs = {"rank0.log": "step 1\n", "rank1.log": KEY_ERROR}
     lines = incident_lines(incident_of(write(tmp_path, logs), table))
-    assert "  first, because no other log shows a failure" in lines
+    assert "  decided by: no other log shows a failure" in lines
 
 
 def test_a_fact_that_is_the_headline_is_no_evidence_again(table: Table) -> None:
