@@ -10,6 +10,7 @@ import signal
 from pairun.base.paths import pai_dir
 from pairun.diagnose.brief import is_consequence
 from pairun.diagnose.diagnosis import Diagnosis
+from pairun.incident.podhistory import with_pod_history
 from pairun.runtime.exitsummary import Question, answer_to
 from pairun.tasks.failureevent import report_failure
 
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     with open(args.state_in, encoding="utf-8") as f:
         question = Question(**json.load(f))
-    answer = answer_to(question, os.environ, args.vault, _first_failure)
+    answer = answer_to(question, os.environ, args.vault, _first_failure, with_pod_history)
     with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
         json.dump(answer._asdict(), f)
     if answer.diagnosis is not None and not question.facts.get("stopped"):

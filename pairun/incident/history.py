@@ -21,6 +21,9 @@ _UNSEEN_BOUND = 3
 """How many equal failures end the retries where no progress is known."""
 
 _RETRIABLE = frozenset(("retry", "retry_elsewhere"))
+_STOPS = frozenset(("terminated_sigterm", "cancelled_by_user", "evicted"))
+"""Classes of attempts that others ended: however often that happens, the job is not the cause."""
+
 _VARIES = re.compile(r"0x[0-9a-f]+|\d+")
 
 
@@ -83,7 +86,7 @@ def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
     equal = _equal_at_end(attempts)
     progress = last.progress.is_beyond(before.progress) if before is not None else None
     advice = RetryAdvice(last.retry, "", len(attempts), equal, progress)
-    if before is None or equal < 2 or last.klass in (NONE, UNKNOWN):
+    if before is None or equal < 2 or last.klass in (NONE, UNKNOWN, *_STOPS):
         return advice
     same = f"the same failure {equal} times"
     if last.retry == "retry_elsewhere":
@@ -104,6 +107,18 @@ def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
     if last.retry in _RETRIABLE and equal < _UNSEEN_BOUND:
         return advice._replace(words=f"{same}; no progress is known, so retry once more")
     return advice._replace(retry="after_fix", words=f"{same}, and no progress is known")
+
+
+def advised(diagnosis: Diagnosis, advice: RetryAdvice) -> Diagnosis:
+    """A diagnosis with the advice of all attempts; the fact that decided stands behind the advice."""
+    if not advice.words:
+        return diagnosis._replace(retry=advice.retry)
+    text = diagnosis.advice
+    if advice.retry == "after_fix" and diagnosis.retry in _RETRIABLE:
+        # the class's own advice is to run it again
+        text = "look for what these attempts have in common"
+    shown = f"{text} ({advice.words})" if text else advice.words
+    return diagnosis._replace(retry=advice.retry, advice=shown)
 
 
 def _equal_at_end(attempts: Sequence[Attempt]) -> int:

@@ -179,6 +179,9 @@ def answer_to(
     env: Mapping[str, str],
     vault: Vault,
     first_failure: Callable[[Diagnosis], str | None] = lambda _: None,
+    with_history: Callable[[Diagnosis, Door, str, bytes], Diagnosis] = lambda diagnosis, *_: (
+        diagnosis
+    ),
 ) -> Answer:
     """Make the summary; slow if a log is long or a GPU's driver hangs.
 
@@ -188,6 +191,8 @@ def answer_to(
         vault: takes the secrets of the question.
         first_failure: describes the instance that failed first; None if that is unknown or this
             instance.
+        with_history: takes the Pod's earlier attempts into account; gets the diagnosis, the door, the
+            Pod's log directory and the end of the command's output.
     """
     door = Door(question.volume)
     vault.add(question.secrets)
@@ -213,6 +218,8 @@ def answer_to(
         diagnosis = _masked(diagnosis, vault)
         code = exit_code_of(diagnosis, table)
         diagnosis = with_reason(diagnosis, door, first_failure)
+        diagnosis = with_history(diagnosis, door, question.log_folder, evidence.user_log)
+        diagnosis = _masked(diagnosis, vault)
         lines = in_words(diagnosis)
     matched = match(spec, evidence, unmatched if code is None else code)
     text = message(summarise(matched, evidence, diagnosis), question.budget, vault.text)

@@ -287,3 +287,23 @@ def test_what_the_driver_shows_counts(
            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}  # fmt: skip
     assert start(**rules.env, **env).end() == 1
     assert rules.message["diagnosis"]["class"] == klass
+
+
+def test_a_restart_that_fails_at_the_same_step_says_so(
+    volume: Any, start: Any, rules: Rules
+) -> None:
+    """The Pod's journal keeps the first attempt; the advice names the fact that decided."""
+    volume.command(
+        "echo step 40 loss 1; echo 'OSError: [Errno 98] Address already in use'; exit 1\n"
+    )
+    assert start(**rules.env).end() == 1
+    assert rules.message["diagnosis"]["retry"] == "retry"
+    run = start(**rules.env)
+    assert run.end() == 1
+    why = rules.message["diagnosis"]
+    assert why["retry"] == "after_fix"
+    same = "the same failure 2 times, without progress: step 40 after step 40"
+    assert same in why["advice"]
+    assert same in run.got("[pairun] ")[-1]
+    assert [record["retry"] for record in rules.journal] == ["retry", "after_fix"]
+    assert rules.journal[-1]["details"]["step"] == "40"

@@ -1,0 +1,103 @@
+"""The earlier attempts of a Pod, from what its log directory keeps of them.
+
+A Pod whose container restarts keeps its journal, also over runs of init. Each attempt leaves its diagnosis
+there, with how far the job had come. So an attempt is compared with earlier ones without reading their logs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pairun.base.paths import JOURNAL
+from pairun.diagnose.classes import CLASSES, NONE, RETRIES
+from pairun.diagnose.diagnosis import Diagnosis
+from pairun.handover.door import Door
+from pairun.handover.progressfile import MAX_BYTES, parse_progress
+from pairun.handover.progressfile import NAME as NOTED
+from pairun.incident.history import Attempt, advised, attempt_of, retry_advice
+from pairun.incident.progress import Progress, progress_in
+
+JOURNAL_BYTES = 1 << 20
+"""How much of the end of the journal is read."""
+
+MAX_ATTEMPTS = 16
+_NODE = "this node"
+"""All attempts of a Pod run on one node."""
+
+_BY_CODE, _BY_LOG = "pairun progress", "log"
+
+
+def with_pod_history(diagnosis: Diagnosis, door: Door, folder: str, log: bytes) -> Diagnosis:
+    """A diagnosis that takes the Pod's earlier attempts into account, and says how far the job came.
+
+    ``details`` gains ``step``, ``epoch``, ``checkpoint`` where known, and ``progress_from``, for the
+    attempts after this one.
+
+    Args:
+        diagnosis: of this attempt.
+        door: to the shared volume.
+        folder: the Pod's log directory.
+        log: the end of what the command printed, in all attempts.
+    """
+    if diagnosis.klass == NONE:
+        return diagnosis
+    progress, source = _progress(door, folder, log)
+    earlier = list(_earlier(_end_of(door, os.path.join(folder, JOURNAL), JOURNAL_BYTES), source))
+    advice = retry_advice([*earlier[-MAX_ATTEMPTS:], attempt_of(diagnosis, progress, _NODE)])
+    values = {"step": progress.step, "epoch": progress.epoch, "checkpoint": progress.checkpoint}
+    details = {name: str(value) for name, value in values.items() if value not in (None, "")}
+    if details:
+        details["progress_from"] = source
+    diagnosis = diagnosis._replace(details={**diagnosis.details, **details})
+    return advised(diagnosis, advice)
+
+
+def _progress(door: Door, folder: str, log: bytes) -> tuple[Progress, str]:
+    """How far the job came in this Pod, and who says so: its code, else its log."""
+    noted = parse_progress(_end_of(door, os.path.join(folder, NOTED), MAX_BYTES))
+    if noted is not None:
+        return Progress(noted.step, noted.epoch, noted.checkpoint), _BY_CODE
+    return progress_in(log), _BY_LOG
+
+
+def _earlier(journal: bytes, source: str) -> Iterator[Attempt]:
+    """The attempts that a journal tells of; the job's command may have written there, too."""
+    for line in journal.splitlines():
+        if b'"diagnosis"' not in line:
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict) and record.get("type") == "diagnosis":
+            yield _attempt(record, source)
+
+
+def _attempt(record: Mapping[str, Any], source: str) -> Attempt:
+    details = record.get("details")
+    details = details if isinstance(details, dict) else {}
+    klass, retry = str(record.get("class")), record.get("retry")
+    fault = CLASSES[klass].fault if klass in CLASSES else "unknown"
+    diagnosis = Diagnosis(
+        klass, fault, retry if retry in RETRIES else None, 0.0, str(record.get("headline")), "",
+        (), details, (), str(record.get("rule") or ""),
+    )  # fmt: skip
+    is_comparable = details.get("progress_from") == source
+    progress = Progress(
+        _number(details.get("step")), _number(details.get("epoch")), str(details.get("checkpoint") or "")
+    )  # fmt: skip
+    return attempt_of(diagnosis, progress if is_comparable else Progress(), _NODE)
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 16 else None
+
+
+def _end_of(door: Door, path: str, size: int) -> bytes:
+    try:
+        return door.read_end(path, size)
+    except OSError:
+        return b""
