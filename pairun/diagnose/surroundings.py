@@ -92,7 +92,7 @@ class Surroundings:
 
     def output_doubt(self, line: Line) -> int:
         """How much to take from a hit outside tracebacks because more was printed after it."""
-        if is_programs_exception(self._log, line):
+        if is_programs_exception(self._log, line) or ERROR_LEVEL.match(line.shown):
             return 0
         after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
         if len(after) < 2:

@@ -20,7 +20,11 @@ _MUCH_PROGRESS = 4
 _HEAD_BYTES = 1 << 16
 _BINARY = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 
-_COMPLAINT = re.compile(rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^Failed to ")
+_COMPLAINT = re.compile(
+    rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^(?:Failed|Unable) to |^(?:Could not|Cannot) "
+    r"|^\W{0,3}(?:\[?(?:ERROR|error|Error)\]?|(?:[\w./-]{1,80}: ){1,2}(?:error|ERROR|fatal))(?:[:|]| - |\] ?)(?! ?[\d.]+$)"
+    r"|(?:^|[|\s\[])ERROR(?:[\]|:]| [|-]| +[\w./-]{1,80}:\d+)|\b(?:unexpected|unhandled|internal|fatal|unknown) (?:error|exception)\b(?! (?:rate|handl))"
+)
 """An error in a logger's line; it counts only if the program made no progress after it."""
 
 

@@ -601,7 +601,7 @@ def test_only_an_exception_of_the_job_s_own_code_forbids_a_retry(
 ) -> None:
     """One that a package raises may come of the node."""
     frame = f'Traceback (most recent call last):\n  File "{file}", line 4, in f\n    x\n'
-    assert said(f"{frame}ValueError: needs 8 devices, 1 was found\n", table).retry == retry
+    assert said(f"{frame}ValueError: needs 8 heads, 1 was found\n", table).retry == retry
 
 
 def test_a_build_that_reaches_no_server_may_be_run_again(table: Table) -> None:
