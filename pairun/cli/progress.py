@@ -8,19 +8,26 @@ import os
 from pairun.base.paths import log_dir, pai_dir
 from pairun.errors import PairunError, Problem
 from pairun.handover.door import Door
-from pairun.handover.progressfile import NotedProgress, write_progress
+from pairun.handover.progressfile import NotedProgress, read_progress, write_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--step", type=_count, metavar="N", help="the last step that is done")
-    parser.add_argument("--epoch", type=_count, metavar="N", help="the last epoch that is done")
+    parser.add_argument(
+        "--step",
+        type=_count,
+        metavar="N",
+        help="the last step that is done (default: as an earlier call said)",
+    )
+    parser.add_argument(
+        "--epoch", type=_count, metavar="N", help="the last epoch that is done (default: likewise)"
+    )
     parser.add_argument("--checkpoint", default="", metavar="PATH",
-                        help="where the last checkpoint is")  # fmt: skip
+                        help="where the last checkpoint is (default: likewise)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the file; returns 0.
+    """Write the file, with what earlier calls said of the rest; returns 0.
 
     Raises:
         PairunError: nothing is said (PR801), or the file cannot be written (PR814).
@@ -33,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
     folder = log_dir(root, os.environ)
     noted = NotedProgress(args.step, args.epoch, args.vault.text(args.checkpoint))
     try:
-        write_progress(Door(root), folder, noted)
+        door = Door(root)
+        write_progress(door, folder, noted.over(read_progress(door, folder)))
     except OSError as e:
         message = f"progress cannot be written to {folder}: {e.strerror or e}"
         raise PairunError(

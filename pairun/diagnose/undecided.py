@@ -15,6 +15,12 @@ from pairun.diagnose.lines import Log
 from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_progress
 from pairun.diagnose.table import Table
 
+EMPTY, NO_TEXT = "the log is empty", "the log is not text"
+_UNREADABLE = {
+    EMPTY: "check where the job's output went",
+    NO_TEXT: "unpack it first, for example with zcat",
+}
+
 _TAIL_LINES = 5
 _MUCH_PROGRESS = 4
 _HEAD_BYTES = 1 << 16
@@ -47,14 +53,14 @@ def undecided(
     logs = [each.log for each in findings]
     shown = tuple(of_line(log, line) for log in logs for line in log.tail(_TAIL_LINES))
     trouble = facts.exit_code not in (None, 0)
-    unreadable = _unreadable(logs)
+    unreadable = what_is_no_text(logs)
     if facts.exit_code is None:
         trouble = any(_ends_in_trouble(log, table) for log in logs)
     well = facts.exit_code == 0 or all(map(_ends_well, logs))
     klass = UNKNOWN if trouble else NONE
     said, advice = CLASSES[klass].meaning, CLASSES[klass].advice
     if unreadable and facts.exit_code != 0:
-        (said, advice), shown = unreadable, ()
+        said, advice, shown = unreadable, _UNREADABLE[unreadable], ()
     if not trouble:
         shown = ()
         if hits and hits[0].score >= FIRM and facts.exit_code == 0:
@@ -64,7 +70,7 @@ def undecided(
             said, advice = despite_success(error)
             shown = (of_hit(hits[0]),)
             well = False
-    unsure = trouble or (unreadable is not None and facts.exit_code is None)
+    unsure = trouble or (bool(unreadable) and facts.exit_code is None)
     return Diagnosis(
         klass=klass,
         fault=CLASSES[klass].fault,
@@ -84,14 +90,14 @@ def despite_success(error: str) -> tuple[str, str]:
     return said, "check that the exit code is the program's own (set -o pipefail)"
 
 
-def _unreadable(logs: Sequence[Log]) -> tuple[str, str] | None:
-    """Headline and advice if the logs are empty or not text, else None."""
+def what_is_no_text(logs: Sequence[Log]) -> str:
+    """`EMPTY` or `NO_TEXT` if all logs are that, else an empty text."""
     heads = [log.data[:_HEAD_BYTES] for log in logs]
     if not any(head.strip() for head in heads) and not any(log.tail(1) for log in logs):
-        return "the log is empty", "check where the job's output went"
+        return EMPTY
     if all(len(_BINARY.findall(head)) * 20 > len(head) for head in heads):
-        return "the log is not text", "unpack it first, for example with zcat"
-    return None
+        return NO_TEXT
+    return ""
 
 
 def _ends_in_trouble(log: Log, table: Table) -> bool:

@@ -33,6 +33,17 @@ class NotedProgress(NamedTuple):
     checkpoint: str = ""
     at: float = 0.0
 
+    def over(self, earlier: NotedProgress | None) -> NotedProgress:
+        """This, completed with what was said earlier."""
+        if earlier is None:
+            return self
+        return NotedProgress(
+            step=earlier.step if self.step is None else self.step,
+            epoch=earlier.epoch if self.epoch is None else self.epoch,
+            checkpoint=self.checkpoint or earlier.checkpoint,
+            at=self.at,
+        )
+
 
 def write_progress(door: Door, folder: str, noted: NotedProgress) -> None:
     """Replace the file at once, so that a reader never sees half of it.
@@ -47,6 +58,19 @@ def write_progress(door: Door, folder: str, noted: NotedProgress) -> None:
     """
     data = {"schema": SCHEMA, **noted._asdict(), "at": round(time.time(), 3)}
     door.write(os.path.join(folder, NAME), json.dumps(data).encode() + b"\n")
+
+
+def read_progress(door: Door, folder: str) -> NotedProgress | None:
+    """What the file in a Pod's log directory says; None if there is none, or one of another form.
+
+    Args:
+        door: to the shared volume; no link on it is followed.
+        folder: the Pod's log directory.
+    """
+    try:
+        return parse_progress(door.read(os.path.join(folder, NAME)))
+    except OSError:
+        return None
 
 
 def parse_progress(text: bytes) -> NotedProgress | None:

@@ -46,10 +46,11 @@ def answer(
         facts: what is known of the whole job besides its logs.
     """
     *earlier, last = attempts_in(files)
-    alone = facts if len(last) == 1 else None
+    alone = facts if sum(not file.skipped for file in last) == 1 else None
     gathered = gather(last, table, deadline_s, alone)
     if not gathered.findings and not gathered.states:
-        return Answer(None, None, gathered.failed)
+        skipped = tuple((f.name, f.skipped) for f in last if f.skipped)
+        return Answer(None, None, gathered.failed or skipped)
     incident = join(gathered, table, facts)
     history = [
         each for group in earlier[-_MAX_EARLIER:] for each in _attempt(group, table, deadline_s)

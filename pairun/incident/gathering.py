@@ -13,6 +13,7 @@ from pairun.diagnose.findings import findings_in
 from pairun.diagnose.lines import Log
 from pairun.diagnose.searchlimit import SearchLimit
 from pairun.diagnose.table import Table
+from pairun.diagnose.undecided import EMPTY, NO_TEXT, what_is_no_text
 from pairun.diagnose.weighing import diagnose
 from pairun.handover.progressfile import NAME as NOTED
 from pairun.handover.progressfile import NotedProgress, parse_progress
@@ -80,22 +81,32 @@ def gather(
         facts: what is known besides the logs; for a single log.
     """
     budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
-    task = _Task(table, budget, deadline_s, facts, is_alone=len(files) == 1)
+    task = _Task(
+        table, budget, deadline_s, facts, is_alone=sum(not file.skipped for file in files) == 1
+    )
     processes = min(len(files), len(os.sched_getaffinity(0)), 8)
     if processes < 2 or sum(map(_size, files)) < _POOL_BYTES:
         results = [task.read(file) for file in files]
     else:
         results = _in_pool(task, files, processes)
+    findings = tuple(f for r in results for f in r.findings)
     return Gathered(
-        findings=tuple(f for r in results for f in r.findings),
+        findings=findings,
         wholes=tuple(f for r in results for f in r.wholes),
         states=tuple(s for r in results for s in r.states),
         noted=tuple(n for r in results for n in r.noted),
         earlier=max((r.earlier for r in results), key=len, default=()),
         opinion=next((r.opinion for r in results if r.opinion), None),
-        unread=tuple(u for r in results for u in r.unread),
+        unread=(*(u for r in results for u in r.unread), *_empty(findings)),
         failed=tuple(f for r in results for f in r.failed),
     )
+
+
+def _empty(findings: Sequence[Finding]) -> list[str]:
+    """The logs of writers that wrote nothing, in words; of two streams one is often empty."""
+    wrote = {(f.writer.rank, f.writer.label) for f in findings if f.bytes}
+    empty = [f for f in findings if (f.writer.rank, f.writer.label) not in wrote]
+    return [f"{f.file}: {EMPTY}" for f in empty] if len(findings) > 1 else []
 
 
 class _Task:
@@ -120,12 +131,15 @@ class _Task:
 
     def read(self, file: LogFile) -> Gathered:
         """What one file tells."""
+        if file.skipped:
+            return Gathered(unread=(f"{file.name}: {file.skipped}",))
         if self._is_over():
             return Gathered(unread=(f"{file.name}: not read, the time was over",))
         try:
             reading = read_file(file.path, file.name, self._budget, is_over=self._is_over)
         except OSError as e:
-            return Gathered(failed=((file.name, e.strerror or str(e)),))
+            why = e.strerror or str(e)
+            return Gathered(unread=(f"{file.name}: {why}",), failed=((file.name, why),))
         unread = (reading.unread,) if reading.unread else ()
         if os.path.basename(file.within) == NOTED and (noted := parse_progress(reading.log.data)):
             return Gathered(noted=(noted,))
@@ -133,6 +147,10 @@ class _Task:
             return self._dump(file)
         log = decoded(reading.log)
         writer = writer_of(file.within, log)
+        if not self._is_alone and what_is_no_text([log]) == NO_TEXT:
+            unread = (*unread, f"{file.name}: {NO_TEXT}")
+            if writer.rank is None:
+                return Gathered(unread=unread)
         finding = finding_of(writer, log, self._table, self._deadline_s, self._facts_of(file))
         earlier = self._earlier(log) if finding.diagnosis.attempts > 1 else ()
         parts = split(log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,8 +17,10 @@ MAX_FILES = 4096
 _PLATFORM = ("init.log", "runtime.log")
 _NO_LOGS = (
     ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
-    ".png", ".jpg", ".pdf", ".html",
+    ".png", ".jpg", ".pdf", ".html", ".csv", ".tsv", ".toml", ".ini", ".onnx", ".bin",
 )  # fmt: skip
+_NO_LOG = re.compile(r"core(?:\.\d+)?|(?:.*[._-])?(?:config|params|hparams|args|metrics)\.json")
+"""Names of core dumps, and of settings and numbers that programs store."""
 
 
 class LogFile(NamedTuple):
@@ -27,11 +30,13 @@ class LogFile(NamedTuple):
         path: where it is; ``-`` for standard input.
         name: the name that people see.
         within: its path below the folder that a person named.
+        skipped: why it is not read, in words; empty if it is read.
     """
 
     path: str
     name: str
     within: str
+    skipped: str = ""
 
 
 def files_in(paths: Sequence[str]) -> list[LogFile]:
@@ -67,8 +72,9 @@ def files_below(folder: str) -> Iterator[LogFile]:
         folders[:] = sorted(_entered(folders, names))
         for name in sorted(_logs(where, folders, names)):
             path = os.path.join(where, name)
-            if _is_regular(path):
-                yield LogFile(path, path, os.path.relpath(path, folder))
+            skipped = _why_skipped(path, folder)
+            if skipped is not None:
+                yield LogFile(path, path, os.path.relpath(path, folder), skipped)
 
 
 def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -93,7 +99,11 @@ def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]
         return [] if _has_output(os.path.join(where, "pai", "logs")) else ["output.log"]
     if any(name in folders for name in ("runtime.d", "logs")) and ".pairun" in names:
         return []
-    return [name for name in names if not name.startswith(".") and not name.endswith(_NO_LOGS)]
+    return [
+        name
+        for name in names
+        if not name.startswith(".") and not name.endswith(_NO_LOGS) and not _NO_LOG.fullmatch(name)
+    ]
 
 
 def _has_output(logs: str) -> bool:
@@ -106,8 +116,21 @@ def _has_output(logs: str) -> bool:
         return False
 
 
-def _is_regular(path: str) -> bool:
+def _why_skipped(path: str, folder: str) -> str | None:
+    """Why a file below a folder is not read, in words; empty if it is read.
+
+    Returns:
+        None if it is no file, or a link to another one below the folder, which is read itself.
+    """
     try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
+        mode = os.lstat(path).st_mode
     except OSError:
-        return False
+        return None
+    if stat.S_ISREG(mode):
+        return ""
+    if not stat.S_ISLNK(mode):
+        return "it is no regular file"
+    target = os.path.realpath(path)
+    if os.path.exists(target) and target.startswith(os.path.realpath(folder) + os.sep):
+        return None
+    return "it is a link out of the folder" if os.path.exists(target) else "it is a dangling link"

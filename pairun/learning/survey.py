@@ -95,6 +95,9 @@ def judged_logs(folder: str, table: Table, unread: list[tuple[str, str]]) -> Ite
         unread: takes files that cannot be read, each with the reason.
     """
     for file in files_below(folder):
+        if file.skipped:
+            unread.append((file.name, file.skipped))
+            continue
         try:
             reading = read_file(file.path, file.name, READ_BYTES, is_over=lambda: False)
         except OSError as e:

@@ -88,3 +88,24 @@ def test_it_imports_the_standard_library_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_call_keeps_what_it_does_not_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two calls with different options complete each other; success prints nothing."""
+    assert cli.main(["progress", "--epoch", "2", "--checkpoint", "/data/c"]) == 0
+    assert cli.main(["progress", "--step", "500"]) == 0
+    noted = parse_progress((folder / "progress.json").read_bytes())
+    assert noted is not None
+    assert noted[:3] == (500, 2, "/data/c")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_file_of_another_form_is_replaced(folder: Path) -> None:
+    """What the user's code wrote in place of it does not count."""
+    (folder / "progress.json").write_text("[1]")
+    assert cli.main(["progress", "--step", "1"]) == 0
+    noted = parse_progress((folder / "progress.json").read_bytes())
+    assert noted is not None
+    assert noted[:3] == (1, None, "")

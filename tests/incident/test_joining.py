@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from pairun.diagnose.table import Table
+from pairun.incident.attempts import answer
 from pairun.incident.telling import incident_data, incident_lines
+from pairun.incident.walking import files_in
 from tests.incident.jobs import KEY_ERROR, incident_of, watchdog, write
 
 RUNNING = "2026-03-01 12:04:16,871 INFO step 120 loss 0.70\n"
@@ -174,3 +177,39 @@ def test_a_cause_outranks_the_numbers_of_collectives(tmp_path: Path, table: Tabl
     assert "train.py:41: KeyError: 'label'" in shown
     assert f"all.log:{text[: text.index('KeyError')].count(chr(10)) + 1}: KeyError" in shown
     assert "412" not in shown
+
+
+def test_files_without_a_log_are_named(tmp_path: Path, table: Table) -> None:
+    """What cannot be read, and what holds no text; core dumps and settings are no members."""
+    noise = bytes(range(256)) * 8
+    logs: dict[str, str | bytes] = {
+        "rank0.log": RUNNING,
+        "rank1.log": noise,
+        "rank2.log": KEY_ERROR,
+        "rank3.log": "",
+        "rank4/stdout.log": "",
+        "rank4/stderr.log": RUNNING,
+        "bad.log.gz": b"\x1f\x8b\x08\x00",
+        "core": noise,
+        "core.12": noise,
+        "dump": noise,
+        "config.json": '{"lr": 1}',
+        "metrics.csv": "step,loss\n1,2\n",
+    }
+    write(tmp_path, logs)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "gone.log").symlink_to("nowhere")
+    (tmp_path / "latest.log").symlink_to("rank0.log")
+    incident = incident_of(tmp_path, table)
+    unread = [Path(each.partition(": ")[0]).name for each in incident.unread]
+    assert sorted(unread) == ["bad.log.gz", "dump", "gone.log", "pipe", "rank1.log", "rank3.log"]
+    assert [m.label for m in incident.members] == [f"rank {n}" for n in range(5)]
+    assert sum("not read: " in line for line in incident_lines(incident)) == 6
+
+
+def test_a_folder_that_holds_no_file_to_read_is_an_error(tmp_path: Path, table: Table) -> None:
+    """The reason of each file is given."""
+    (tmp_path / "gone.log").symlink_to("nowhere")
+    result = answer(files_in([str(tmp_path)]), table, 60)
+    assert result.incident is None
+    assert [why for _, why in result.failed] == ["it is a dangling link"]

@@ -15,8 +15,8 @@ LOST = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer
 
 
 def within(folder: Path) -> list[str]:
-    """The files that a folder stands for."""
-    return [file.within for file in files_in([str(folder)])]
+    """The files that are read of a folder."""
+    return [file.within for file in files_in([str(folder)]) if not file.skipped]
 
 
 def test_of_a_run_only_the_output_is_read(tmp_path: Path, table: Table) -> None:
