@@ -364,6 +364,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "a learned rule would change another rule's verdict",
         "Make its pattern narrower, or add `unless`; see docs/diagnosis.md.",
     ),
+    (
+        "PR798",
+        "an exit code of a class that has a meaning already",
+        "Give the class a code that docs/exit-codes.md names as free.",
+    ),
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),
     (

@@ -21,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("format", choices=(*WRITERS, RULES),
                         help=f"{RULES}: the rules as PID 1 reads them, for an image's build")  # fmt: skip
+    parser.add_argument("--container", metavar="NAME", default="app",
+                        help="the container whose exit codes a policy reads (default: app, as in "
+                        "`pairun manifest`)")  # fmt: skip
     add_roots(parser, "a content root whose rules and exit codes count too")
 
 
@@ -37,6 +40,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     rules = read_rules(content, problems)
     print_problems(problems, args.vault)
-    table = WRITERS[args.format](rules)
+    table = WRITERS[args.format](rules, args.container)
     print(yaml.safe_dump(table, sort_keys=False, allow_unicode=True, width=1000), end="")
     return 0

@@ -94,6 +94,7 @@ class Table:
         if data.get("schema") != SCHEMA_VERSION:
             raise ValueError("not a table of rules of this version")
         self.exit_codes: Mapping[str, int] = data["exit_codes"]
+        self.code_files: Mapping[str, str] = data.get("code_files", {})
         self.rules = {each["id"]: make_rule(each) for each in data["rules"]}
         self._patterns: list[tuple[Rule, str]] = []
         self._compiled: dict[int, re.Pattern[str]] = {}

@@ -23,6 +23,7 @@ from pairun.playbook.content import Content, Root
 from pairun.playbook.document.checking import Ids, violations
 from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
+from pairun.playbook.ownexitcodes import FREE_CODES, meaning_of
 from pairun.playbook.rootfiles import RULES_FOLDER
 from pairun.playbook.ruletrial import RuleTrial, TrialOverError, letters, words_mistake
 
@@ -110,16 +111,19 @@ class Rules:
     Attributes:
         samples: by name.
         exit_codes: class to the container's exit code.
+        code_files: class to the file that gives this exit code.
     """
 
     samples: Mapping[str, Sample]
     exit_codes: Mapping[str, int]
+    code_files: Mapping[str, str]
 
     def data(self) -> dict[str, Any]:
         """The table as init leaves it for PID 1."""
         return {
             "schema": SCHEMA_VERSION,
             "exit_codes": dict(self.exit_codes),
+            "code_files": dict(self.code_files),
             "rules": [dict(s.data) for s in self.samples.values()],
         }
 
@@ -148,14 +152,31 @@ def read_rules(content: Content, problems: Problems, *, trusted: bool = True) ->
         trusted: the built-in rules are not tried on their samples; tests do that.
     """
     samples: dict[str, Sample] = {}
-    codes: dict[str, int] = {}
     for root in content.roots:
         checked = not trusted or root.layer != "built-in"
         for path in root.files(RULES_FOLDER).values():
             document = _document(content, path, root, problems, checked=checked)
             if document is not None:
-                _add(document, samples, codes, problems, checked=checked)
-    return Rules(samples, codes)
+                _add(document, samples, problems, checked=checked)
+    codes = own_exit_codes(content)
+    return Rules(
+        samples,
+        {klass: node.value for klass, node in codes.items()},
+        {klass: node.place.source.file for klass, node in codes.items()},
+    )
+
+
+def own_exit_codes(content: Content) -> dict[str, Node]:
+    """The exit codes that the roots give to classes, without those of files with mistakes."""
+    codes: dict[str, Node] = {}
+    for root in content.roots:
+        if root.layer == "built-in":
+            continue
+        for path in root.files(RULES_FOLDER).values():
+            document = _document(content, path, root, Problems(), checked=True)
+            given = document.get("exit_codes") if document is not None else None
+            codes.update(given.value if given is not None else {})
+    return codes
 
 
 def check_rules(document: Node, problems: Problems) -> None:
@@ -167,6 +188,14 @@ def check_rules(document: Node, problems: Problems) -> None:
     """
     wrong = list(violations(document, SCHEMA, IDS))
     problems.extend(wrong)
+    for klass, node in () if wrong else _entries(document.get("exit_codes")):
+        if meaning := meaning_of(node.value):
+            problems.warning(
+                "PR798",
+                f"exit code {node.value} of {klass} has a meaning already: {meaning}",
+                node.place,
+                f"free codes: {FREE_CODES}",
+            )
     trial = RuleTrial()
     for node in () if wrong else elements(document, "rules"):
         try:
@@ -176,6 +205,10 @@ def check_rules(document: Node, problems: Problems) -> None:
             return
         if mistake:
             problems.error("PR794", f"the rule '{node.value['id'].value}': {mistake}", node.place)
+
+
+def _entries(mapping: Node | None) -> list[tuple[str, Node]]:
+    return [] if mapping is None else list(mapping.value.items())
 
 
 def _document(
@@ -194,7 +227,6 @@ def _document(
 def _add(
     document: Node,
     samples: dict[str, Sample],
-    codes: dict[str, int],
     problems: Problems,
     *,
     checked: bool,
@@ -216,7 +248,6 @@ def _add(
             problems.warning("PR794", text, node.place)
             continue
         samples[sample.data["id"]] = sample
-    codes.update(family.get("exit_codes", {}))
 
 
 def sample_of(rule: Mapping[str, Any], source: str) -> Sample:

@@ -15,17 +15,20 @@ from pairun.formats.goregex import from_go
 from pairun.playbook.rules import Rules
 
 
-def codes(rules: Rules) -> tuple[list[int], list[int]]:
+def codes(own: Mapping[str, int]) -> tuple[list[int], list[int]]:
     """Exit codes after which to give up, and those after which to retry without counting.
 
     An ambiguous code is in neither list, so the platform counts it as any failure.
+
+    Args:
+        own: the codes that a cluster gives to classes.
     """
     classes: dict[int, set[str]] = {}
     for code, (klass, weight) in EXIT_CODES.items():
         # Uncounted retries have no bound, so they need a certain class.
         if weight >= ADVISED:
             classes.setdefault(code, set()).add(klass)
-    for klass, code in rules.exit_codes.items():
+    for klass, code in own.items():
         classes.setdefault(code, set()).add(klass)
     give_up, uncounted = [], []
     for code, those in sorted(classes.items()):
@@ -37,21 +40,34 @@ def codes(rules: Rules) -> tuple[list[int], list[int]]:
     return give_up, uncounted
 
 
-def pod_failure_policy(rules: Rules) -> dict[str, Any]:
-    """A Job's policy (Kubernetes, "Handling retriable and non-retriable pod failures")."""
-    give_up, uncounted = codes(rules)
+def _on_exit(action: str, container: str, values: list[int]) -> dict[str, Any]:
+    when = {"containerName": container, "operator": "In", "values": values}
+    return {"action": action, "onExitCodes": when}
+
+
+def pod_failure_policy(rules: Rules, container: str) -> dict[str, Any]:
+    """A Job's policy (Kubernetes, "Handling retriable and non-retriable pod failures").
+
+    Args:
+        rules: the rules of all roots.
+        container: whose exit codes count; others, such as pairun-init's, mean something else.
+    """
+    give_up, uncounted = codes(rules.exit_codes)
     return {
         "podFailurePolicy": {
             "rules": [
-                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
-                {"action": "FailJob", "onExitCodes": {"operator": "In", "values": give_up}},
-                {"action": "Ignore", "onExitCodes": {"operator": "In", "values": uncounted}},
+                {
+                    "action": "Ignore",
+                    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+                },
+                _on_exit("FailJob", container, give_up),
+                _on_exit("Ignore", container, uncounted),
             ]
         }
     }
 
 
-def jobset_failure_policy(rules: Rules) -> dict[str, Any]:
+def jobset_failure_policy(rules: Rules, container: str) -> dict[str, Any]:
     """A JobSet's policy (JobSet, "Failure policy"), and the Pod failure policy of its Jobs."""
     return {
         "failurePolicy": {
@@ -64,11 +80,11 @@ def jobset_failure_policy(rules: Rules) -> dict[str, Any]:
                 }
             ],
         },
-        **pod_failure_policy(rules),
+        **pod_failure_policy(rules, container),
     }
 
 
-def exit_spec(rules: Rules) -> list[dict[str, Any]]:
+def exit_spec(rules: Rules, _container: str) -> list[dict[str, Any]]:
     """OpenPAI's exit spec for the classes that have an exit code.
 
     The first entry that matches wins, so the more certain classes come first. Patterns that Go
@@ -119,7 +135,7 @@ def _is_go_regex(regex: str) -> bool:
     return not re.search(r"\(\?[!=<](?!P)", regex)
 
 
-WRITERS: Mapping[str, Callable[[Rules], Any]] = {
+WRITERS: Mapping[str, Callable[[Rules, str], Any]] = {
     "pod-failure-policy": pod_failure_policy,
     "jobset-failure-policy": jobset_failure_policy,
     "exit-spec": exit_spec,

@@ -39,6 +39,7 @@ class Ending:
     Attributes:
         user_code: what the exit spec and the message take for the user's exit code.
         diagnosis: why the command died; None until the summary is made.
+        code_file: the file of rules that replaced the exit code; empty for the exit spec.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Ending:
         self._spec_file = runtime_file(door.root, EXIT_SPEC_FILE)
         self._diagnosis_file = runtime_file(door.root, DIAGNOSIS_FILE)
         self.diagnosis: Mapping[str, Any] | None = None
+        self.code_file = ""
         self._kills_before = oom_kills()
         self.user_code = self._own_code = self._unmatched = NO_MATCH
         self._of_command = False
@@ -127,6 +129,7 @@ class Ending:
         for line in answer.diagnosis_lines:
             self._say(line)
         self.diagnosis = answer.diagnosis
+        self.code_file = answer.code_file
         return answer.exit_code
 
     def _ask(self, question: Question) -> Answer | None:

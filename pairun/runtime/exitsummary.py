@@ -165,6 +165,7 @@ class Answer(NamedTuple):
         stopped: expressions that took too long.
         diagnosis: the diagnosis as ``pairun diagnose --json`` prints it; None without rules.
         diagnosis_lines: the diagnosis in a few lines for people.
+        code_file: the file of rules that gives the class this exit code; empty if none does.
     """
 
     exit_code: int
@@ -172,6 +173,7 @@ class Answer(NamedTuple):
     stopped: list[str]
     diagnosis: Mapping[str, Any] | None = None
     diagnosis_lines: Sequence[str] = ()
+    code_file: str = ""
 
 
 def answer_to(
@@ -209,7 +211,7 @@ def answer_to(
     )
     # A spec that cannot be read replaces no exit code.
     unmatched = question.own_code if spec is NO_SPEC else question.unmatched_code
-    diagnosis, code, lines = None, None, []
+    diagnosis, code, code_file, lines = None, None, "", []
     if table is not None:
         facts = _facts(question, evidence, env, None if gpus is None else len(gpus))
         log = evidence.user_log or evidence.platform_log
@@ -217,6 +219,7 @@ def answer_to(
         diagnosis = with_commands(diagnosis, door, question.script, question.user_code, vault)
         diagnosis = _masked(diagnosis, vault)
         code = exit_code_of(diagnosis, table)
+        code_file = table.code_files.get(diagnosis.klass, "")
         diagnosis = with_reason(diagnosis, door, first_failure)
         diagnosis = with_history(diagnosis, door, question.log_folder, evidence.user_log)
         diagnosis = _masked(diagnosis, vault)
@@ -224,7 +227,9 @@ def answer_to(
     matched = match(spec, evidence, unmatched if code is None else code)
     text = message(summarise(matched, evidence, diagnosis), question.budget, vault.text)
     data = diagnosis.data() if diagnosis else None
-    return Answer(matched.code, text, list(matched.stopped), data, lines)
+    is_own = code is not None and matched.code == code
+    file = code_file if is_own else ""
+    return Answer(matched.code, text, list(matched.stopped), data, lines, file)
 
 
 def _masked(diagnosis: Diagnosis, vault: Vault) -> Diagnosis:

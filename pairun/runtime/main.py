@@ -194,7 +194,9 @@ class RuntimePhase:
             self._record("diagnosis", **self._ending.diagnosis)
         if replaced != code:
             user_code = self._ending.user_code
-            self.say(f"the exit spec replaces exit code {user_code} by {replaced}")
+            file = self._ending.code_file
+            who = f"exit_codes in {file}" if file else "the exit spec"
+            self.say(f"{who} replaces exit code {user_code} by {replaced}")
         return replaced
 
     def say(self, line: str) -> None:

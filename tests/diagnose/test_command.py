@@ -142,6 +142,14 @@ def test_codes_of_a_root_are_in_the_policies(root: str, capsys: pytest.CaptureFi
     assert found["failurePolicy"]["rules"][0]["action"] == "FailJobSet"
 
 
+def test_a_policy_names_container_and_status(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit codes of pairun-init mean something else, and Kubernetes requires a status."""
+    assert cli.main(["export", "pod-failure-policy", "--container", "main"]) == 0
+    disrupted, *others = yaml.safe_load(capsys.readouterr().out)["podFailurePolicy"]["rules"]
+    assert disrupted["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert {r["onExitCodes"]["containerName"] for r in others} == {"main"}
+
+
 def test_an_exit_spec_is_one_that_pairun_reads(
     root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,10 +14,11 @@ from pairun.diagnose.hits import CERTAIN
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import SCHEMA_VERSION, Table
 from pairun.diagnose.weighing import diagnose
-from pairun.errors import Problems
+from pairun.errors import Problems, Source
 from pairun.playbook import ruletrial
 from pairun.playbook.content import Content, Root, built_in_root
-from pairun.playbook.rules import Rules, compiled, read_rules
+from pairun.playbook.document.reading import read_text
+from pairun.playbook.rules import Rules, check_rules, compiled, read_rules
 
 RULE: dict[str, Any] = {
     "id": "site-reactor",
@@ -185,3 +186,15 @@ def test_classes_say_whose_fault_they_are_and_what_to_do() -> None:
     for name, kind in CLASSES.items():
         assert kind.meaning, name
         assert kind.advice or name == "none", name
+
+
+def test_exit_codes_with_a_meaning() -> None:
+    """Controllers take these codes for something else: a warning, with the codes that are free."""
+    text = "exit_codes: {nccl_timeout: 254, host_oom: 137, gpu_oom: 1, segfault: 20, gpu_lost: 222}"
+    problems = Problems()
+    check_rules(read_text(Source("own.yaml", "cluster", text)), problems)
+    assert not problems.errors
+    assert [(p.id, p.message.split()[2]) for p in problems] == [
+        ("PR798", code) for code in ("254", "137", "1", "222")
+    ]
+    assert all("3 to 123" in str(p.hint) for p in problems)

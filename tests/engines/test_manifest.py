@@ -19,6 +19,7 @@ from pairun.base.durations import parse_seconds
 from pairun.engines.manifest.choices import ENGINES, Object, Options
 from pairun.engines.manifest.objectnames import default_name, short
 from pairun.engines.manifest.objects import make_objects
+from pairun.engines.manifest.retries import counted, failure_rules
 from pairun.engines.manifest.versions import features_in, lowest
 from pairun.errors import PairunError, Place, Problems, Source, render
 from pairun.formats.jsyaml import JS
@@ -501,6 +502,22 @@ def completion(failed: int, succeeded: int | None = None, more: str = "") -> str
     said += "" if succeeded is None else f", minSucceededInstances: {succeeded}"
     lines = f"    instances: 4\n    completion: {{{said}}}\n    dockerImage"
     return ONE.replace("    dockerImage", lines) + more
+
+
+def test_the_clusters_own_exit_codes() -> None:
+    """What its diagnosis says of a class outranks OpenPAI's meaning of the code."""
+    job = job_of(ONE)
+    spec = counted(job, job.roles[0])
+    own = {"storage_io_error": 222, "gpu_oom": 20}
+    rules = failure_rules(job, job.roles[0], spec, own, alone=True)
+    by_action = {
+        r["action"]: r["onExitCodes"]["values"]
+        for r in rules
+        if r.get("onExitCodes", {}).get("containerName") == "app"
+    }
+    assert 222 in by_action["Ignore"]
+    assert 222 not in by_action["FailJob"]
+    assert 20 in by_action["FailJob"]
 
 
 def test_completion_in_a_job() -> None:

@@ -94,7 +94,10 @@ def test_a_cluster_gives_a_class_its_own_exit_code(
     (tmp_path / "root" / "diagnosis" / "codes.yaml").write_text(codes)
     rules.of([str(tmp_path / "root")])
     volume.command(MISSING)
-    assert start(**rules.env).end() == 77
+    run = start(**rules.env)
+    file = tmp_path / "root" / "diagnosis" / "codes.yaml"
+    run.line(f"[pairun] exit_codes in {file} replaces exit code 1 by 77")
+    assert run.end() == 77
     assert rules.message["exitCode"] == 77
     assert rules.message["originUserExitCode"] == 1
 

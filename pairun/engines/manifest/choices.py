@@ -38,6 +38,7 @@ class Options:
         grace_s: for each role, seconds from the stop signal to the end.
         rendezvous_key: 32 bytes that the Pods of this job alone know.
         pods: for each role, the settings of its Pods.
+        exit_codes: the codes that the cluster gives to classes of failure.
     """
 
     engine: Engine
@@ -52,6 +53,7 @@ class Options:
     grace_s: Mapping[str, float]
     rendezvous_key: bytes = attrs.field(repr=False)
     pods: Mapping[str, PodSettings] = attrs.field(factory=dict)
+    exit_codes: Mapping[str, int] = attrs.field(factory=dict)
 
     def pod(self, role: str) -> PodSettings:
         """The settings of a role's Pods."""

@@ -39,7 +39,9 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
         # of all tries but the first
         spec["backoffLimit"] = (retries + 1) * (job.retry_count + 1) - 1
     if has_failure_policy(options):
-        spec["podFailurePolicy"] = {"rules": failure_rules(job, role, spec, alone=True)}
+        spec["podFailurePolicy"] = {
+            "rules": failure_rules(job, role, spec, options.exit_codes, alone=True)
+        }
     else:
         warn_of_exit_codes(problems)
     spec["template"] = pod_template(job, role, options, index=0 if alone else None)

@@ -70,7 +70,9 @@ def _name(role: Role, options: Options) -> str:
 def _replicated(job: Job, role: Role, name: str, options: Options) -> Object:
     spec = {**counted(job, role), **job_fields(role, options), "completionMode": "Indexed"}
     if has_failure_policy(options):
-        spec["podFailurePolicy"] = {"rules": failure_rules(job, role, spec, alone=False)}
+        spec["podFailurePolicy"] = {
+            "rules": failure_rules(job, role, spec, options.exit_codes, alone=False)
+        }
     path = f"metadata.labels['{ATTEMPT}']"
     attempt = {"valueFrom": {"fieldRef": {"fieldPath": path}}}
     spec["template"] = pod_template(job, role, options, attempt=attempt)

@@ -18,6 +18,7 @@ from pairun.playbook.content import open_content
 from pairun.playbook.document.reading import Node
 from pairun.playbook.effective import Layers
 from pairun.playbook.pod.table import Engine
+from pairun.playbook.rules import own_exit_codes
 from pairun.review.jobreview import JobReview, review_job
 from pairun.secrets.vault import Vault
 
@@ -111,7 +112,7 @@ def make(request: Request, environment: dict[str, str], vault: Vault) -> Made:
         gpu_resource=request.gpu_resource,
     )
     problems.extend(review.problems)
-    options = _options(request, review, version)
+    options = _options(request, review, version, layers)
     objects: list[Object] = []
     if (
         review.job is not None
@@ -125,7 +126,9 @@ def make(request: Request, environment: dict[str, str], vault: Vault) -> Made:
     return Made(job=review.job, options=options, objects=objects, problems=problems)
 
 
-def _options(request: Request, review: JobReview, version: Version | None) -> Options | None:
+def _options(
+    request: Request, review: JobReview, version: Version | None, layers: Layers
+) -> Options | None:
     if review.job is None:
         return None
     return Options(
@@ -141,6 +144,7 @@ def _options(request: Request, review: JobReview, version: Version | None) -> Op
         grace_s={p.role.name: p.plans["runtime"].grace_s for p in review.plans},
         rendezvous_key=secrets.token_bytes(KEY_BYTES),
         pods=review.pods,
+        exit_codes={k: node.value for k, node in own_exit_codes(layers.content).items()},
     )
 
 

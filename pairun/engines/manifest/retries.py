@@ -6,10 +6,13 @@ Kubernetes' terms: https://kubernetes.io/docs/concepts/workloads/controllers/job
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pairun.engines.manifest.choices import Object, Options
 from pairun.engines.manifest.versions import POD_FAILURE_POLICY
 from pairun.errors import Place, Problems
 from pairun.job.model import Job, Role
+from pairun.report.exitcodes import codes
 
 _FOR_GOOD = {
     # no such image, a barrier that cannot pass
@@ -66,7 +69,9 @@ def never_fails(role: Role) -> bool:
     return not 0 < role.min_failed <= role.instances
 
 
-def failure_rules(job: Job, role: Role, spec: Object, *, alone: bool) -> list[Object]:
+def failure_rules(
+    job: Job, role: Role, spec: Object, own: Mapping[str, int], *, alone: bool
+) -> list[Object]:
     """The rules of a podFailurePolicy, first match first.
 
     Killed by a signal from outside (137, 143) is counted: who evicts or preempts a Pod says so in
@@ -76,19 +81,34 @@ def failure_rules(job: Job, role: Role, spec: Object, *, alone: bool) -> list[Ob
         job: the job.
         role: the role.
         spec: of the Job, as `counted` made it.
+        own: the codes that the cluster gives to classes of failure; they outrank OpenPAI's.
         alone: a Pod may start again alone, so one that failed in passing does, uncounted.
     """
     # Where some may fail, one that fails for good is one of them.
     action = "FailIndex" if "backoffLimitPerIndex" in spec else "FailJob"
-    rules = [_on_exit(action, container, codes) for container, codes in _FOR_GOOD.items()]
+    give_up, uncounted = codes(own)
+    rules = _by_container(action, _FOR_GOOD, give_up, own)
     if alone and restarts_alone(job, role):
-        passing = [_on_exit("Ignore", container, codes) for container, codes in _PASSING.items()]
+        passing = _by_container("Ignore", _PASSING, uncounted, own)
         return [_DISRUPTED, *rules, *passing]
     return rules
 
 
-def _on_exit(action: str, container: str, codes: list[int]) -> Object:
-    when = {"containerName": container, "operator": "In", "values": codes}
+def _by_container(
+    action: str, table: Mapping[str, list[int]], decided: list[int], own: Mapping[str, int]
+) -> list[Object]:
+    """One rule for each container; the cluster's own codes are those of the user's container."""
+    mine = set(own.values())
+    of_app = sorted({*table["app"]} - mine | {*decided} & mine)
+    return [
+        _on_exit(action, name, values)
+        for name, values in {**table, "app": of_app}.items()
+        if values
+    ]
+
+
+def _on_exit(action: str, container: str, values: list[int]) -> Object:
+    when = {"containerName": container, "operator": "In", "values": values}
     return {"action": action, "onExitCodes": when}
 
 
