@@ -17,7 +17,7 @@ RUN apt-get update \
 WORKDIR /src
 COPY requirements.lock requirements-build.lock ./
 RUN python3 -m venv /opt/build \
-    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock
+    && /opt/build/bin/pip install --no-cache-dir --require-hashes -r requirements-build.lock -r requirements.lock
 # What the program is made of changes seldom, and has a layer of its own: build without the cache
 # after a security fix in OpenSSL or Python.
 # TARGETARCH is amd64 or arm64; where the builder does not say, it is the machine's own.

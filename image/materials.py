@@ -1,6 +1,6 @@
 """Writes what an image is made of, as CycloneDX and as SPDX, and the diagnosis's rules as PID 1 reads them.
 
-root.sh calls it with the image's packages of Python in the search path. It runs no program of the target.
+root.sh calls it with the folder of the image's packages of Python. It runs no program of the target.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from pairun.playbook.readyrules import made_rules
 
 def main() -> None:
     """Write the three files into the image's /opt/pairun."""
-    system, home = sys.argv[1:]
+    system, home, site = sys.argv[1:]
+    # Behind the packages of this machine, for pairun's own metadata.
+    sys.path.append(site)
     parts = components(image=system)
     created_s = int(os.environ["SOURCE_DATE_EPOCH"])
     problems = Problems()

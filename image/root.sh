@@ -8,14 +8,14 @@
 # FOLDER/pairun  Python's packages in the versions of requirements.lock, and pairun
 # FOLDER/openssh of /opt/pairun/tools
 #
-# PYTHON is an interpreter with pip and what requirements-build.lock names. The bundle is at /opt/pairun.
+# PYTHON is an interpreter of this machine with pip and what both locks name. The bundle is at /opt/pairun.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(dirname "$HERE")
 CACHE=${PAIRUN_BUNDLE_CACHE:-$ROOT/build/bundle-cache}/image
 ARCH='' OUTPUT=''
-PYTHON=${PYTHON:?an interpreter with pip and what requirements-build.lock names}
+PYTHON=${PYTHON:?an interpreter with pip and what both locks name}
 
 say() { echo "image: $*" >&2; }
 die() { echo "image: error: $*" >&2 && exit 1; }
@@ -53,8 +53,8 @@ download() {
   list_sources
   mkdir -p "$WORK/packages"
   # shellcheck disable=SC2046 # a list of words
-  (cd "$WORK/packages" && quietly private_apt apt-get download \
-    $(sed 's/#.*//' "$HERE/packages.txt" | awk -v arch="$ARCH" 'NF { print $1 ":" arch }' | sort -u))
+  (cd "$WORK/packages" && quietly private_apt apt-get download -o APT::Architecture="$ARCH" \
+    $(sed 's/#.*//' "$HERE/packages.txt" | awk 'NF { print $1 }' | sort -u))
 }
 
 # Python's packages for the target, and pairun; each in the version and with the digest of the lock.
@@ -83,6 +83,6 @@ download
 cp -r /opt/pairun/licences "$OUTPUT/pairun/opt/pairun/"
 mkdir "$OUTPUT/openssh"
 (cd /opt/pairun/tools && cp -r ssh sshd sftp-server ssh-session "$OUTPUT/openssh/")
-PYTHONPATH="$ROOT:$SITE" python3 -B "$HERE/materials.py" "$OUTPUT/system" "$OUTPUT/pairun/opt/pairun"
+PYTHONPATH=$ROOT "$PYTHON" -B "$HERE/materials.py" "$OUTPUT/system" "$OUTPUT/pairun/opt/pairun" "$SITE"
 find "$OUTPUT" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 for layer in "$OUTPUT"/*; do say "$layer: $(du -sm "$layer" | cut -f1) MB"; done
