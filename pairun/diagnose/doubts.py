@@ -56,6 +56,11 @@ _CONDITIONAL = re.compile(
 _NCCL_TRACE = re.compile(r"\.cc:\d+ -> \d|(?i:fail|abort|error)")
 """NCCL shows where an error passes as information, too."""
 
+_OPTIONAL = re.compile(
+    r"(?i)^(?!\w*(?:error|exception)\b).{0,120}\b(?:could not|cannot|can't|failed to|unable to) import\b"
+)
+"""A program reports that it tried a package, and does not raise."""
+
 _SENTENCE_END = re.compile(r"[.!?;] ")
 
 _QUOTED = re.compile(r"\s*\d+ \| ")
@@ -85,6 +90,8 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         doubt += 55
     if rule.klass in FETCH_CLASSES and any(_HEALED.search(a.text) for a in log.after(line.at, 24)):
         doubt += 55
+    if rule.klass == "module_not_found" and _OPTIONAL.match(line.text):
+        doubt += 20
     if _is_conditional(match):
         doubt += 60
     if INFO.search(head):

@@ -26,12 +26,17 @@ _MUCH_PROGRESS = 4
 _HEAD_BYTES = 1 << 16
 _BINARY = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 
-_COMPLAINT = re.compile(
-    rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^(?:Failed|Unable) to |^(?:Could not|Cannot) "
-    r"|^\W{0,3}(?:\[?(?:ERROR|error|Error)\]?|(?:[\w./-]{1,80}: ){1,2}(?:error|ERROR|fatal))(?:[:|]| - |\] ?)(?! ?[\d.]+$)"
-    r"|(?:^|[|\s\[])ERROR(?:[\]|:]| [|-]| +[\w./-]{1,80}:\d+)|\b(?:unexpected|unhandled|internal|fatal|unknown) (?:error|exception)\b(?! (?:rate|handl))"
-)
+_COMPLAINT = re.compile(rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^Failed to ")
 """An error in a logger's line; it counts only if the program made no progress after it."""
+
+_LAST_LINES = 3
+_LAST_WORDS = re.compile(
+    r"^(?:Unable to|Could not|Cannot) (?!import)"
+    r"|^\W{0,3}(?:\[?(?:ERROR|error|Error)\]?|(?:[\w./-]{1,80}: ){1,2}(?:error|ERROR|fatal))(?:[:|]| - |\] ?)(?! ?[\d.]+$)"
+    r"|(?:^|[|\s\[])ERROR(?:[\]|:]| [|-]| +[\w./-]{1,80}:\d+)"
+    r"|\b(?:unexpected|unhandled|internal|fatal|unknown) (?:error|exception)\b(?! (?:rate|handl))"
+)
+"""An error in any form; it counts only among a log's last lines."""
 
 
 def undecided(
@@ -117,6 +122,7 @@ def _ends_in_trouble(log: Log, table: Table) -> bool:
         for n, line in enumerate(tail)
         if (n > handled and TROUBLE.search(line.text))
         or (n > progress[-1] and _COMPLAINT.search(line.text))
+        or (n > max(progress[-1], len(tail) - 1 - _LAST_LINES) and _LAST_WORDS.search(line.text))
     )
 
 

@@ -23,6 +23,7 @@ FACTS = [
     ("unschedulable", "Warning  FailedScheduling  9s  default-scheduler  0/8 nodes are available: 8 Insufficient nvidia.com/gpu.\n"),
     ("unschedulable", "Status:   Failed\nReason:   OutOfnvidia.com/gpu\n"),
     ("unschedulable", "Conditions:\n  Type           Status\n  PodScheduled   False \n"),
+    ("unschedulable", "Node:             <none>\nLabels:           a=b\nStatus:           Pending\n"),
     ("image_missing", "train-0   0/1   ErrImageNeverPull   0   9m\n"),
     ("node_stuck", "  Ready   Unknown   Mon, 01 Jan 2024 09:00:00 +0000   Mon, 01 Jan 2024 09:01:00 +0000   NodeStatusUnknown   Kubelet stopped posting node status.\n"),
     ("node_stuck", "Taints:             node.kubernetes.io/unreachable:NoSchedule\n"),

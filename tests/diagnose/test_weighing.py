@@ -706,3 +706,38 @@ def test_a_missing_command_at_the_end_is_the_cause(after: str, table: Table) -> 
     text = "starting\nrun.sh: line 3: train: command not found\n" + after
     for code in (None, 127):
         assert said(text, table, exit_code=code).klass == "command_not_found"
+
+
+def test_a_package_that_a_program_tried_is_weaker_evidence(table: Table) -> None:
+    """It continues without the package, and its log says so."""
+    tried = "Could not import audio.extras: No module named 'audio'\n"
+    reports = "".join(f"2024-01-01 10:0{n}:00 INFO runner.py:9 -- part {n}\n" for n in range(5))
+    assert said(tried, table).klass == "module_not_found"
+    assert said(tried + reports, table).klass == "none"
+
+
+def test_the_name_of_a_header_is_no_retry(table: Table) -> None:
+    """A registry that refuses a pull says when to come again."""
+    text = "toomanyrequests: retry-after: 91us, allowed: 100/minute\n"
+    assert said(text, table).klass == "service_quota"
+
+
+def test_an_option_that_a_shell_takes_for_a_command_is_no_missing_program(table: Table) -> None:
+    """The line before lacks its backslash; what the program itself reports outweighs it."""
+    option = "run.sh: line 9: --lr: command not found\n"
+    assert said(option, table).klass == "shell_error"
+    assert said("RuntimeError: CUDA out of memory.\n" + option, table).klass == "gpu_oom"
+
+
+def test_an_error_level_line_is_no_output_of_a_shell_command(table: Table) -> None:
+    """A server that logs an error continues to log."""
+    error = "E0609 11:00:00.000001 7 models.cc:9] unable to find '/models/a/1/model.pt' for it\n"
+    reports = "".join(f"I0609 11:00:0{n}.000001 7 server.cc:9] part {n}\n" for n in range(5))
+    assert said(error + reports, table).klass == "file_not_found"
+
+
+@pytest.mark.parametrize("text", ["ERROR: widget 7 is odd", "tool: error: widget 7 is odd"])
+def test_a_log_that_ends_with_a_line_of_an_error_has_failed(text: str, table: Table) -> None:
+    """No rule knows the message, but the log does not end well."""
+    assert said(f"started\n{text}\n", table).klass == "unknown"
+    assert said(f"{text}\njob finished\n", table).klass == "none"
