@@ -134,6 +134,15 @@ def _of_code(code: int | None) -> list[Place]:
     return [Place(Fact(klass, weight, f"the exit code is {code}", BY_CODE), None)]
 
 
+def _guess_of(fact: Fact, meaning: str) -> str:
+    """The headline of a fact; of an exit code that fits several classes it says that it is a guess."""
+    if fact.source != BY_CODE or fact.weight >= ADVISED:
+        return meaning
+    if fact.klass == "host_oom":
+        return "killed by SIGKILL; the sender is unknown, often the memory limit"
+    return f"a guess from the exit code alone: {meaning}"
+
+
 def _decided(klass: str, hits: list[Hit], reported: list[Place], given: list[Place]) -> Diagnosis:
     """The diagnosis of a class: of the heaviest fact in a log, else of hits, else of what is given."""
     details = hits[0].details if hits else {}
@@ -142,7 +151,9 @@ def _decided(klass: str, hits: list[Hit], reported: list[Place], given: list[Pla
     elif hits:
         decided = of_hits(klass, hits)
     else:
-        return of_fact(given[-1], details)
+        decided = of_fact(given[-1], details)
+        guess = _guess_of(given[-1].fact, decided.headline)
+        return decided._replace(headline=guess)
     lines = of_hits(klass, hits).evidence if hits and decided.source else ()
     words = tuple(Evidence("", 0, place.fact.words) for place in given[-1:])
     evidence = dict.fromkeys((*decided.evidence, *lines[:2], *words))

@@ -741,3 +741,19 @@ def test_a_log_that_ends_with_a_line_of_an_error_has_failed(text: str, table: Ta
     """No rule knows the message, but the log does not end well."""
     assert said(f"started\n{text}\n", table).klass == "unknown"
     assert said(f"{text}\njob finished\n", table).klass == "none"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (137, "killed by SIGKILL; the sender is unknown, often the memory limit"),
+        (134, "a guess from the exit code alone: "),
+    ],
+)
+def test_an_exit_code_that_fits_several_classes_is_called_a_guess(
+    code: int, words: str, table: Table
+) -> None:
+    """Nobody knows who sent a SIGKILL; a counted kill of the kernel is no guess."""
+    assert said("hello\n", table, exit_code=code).headline.startswith(words)
+    killed = said("hello\n", table, exit_code=137, oom_kills=1)
+    assert killed.headline == CLASSES["host_oom"].meaning
