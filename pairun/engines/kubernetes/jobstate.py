@@ -68,7 +68,7 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
         state, because = _together([(s, b) for s, b, _ in states])
         if state == "waiting" and (words := _untouched(job, time.time())):
             because = words
-    first = _first_failure(job, instances)
+    first = first_failure(job, instances)
     if state == "failed" and first is not None and first.reason:
         because = _with_reason(job, first, because)
         followed = what_followed([_failure(i) for i in instances if i.phase == "failed"])
@@ -113,7 +113,7 @@ def _untouched(job: JobObjects, now: float) -> str:
     return ""
 
 
-def _first_failure(job: JobObjects, instances: Iterable[PodState]) -> PodState | None:
+def first_failure(job: JobObjects, instances: Iterable[PodState]) -> PodState | None:
     """The instance whose failure decided the job, else the first that failed."""
     if job.framework is not None and (decisive := decisive_instance(job.framework, instances)):
         return decisive

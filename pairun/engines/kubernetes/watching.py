@@ -13,6 +13,7 @@ import attrs
 from pairun.base.escapes import visible
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import PAGE, Cluster
+from pairun.engines.kubernetes.earlierattempts import attempts_in_words
 from pairun.engines.kubernetes.jobobjects import (
     POD,
     JobObjects,
@@ -21,7 +22,7 @@ from pairun.engines.kubernetes.jobobjects import (
     instances_of,
     workloads_of,
 )
-from pairun.engines.kubernetes.jobstate import JobState, state_of
+from pairun.engines.kubernetes.jobstate import JobState, first_failure, state_of
 from pairun.engines.kubernetes.kueue import waiting_words
 from pairun.engines.kubernetes.podstates import DELETED, ENDED, PodState, read_pod
 
@@ -43,10 +44,19 @@ def read_job(cluster: Cluster, name: str) -> JobState:
 
 
 def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
-    """A Job whose Pods are not made, with Kueue's or the Job controller's word on it.
+    """A job with what its objects do not say: what earlier attempts mean, or why Pods are not made.
 
     Quota, admission and a service account that is not there are told in events alone.
     """
+    if state.state == "failed":
+        first = first_failure(job, state.instances)
+        # the ends and logs of earlier attempts are read only where there are any
+        if first is not None and first.restarts and not first.gone:
+            words = attempts_in_words(cluster, job.selector, first)
+            return attrs.evolve(
+                state, because="; ".join(filter(None, (state.because, visible(words))))
+            )
+        return state
     if state.state == "waiting" and (words := waiting_words(cluster, job)):
         return attrs.evolve(state, because=visible(words)[:EVENT_CHARS])
     missing = job.workloads and len(state.instances) < state.total
