@@ -280,7 +280,7 @@ def test_a_command_that_cannot_start(
 
 def test_every_row_names_a_test() -> None:
     """Each row of the table names a test of this file, and each test stands in a row."""
-    text = DOCUMENT.read_text().split("## Beside tini and dumb-init")[1].split("\n## ")[0]
+    text = DOCUMENT.read_text().split("## Compared with tini and dumb-init")[1].split("\n## ")[0]
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     rows = [row for row in rows if "`test_" in row]
     named = [name for row in rows for name in re.findall(r"`(test_\w+)`", row)]
