@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     sources = [decode(data, path, "manifest") for path, data in read]
     problems = Problems()
     if KIND in sources[0].text and is_resource_list(tree := read_tree(sources[0])):
-        args = _configured(args, options_of(tree))
+        args = _configured(args, options_of(tree, _option_names()))
     if args.remove:
         texts = [uninject(source, problems) for source in sources]
     else:
@@ -98,6 +98,14 @@ def run(args: argparse.Namespace) -> int:
     # What is read loses the mark, and what is printed is as it was but for pairun.
     sys.stdout.write((_MARK if read[0][1].startswith(_MARK.encode()) else "") + _joined(texts))
     return 0
+
+
+def _option_names() -> list[str]:
+    """The long options, without their dashes."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    strings = [s for action in parser._actions for s in action.option_strings]
+    return [s.removeprefix("--") for s in strings if s.startswith("--")]
 
 
 def _configured(args: argparse.Namespace, options: list[str]) -> argparse.Namespace:

@@ -5,10 +5,11 @@ Source: the KRM Functions Specification v1 (kubernetes-sigs/kustomize, cmd/confi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from pairun.errors import PairunError, Problem
+from pairun.errors import PairunError, Problem, nearest
 from pairun.inject.tree import Mapping, Tree
 
 KIND = "ResourceList"
@@ -24,11 +25,15 @@ def is_resource_list(tree: Tree) -> bool:
     return kind is not None and kind.plain() == KIND
 
 
-def options_of(tree: Tree) -> list[str]:
+def options_of(tree: Tree, names: Collection[str]) -> list[str]:
     """The options of a function's configuration, as they are typed.
 
     ``spec`` has the long options in camel case: ``keySecret: mine`` is ``--key-secret mine``, a list
     repeats the option, and a mapping gives pairs.
+
+    Args:
+        tree: the input.
+        names: the long options, without their dashes.
 
     Raises:
         PairunError: the configuration is not of this form.
@@ -37,6 +42,13 @@ def options_of(tree: Tree) -> list[str]:
     config = root.get("functionConfig") if isinstance(root, Mapping) else None
     spec = config.get("spec") if isinstance(config, Mapping) else None
     data = spec.plain() if isinstance(spec, Mapping) else {}
+    keys = [re.sub("-(.)", lambda m: m[1].upper(), name) for name in names]
+    for entry in spec.entries if isinstance(spec, Mapping) else ():
+        key = str(entry.key.value)
+        if key not in keys and key != "<<":
+            near = nearest(key, keys)
+            hint = f"did you mean {near}?" if near else f"known: {', '.join(sorted(keys))}"
+            raise PairunError(Problem("PR801", f"spec.{key} is unknown", entry.key.place, hint))
     try:
         return [word for key, value in data.items() for word in _words(key, value)]
     except ValueError as e:

@@ -10,6 +10,7 @@ from pairun.playbook.content import Content
 from pairun.report.problems import problem_data
 from pairun.report.shown import shown_data
 from pairun.review.diff.compare import RoleDiff, TaskChange, TaskSide
+from pairun.review.diff.diagnosisdiff import DiagnosisDiff
 from pairun.review.diff.jobdiff import Comparison, JobDiff
 from pairun.review.diff.values import DEFAULT, Value, ValueChange
 from pairun.secrets.vault import Vault
@@ -26,9 +27,18 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
             "new": _roots_data(comparison.new),
         },
         "differs": comparison.any,
+        "diagnosis": _diagnosis_data(comparison.diagnosis),
         "jobs": {diff.path: _job_data(diff, comparison.vault) for diff in comparison.jobs},
         "problems": [],
     }
+
+
+def _diagnosis_data(diff: DiagnosisDiff) -> dict[str, Any]:
+    codes = {
+        klass: {"old": code.old, "new": code.new, "place": str(code.place)}
+        for klass, code in diff.exit_codes.items()
+    }
+    return {"exit_codes": codes, "rules_changed": list(diff.files)}
 
 
 def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pairun.report.review_text import ReviewText
 from pairun.report.shown import shown_data
 from pairun.report.tint import Tint
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, TaskChange
+from pairun.review.diff.diagnosisdiff import DiagnosisDiff
 from pairun.review.diff.jobdiff import Comparison, JobDiff
 from pairun.review.diff.values import DEFAULT, Value, ValueChange
 from pairun.secrets.vault import Vault
@@ -35,8 +36,9 @@ def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
     text = _DiffText(stream, comparison.vault)
     text.roots("old", comparison.old)
     text.roots("new", comparison.new)
+    text.diagnosis(comparison.diagnosis)
     for diff in comparison.jobs:
-        text.job(diff)
+        text.job(diff, comparison.diagnosis)
     stream.flush()
     for diff in comparison.jobs:
         print_problems(diff.problems.both, comparison.vault)
@@ -61,7 +63,20 @@ class _DiffText:
         shown = ", ".join(f"{r.layer} {r.path} {r.digest()}" for r in content.roots)
         self._text.wrapped(f"{side}: {shown}", hang="  ")
 
-    def job(self, job: JobDiff) -> None:
+    def diagnosis(self, diff: DiagnosisDiff) -> None:
+        """Print what differs in the diagnosis, which all jobs share."""
+        if not diff.any:
+            return
+        self._text.line()
+        self._text.line("diagnosis of every job")
+        for klass, code in diff.exit_codes.items():
+            old, new = ("none" if c is None else c for c in (code.old, code.new))
+            changed = f"~ exit_codes.{klass}: {old} → {new}  ← {code.place}"
+            self._text.wrapped(changed, "  ", "yellow", "  ")
+        for file in diff.files:
+            self._text.wrapped(f"~ rules of the diagnosis changed: {file}", "  ", "yellow", "  ")
+
+    def job(self, job: JobDiff, diagnosis: DiagnosisDiff) -> None:
         """Print all that differs for one job."""
         text = self._text
         text.line()
@@ -80,7 +95,7 @@ class _DiffText:
             refused = any(p.severity == "error" for p in side_problems)
             more = "; what is refused is left out above" if refused else ""
             self._problems(f"only with the {side} roots{more}", side_problems)
-        text.line(_summary(job.roles, job.problems))
+        text.line(_summary(job.roles, job.problems, diagnosis))
 
     def _role(self, diff: RoleDiff) -> None:
         if diff.missing:
@@ -177,7 +192,7 @@ def _lines(value: Value | None, vault: Vault) -> list[str]:
     return ["(none)" if shown is None else text]
 
 
-def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff) -> str:
+def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff, diagnosis: DiagnosisDiff) -> str:
     changes = [c for r in roles.values() for tasks in r.tasks.values() for c in tasks]
     kinds = [c.kind for c in changes]
     counts = {
@@ -199,6 +214,8 @@ def _summary(roles: Mapping[str, RoleDiff], problems: ProblemDiff) -> str:
     if all(r.missing for r in roles.values()):
         # An invalid job, or an unknown role, has no roles here.
         return ", ".join([*parts, "nothing was compared"])
+    if diagnosis.any:
+        parts.append("the diagnosis changed")
     return ", ".join(parts) or "no difference"
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pairun.review.diff.sides as command
-from pairun.playbook.content import Content
+from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.effective import Layers
+from pairun.review.diff.diagnosisdiff import diff_diagnosis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
@@ -531,3 +532,17 @@ def test_a_program_of_a_plugin_folder_that_changed_is_named(shell: Shell) -> Non
     job = shell.job(more="extras: {com.microsoft.pai.runtimeplugin: [{plugin: hello}]}\n")
     said = shell("diff", *roots, job)
     assert "~ plugin hello: its spec or program changed" in said.out
+
+
+def test_rules_and_exit_codes_of_the_diagnosis(tmp_path: Path) -> None:
+    """They are of no task, and containers end with other codes: a difference of every job."""
+    folder = tmp_path / "dg" / "diagnosis"
+    folder.mkdir(parents=True)
+    (folder / "own.yaml").write_text("exit_codes: {gpu_oom: 20}\ndisable: [bus-error]\n")
+    old = Content([built_in_root()])
+    new = Content([built_in_root(), Root(path=str(tmp_path / "dg"), layer="cluster")])
+    diff = diff_diagnosis(old, new)
+    assert {k: (c.old, c.new) for k, c in diff.exit_codes.items()} == {"gpu_oom": (None, 20)}
+    assert diff.files == [str(folder / "own.yaml")]
+    assert not diff_diagnosis(new, new).any
+    assert diff_diagnosis(new, old).any

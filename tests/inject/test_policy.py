@@ -7,6 +7,7 @@ mapping in place of each of Kubernetes' own types.
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from celpy.adapter import json_to_cel
 
 from pairun.inject.podspec import INIT, PROGRAM, SEPARATOR, VOLUME
 from tests.inject.test_schemas import unknown
-from tests.inject.workloads import POD, run_pod
+from tests.inject.workloads import POD, documents, injected, run_pod
 from tests.podman import ROOT
 
 pytestmark = pytest.mark.slow
@@ -176,6 +177,27 @@ def test_what_the_second_policy_refuses(pod: Any, says: str) -> None:
     """A Pod that needs more than such a policy can give is refused, by one message."""
     (message,) = refusals_of(pod)
     assert says in message
+
+
+def test_an_injected_pod_is_accepted() -> None:
+    """The messages advise `pairun inject`; its Pods may have several containers, and the key."""
+    pod = a_pod()
+    pod["spec"]["containers"].insert(0, {"name": "sidecar", "image": "a"})
+    made = yaml.safe_load(injected(yaml.safe_dump(pod), container="main"))
+    assert refusals_of(made) == []
+    job = INDEXED_JOB.replace("POD", json.dumps(a_pod()["spec"]))
+    (template,) = [o for o in documents(injected(job, barrier=True)) if o["kind"] == "Job"]
+    spec = template["spec"]["template"]["spec"]
+    assert any(m["name"] == "pairun-key" for m in spec["containers"][0]["volumeMounts"])
+    assert refusals_of({**a_pod(), "spec": spec}) == []
+
+
+INDEXED_JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec: {completionMode: Indexed, parallelism: 2, template: {spec: POD}}
+"""
 
 
 @pytest.mark.parametrize("pod", [a_pod(command=[]), a_pod(command=None)])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 
 import pytest
 import yaml
 
+from pairun.cli import main as cli
 from tests.podman import ROOT
 
 LIST = """\
@@ -146,3 +148,20 @@ def test_a_refusal_as_the_specification_wants_it() -> None:
     text = AS_KUSTOMIZE_SENDS_IT.replace("completionMode: Indexed", "completionMode: NonIndexed")
     said = function(text.replace("    gang: 2\n", ""), code=1)
     assert "set completionMode: Indexed" in said
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"), [("key_secret: mine", "did you mean keySecret?"), ("bogus: 1", "known: ")]
+)
+def test_an_unknown_key(
+    key: str, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The error has its place and the near key; argparse is not heard."""
+    text = LIST.replace("    barrier: true", f"    {key}")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert cli.main(["inject", "-"]) == 2
+    said = capsys.readouterr().err
+    assert f"spec.{key.partition(':')[0]} is unknown" in said
+    assert hint in said
+    assert ":9:5" in said
+    assert "usage" not in said

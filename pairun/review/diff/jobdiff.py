@@ -9,6 +9,7 @@ import attrs
 from pairun.errors import PairunError, Problem
 from pairun.playbook.content import Content
 from pairun.review.diff.compare import ProblemDiff, RoleDiff, diff_problems, diff_role
+from pairun.review.diff.diagnosisdiff import DiagnosisDiff, diff_diagnosis
 from pairun.review.diff.sides import JobSide, loaded, side_of, stacked
 from pairun.secrets.vault import Vault
 
@@ -52,17 +53,19 @@ class Comparison:
         old: the roots of the old side.
         new: those of the new side.
         jobs: what differs for each job.
+        diagnosis: what differs in the diagnosis of all jobs.
     """
 
     old: Content
     new: Content
     jobs: Sequence[JobDiff]
+    diagnosis: DiagnosisDiff
     vault: Vault
 
     @property
     def any(self) -> bool:
         """Whether anything differs."""
-        return any(d.any for d in self.jobs)
+        return self.diagnosis.any or any(d.any for d in self.jobs)
 
     @property
     def fails(self) -> bool:
@@ -93,7 +96,13 @@ def compare(
     # One side after the other: modules of both may have the same name, and Python keeps one.
     sides = [side_of(content, texts, user, only, vault) for content in contents]
     diffs = [_job_diff(path, sides[0][path], sides[1][path]) for path in texts]
-    return Comparison(old=contents[0], new=contents[1], jobs=diffs, vault=vault)
+    return Comparison(
+        old=contents[0],
+        new=contents[1],
+        jobs=diffs,
+        diagnosis=diff_diagnosis(*contents),
+        vault=vault,
+    )
 
 
 def _job_diff(path: str, old: JobSide, new: JobSide) -> JobDiff:
