@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pairun.base.escapes import visible
 from pairun.cli.options import refusal_code
+from pairun.diagnose.circumstances import Circumstances
 from pairun.errors import PairunError, Problem, Problems
 from pairun.learning.asking import ask
 from pairun.learning.clusters import Cluster
@@ -30,9 +31,11 @@ _SHOWN_EXAMPLES = 2
 def learn(args: argparse.Namespace) -> int:
     """Draft rules into a new file, or try those of a file that is there; returns the exit code."""
     folder, out = args.learn, args.out
-    if args.logs or not out or args.json:
+    if args.logs or args.json:
         message = "--learn takes a folder of logs and --out FILE, and no other log"
         raise PairunError(Problem("PR801", message))
+    if not out:
+        raise PairunError(Problem("PR801", "--out FILE is missing: where to write the drafts"))
     if not os.path.isdir(folder):
         raise PairunError(Problem("PR108", f"{visible(folder)} is not a folder of logs"))
     if not os.path.isdir(os.path.dirname(os.path.abspath(out))):
@@ -43,7 +46,8 @@ def learn(args: argparse.Namespace) -> int:
     if os.path.exists(out):
         return _try(args, rules)
     survey = Survey()
-    survey.read(folder, rules.table(), lambda text: without_secrets(text, args.vault))
+    facts = Circumstances(exit_code=args.exit_code)
+    survey.read(folder, rules.table(), lambda text: without_secrets(text, args.vault), facts)
     clusters = survey.clusters.largest(SHOWN)
     _print_summary(survey, clusters)
     drafts, answers = _drafts(survey, clusters, rules)
@@ -82,6 +86,10 @@ def _print_summary(survey: Survey, clusters: Sequence[Cluster]) -> None:
     shown = sum(cluster.count for cluster in clusters)
     print(f"{_logs(survey.logs)}, {survey.unexplained} without an explanation", end="")
     print(f"; the most frequent endings are those of {_logs(shown)}" if clusters else "")
+    if survey.empty:
+        names = ", ".join(map(visible, survey.empty[:_SHOWN_EXAMPLES]))
+        more = ", …" if len(survey.empty) > _SHOWN_EXAMPLES else ""
+        print(f"{_logs(len(survey.empty))} empty: {names}{more}")
     if survey.clusters.forgotten:
         print(f"{_logs(survey.clusters.forgotten)} with rare endings were not counted")
 
@@ -118,7 +126,9 @@ def _try(args: argparse.Namespace, rules: Rules) -> int:
     """Try the rules of a file, and print which may count."""
     problems = Problems()
     unread: list[tuple[str, str]] = []
-    trial = try_rules(read_file(args.out, "learned"), rules, args.learn, problems, unread)
+    facts = Circumstances(exit_code=args.exit_code)
+    document = read_file(args.out, "learned")
+    trial = try_rules(document, rules, args.learn, problems, unread, facts)
     _print_unread(unread)
     print_problems(problems, args.vault)
     if problems.errors:

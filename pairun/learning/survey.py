@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.diagnose.lines import Log
@@ -49,6 +50,7 @@ class Survey:
 
     Attributes:
         logs: how many were read.
+        empty: the names of logs that are empty.
         unexplained: how many end without an explanation.
         clusters: their endings.
         healthy: lines of logs in which nothing is wrong.
@@ -57,22 +59,33 @@ class Survey:
 
     def __init__(self) -> None:
         self.logs = 0
+        self.empty: list[str] = []
         self.unexplained = 0
         self.clusters = Clusters()
         self.healthy: deque[str] = deque(maxlen=_HEALTHY_LINES)
         self.unread: list[tuple[str, str]] = []
 
-    def read(self, folder: str, table: Table, mask: Callable[[str], str]) -> None:
+    def read(
+        self,
+        folder: str,
+        table: Table,
+        mask: Callable[[str], str],
+        facts: Circumstances | None = None,
+    ) -> None:
         """Read every log below a folder.
 
         Args:
             folder: the folder.
             table: the rules.
             mask: returns a line without its secrets.
+            facts: what is known of each log besides its lines.
         """
-        for judged in judged_logs(folder, table, self.unread):
+        for judged in judged_logs(folder, table, self.unread, facts):
             self.logs += 1
             log = judged.log
+            if not log.data.strip():
+                self.empty.append(log.name)
+                continue
             if is_explained(log, judged.diagnosis):
                 if judged.diagnosis.klass == NONE:
                     self.healthy += [sample_of(line, mask) for line in log.tail(4)]
@@ -86,13 +99,19 @@ class Survey:
             self.clusters.add(ending._replace(node=writer.host, job=job))
 
 
-def judged_logs(folder: str, table: Table, unread: list[tuple[str, str]]) -> Iterator[JudgedLog]:
+def judged_logs(
+    folder: str,
+    table: Table,
+    unread: list[tuple[str, str]],
+    facts: Circumstances | None = None,
+) -> Iterator[JudgedLog]:
     """Every log below a folder, with its diagnosis; one at a time.
 
     Args:
         folder: the folder; links below it are not followed.
         table: the rules.
         unread: takes files that cannot be read, each with the reason.
+        facts: what is known of each log besides its lines.
     """
     for file in files_below(folder):
         if file.skipped:
@@ -104,9 +123,7 @@ def judged_logs(folder: str, table: Table, unread: list[tuple[str, str]]) -> Ite
             unread.append((file.name, e.strerror or str(e)))
             continue
         log = decoded(reading.log)
-        if not log.data.strip():
-            continue
-        diagnosis = diagnose([log], table, None, DEADLINE_S)
+        diagnosis = diagnose([log], table, facts, DEADLINE_S)
         yield JudgedLog(log, file.within, diagnosis)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.table import SCHEMA_VERSION, Table
@@ -44,6 +45,7 @@ def try_rules(
     folder: str,
     problems: Problems,
     unread: list[tuple[str, str]],
+    facts: Circumstances | None = None,
 ) -> Trial:
     """Try the rules of a file.
 
@@ -53,6 +55,7 @@ def try_rules(
         folder: the logs.
         problems: takes every mistake, and every verdict that would change, as errors.
         unread: takes files that cannot be read, each with the reason.
+        facts: what is known of each log besides its lines.
     """
     check_rules(document, problems)
     nodes = {} if problems.errors else {n.value["id"].value: n for n in elements(document, "rules")}
@@ -62,12 +65,12 @@ def try_rules(
     logs = 0
     explained: Counter[str] = Counter()
     if filled and not problems.errors:
-        for judged in judged_logs(folder, learned.known, unread):
+        for judged in judged_logs(folder, learned.known, unread, facts):
             logs += 1
             log = judged.log
             if not learned.matches(log):
                 continue
-            after = diagnose([log], learned.joined, None, DEADLINE_S)
+            after = diagnose([log], learned.joined, facts, DEADLINE_S)
             if not is_explained(log, judged.diagnosis):
                 explained[after.rule] += after.rule in filled
             elif after.klass != judged.diagnosis.klass:

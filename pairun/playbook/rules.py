@@ -59,7 +59,7 @@ SCHEMA: dict[str, Any] = {
                 "required": ["id", "class", "patterns", "positive", "negative"],
                 "properties": {
                     "id": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
-                    "class": {"enum": _CLASSES},
+                    "class": {"enum": _CLASSES, "$comment": "`pairun doc failures` lists them"},
                     "role": {"enum": list(WEIGHTS)},
                     "weight": {"type": "integer", "minimum": 0, "maximum": 98},
                     "fault": {"enum": list(FAULTS)},

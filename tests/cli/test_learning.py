@@ -167,3 +167,35 @@ def test_many_logs_need_little_memory(tmp_path: Path) -> None:
     )
     assert f"{count} logs, {count} without an explanation" in done.stdout
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 150 * 1024
+
+
+def test_an_exit_code_says_that_all_logs_are_of_failed_jobs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Logs without an error need an explanation, too; an empty one is counted and named."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "a.log").write_text("hello\nworld\n")
+    (logs / "c.log").touch()
+    assert _learn(logs) == 0
+    out = capsys.readouterr().out
+    assert "2 logs, 0 without an explanation" in out
+    assert f"1 log empty: {logs}/c.log" in out
+    assert _learn(logs, "--exit-code", "1") == 0
+    assert "2 logs, 1 without an explanation" in capsys.readouterr().out
+
+
+def test_what_is_wrong_with_a_call_or_a_draft_is_named(
+    logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The missing option, and the nearest class instead of all of them."""
+    assert cli.main(["diagnose", "--learn", str(logs)]) == 2
+    assert "--out FILE is missing" in capsys.readouterr().err
+    assert _learn(logs) == 0
+    rules = logs.parent / "rules.yaml"
+    rules.write_text(rules.read_text().replace("class: unknown", "class: gpu_omm"))
+    capsys.readouterr()
+    assert _learn(logs) == 1
+    err = capsys.readouterr().err
+    assert "'class' must be a known value (`pairun doc failures` lists them), not 'gpu_omm'" in err
+    assert "did you mean 'gpu_oom'?" in err

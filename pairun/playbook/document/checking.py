@@ -189,6 +189,8 @@ def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
     }  # fmt: skip
     if "const" in schema:
         return repr(schema["const"])
+    if "enum" in schema and "$comment" in schema:
+        return f"a known value ({schema['$comment']})"  # too many for a line
     if "enum" in schema:
         # a patch's schema has null, which returns to the default and is not one of the choices
         return "one of " + ", ".join(str(v) for v in schema["enum"] if v is not None)
