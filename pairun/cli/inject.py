@@ -16,6 +16,7 @@ from pairun.errors import PairunError, Problem, Problems, Source
 from pairun.inject.imagecommand import Registries
 from pairun.inject.injecting import inject, uninject
 from pairun.inject.options import DEFAULT_RESOURCES, Options
+from pairun.inject.playbookplaces import in_playbook
 from pairun.inject.resourcelist import KIND, is_resource_list, options_of
 from pairun.inject.treereading import read_tree
 from pairun.kube.labels import LABEL_KEY
@@ -142,10 +143,12 @@ def _review(
             also=[("the policy", longest[1])],
         )
         return
+    playbook = None if args.playbook is None else read_file(args.playbook, "job")
     for source, text in zip(sources, texts, strict=True):
-        made = Source(source.file, source.layer, text)
+        made = Source(f"output of {source.file}", source.layer, text)
         for review in review_injected(made, layers, "user", NO_SETTINGS, vault=args.vault):
-            problems.extend(review.problems)
+            found = review.problems
+            problems.extend(p if playbook is None else in_playbook(p, playbook) for p in found)
 
 
 def _read(path: str) -> list[tuple[str, bytes]]:
