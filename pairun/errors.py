@@ -209,7 +209,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     folded = {k.lower().replace("-", "_"): k for k in known}
     # camelCase is the commonest slip of people who come from job files
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
-    close = get_close_matches(plain, folded, n=1, cutoff=0.6)
+    close = get_close_matches(plain, folded, n=1, cutoff=0.65)
     return folded[close[0]] if close else None
 
 
