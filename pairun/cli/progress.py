@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--step",
         type=_count,
         metavar="N",
-        help="the last step that is done (default: as an earlier call said)",
+        help="the last step that is done (default: of the earlier call)",
     )
     parser.add_argument(
         "--epoch", type=_count, metavar="N", help="the last epoch that is done (default: likewise)"

@@ -310,7 +310,8 @@ def _plant(root: Path, outside: Path, entries: list[tuple[str, str, str]]) -> No
     for path, kind, target in entries:
         place = root / path
         with contextlib.suppress(OSError):
-            if place.parent.resolve().is_relative_to(root):
+            # A loop of links is an error of resolve(), and no place to plant anything.
+            if Path(os.path.realpath(place.parent)).is_relative_to(root):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 if kind == "folder":
                     place.mkdir()
