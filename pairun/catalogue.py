@@ -369,6 +369,11 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         "an exit code of a class that has a meaning already",
         "Give the class a code that docs/exit-codes.md names as free.",
     ),
+    (
+        "PR799",
+        "another rule decides a sample of a cluster's own rule",
+        "Give the rule the weight that the message names, or disable the other one.",
+    ),
     # 8xx: command line
     ("PR801", "wrong usage", "See `pairun --help`."),
     (

@@ -20,6 +20,7 @@ from pairun.playbook.rootlooks import imports_pairun, looks_like_root
 from pairun.playbook.rules import check_rules
 from pairun.review.jobreview import JobReview, review_data
 from pairun.review.lintpaths import files_in
+from pairun.review.lostrules import check_lost
 from pairun.review.podreview import review_pod
 from pairun.review.settings import NO_SETTINGS, read_settings
 from pairun.review.shellscripts import scripts_of_file, scripts_of_plan
@@ -160,6 +161,8 @@ class _Linter:
             lint_policy(node, layers, problems)
         elif kind == "diagnosis rules":
             check_rules(node, problems)
+            if own and not problems.errors:
+                check_lost(node, layers.content, problems)
         elif kind == "plugin folder":
             problems.extend(check_folder(node, os.path.dirname(path) or "."))
         return kind, problems
