@@ -21,7 +21,7 @@ PACKAGE = Path(pairun.__file__).parent
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if "builtin" not in p.parts)
 ORDER = (
     "base", "secrets", "errors", "catalogue", "kube", "module", "contract", "net", "plan", "handover",
-    "rendezvous", "diagnose", "opinion", "incident", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
+    "rendezvous", "diagnose", "incident", "host", "testing", "runtime", "executor", "playbook", "formats", "job",
     "openpai", "inject", "review", "report", "init", "tasks", "engines", "scaffold", "learning", "cli",
 )  # fmt: skip
 STANDARD = sys.stdlib_module_names
@@ -54,7 +54,6 @@ LIBRARIES = {
     "tasks": {"attrs"},
     "engines": {"attrs", "yaml", "requests", "urllib3", "kubernetes"},
     "scaffold": set(),
-    "opinion": set(),
     "learning": set(),
     "cli": {"attrs", "yaml", "jsonschema", "requests"},
 }  # fmt: skip

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from benchmarks.diagnosis import stored
+from benchmarks.diagnosis.features import decisive_lines, features_of
 from benchmarks.diagnosis.labelled import Label, LabelledLog, labelled_logs
 from benchmarks.diagnosis.scoring import score_lines
 from benchmarks.diagnosis.stored import Answer
@@ -28,8 +29,6 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
 from pairun.errors import Problems
-from pairun.opinion.asking import WEIGHTS
-from pairun.opinion.features import decisive_lines, features_of
 from pairun.playbook.content import open_content
 from pairun.playbook.rules import read_rules
 from pairun.report.problems import print_problems
@@ -69,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_stored() -> int:
-    """Repeat the cross-validation and the training with what the project keeps; writes the weights."""
+    """Repeat the cross-validation and the training with what the project keeps."""
     labels = stored.read_labels()
     examples = examples_of(labels, stored.read_features())
     guessed = guesses(examples)
@@ -80,8 +79,7 @@ def _print_stored() -> int:
     head = "rules as they were before anyone had read these logs:"
     _print(("", head, *gain_lines(labels, unseen, guessed)))
     weights = final(examples)
-    pathlib.Path(WEIGHTS).write_bytes(weights)
-    print(f"\nwrote {WEIGHTS}: {len(weights)} bytes, SHA-256 {hashlib.sha256(weights).hexdigest()}")
+    print(f"\nthe weights: {len(weights)} bytes, SHA-256 {hashlib.sha256(weights).hexdigest()}")
     return 0
 
 

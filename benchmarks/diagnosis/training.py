@@ -1,4 +1,4 @@
-"""Trains the classifier of `pairun.opinion`: the same logs in the same order give the same bytes."""
+"""Trains the classifier: the same logs in the same order give the same bytes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pairun.opinion.classifier import IDF_UNITS, SCHEMA
-from pairun.opinion.features import BITS
+from benchmarks.diagnosis.classifier import IDF_UNITS, SCHEMA
+from benchmarks.diagnosis.features import BITS
 
 TEMPERATURES = (5, 10, 15, 20, 25, 30, 35, 40)
 _DEFAULT_TEMPERATURE = 30

@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from benchmarks.diagnosis.classifier import Classifier, Guess, likeliest
 from benchmarks.diagnosis.labelled import Label
 from benchmarks.diagnosis.stored import Answer
 from benchmarks.diagnosis.training import Example, best_temperature, trained
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.opinion.classifier import Classifier, Guess, likeliest
 
 FOLDS = 10
 UNSURE = 0.75

@@ -60,11 +60,6 @@ def answer(
         return Answer(incident, None, gathered.failed)
     advice = retry_advice(history)
     diagnosis = incident.diagnosis._replace(retry=advice.retry)
-    if gathered.opinion is not None:
-        # imported here, because most logs need none
-        from pairun.opinion.asking import with_opinion
-
-        diagnosis = with_opinion(diagnosis, gathered.opinion)
     return Answer(incident._replace(diagnosis=diagnosis), advice, gathered.failed)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
-from pairun.diagnose.classes import UNKNOWN
 from pairun.diagnose.findings import findings_in
 from pairun.diagnose.lines import Log
 from pairun.diagnose.searchlimit import SearchLimit
@@ -29,9 +28,6 @@ from pairun.incident.reading import read_file
 from pairun.incident.walking import LogFile
 from pairun.incident.writers import split, writer_of
 
-if TYPE_CHECKING:
-    from pairun.opinion.classifier import Guess
-
 _JUDGED_BYTES = 32 << 20
 """How much of all files together is judged whatever it holds; a large file's middle is sifted."""
 
@@ -51,7 +47,6 @@ class Gathered(NamedTuple):
         states: what flight recorders say of collectives.
         noted: what the job's code says of its progress.
         earlier: attempts that a file holds before its last one, the earliest first.
-        opinion: the class of similar logs, for a single log whose cause no rule knows.
         unread: what was not read, in words.
         failed: files that cannot be read, each with the reason.
     """
@@ -61,7 +56,6 @@ class Gathered(NamedTuple):
     states: tuple[RankState, ...] = ()
     noted: tuple[NotedProgress, ...] = ()
     earlier: tuple[Attempt, ...] = ()
-    opinion: Guess | None = None
     unread: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
@@ -96,7 +90,6 @@ def gather(
         states=tuple(s for r in results for s in r.states),
         noted=tuple(n for r in results for n in r.noted),
         earlier=max((r.earlier for r in results), key=len, default=()),
-        opinion=next((r.opinion for r in results if r.opinion), None),
         unread=(*(u for r in results for u in r.unread), *_empty(findings)),
         failed=tuple(f for r in results for f in r.failed),
     )
@@ -155,8 +148,7 @@ class _Task:
         earlier = self._earlier(log) if finding.diagnosis.attempts > 1 else ()
         parts = split(log)
         if not parts:
-            opinion = self._opinion(finding, log)
-            return Gathered((finding,), earlier=earlier, opinion=opinion, unread=unread)
+            return Gathered((finding,), earlier=earlier, unread=unread)
         findings = tuple(finding_of(w, part, self._table, self._deadline_s) for w, part in parts)
         return Gathered(findings=findings, wholes=(finding,), earlier=earlier, unread=unread)
 
@@ -166,15 +158,6 @@ class _Task:
         if facts.exit_code is None and (code := exit_code_beside(file.path)) is not None:
             return facts._replace(exit_code=code)
         return self._facts
-
-    def _opinion(self, finding: Finding, log: NumberedLog) -> Guess | None:
-        """The class of similar logs, for a single log whose cause no rule knows."""
-        if not self._is_alone or finding.diagnosis.klass != UNKNOWN:
-            return None
-        # imported here, because most logs need none
-        from pairun.opinion.asking import opinion_on
-
-        return opinion_on([log])
 
     def _earlier(self, log: NumberedLog) -> tuple[Attempt, ...]:
         """The attempts that a log holds before its last one."""

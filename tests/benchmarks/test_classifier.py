@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.diagnosis.classifier import Classifier
+from benchmarks.diagnosis.features import features_of
 from benchmarks.diagnosis.training import Example, trained
-from pairun.opinion.classifier import Classifier
-from pairun.opinion.features import features_of
 
 EXAMPLES = [
     Example(features_of([f"{text} {n}"]), klass, f"{klass}/{n}")

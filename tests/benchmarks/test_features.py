@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.diagnosis.features import BITS, decisive_lines, features_of
 from pairun.diagnose.lines import Log
-from pairun.opinion.features import BITS, decisive_lines, features_of
 
 
 def test_features_are_those_of_the_ending() -> None:
