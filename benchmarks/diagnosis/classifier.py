@@ -56,7 +56,7 @@ class Classifier:
         """How near an ending is to each class, 0 to 1.
 
         Args:
-            features: of the ending; see `pairun.opinion.features.features_of`.
+            features: of the ending; see `benchmarks.diagnosis.features.features_of`.
         """
         sums = [0] * len(self._classes)
         square = 0
