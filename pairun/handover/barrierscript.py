@@ -1,4 +1,4 @@
-"""The program ``runtime.d/barrier`` of OpenPAI's living fork, as a script around ``pairun barrier``."""
+"""The program ``runtime.d/barrier`` of OpenPAI's fork, as a script around ``pairun barrier``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shlex
 
 BARRIER_FILE = "barrier"
-"""In ``runtime.d``: the program's name there."""
+"""The program's name in ``runtime.d``."""
 
 _SCRIPT = """\
 #!/bin/sh

@@ -1,4 +1,4 @@
-"""Where init finds what it hands over to an image that has nothing: the program, certificates."""
+"""Finds what init hands over to an image that has nothing: the program and certificates."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from pairun.handover.sbom import Component
 
 VARIABLE = "PAIRUN_BUNDLE"
-"""Names the bundle; for tests, and for images that keep it elsewhere."""
+"""Overrides the bundle's path; for tests, and for images that keep it elsewhere."""
 
 IN_THE_IMAGE = "/opt/pairun/runtime"
 
 PROVIDED = "PAIRUN_PROGRAM"
-"""The program's path in the user's container, where the platform mounts it: then init copies none."""
+"""The program's path in the user's container if the platform mounts it: then init copies none."""
 
 
 def find_bundle(env: Mapping[str, str]) -> str | None:
-    """The bundle of this pairun: the image's, else what ``make bundle`` built in this checkout.
+    """The bundle of this pairun: the image's, or else what ``make bundle`` built in this checkout.
 
     Args:
-        env: `VARIABLE` names another one; empty, that there is none.
+        env: `VARIABLE` overrides the path; an empty value disables the bundle.
 
     Returns:
-        Its path, or None where there is none: then the user's container needs a pairun of its own.
+        Its path, or None if there is no bundle: then the user's image must bring its own pairun.
 
     Raises:
-        PairunError: the variable names no file that can be executed.
+        PairunError: the variable names no executable file.
     """
     if VARIABLE in env:
         path = env[VARIABLE]
@@ -54,10 +54,10 @@ def find_own_authorities(env: Mapping[str, str]) -> str | None:
     """The file of certificate authorities that init itself trusts.
 
     Args:
-        env: ``SSL_CERT_FILE`` names it.
+        env: ``SSL_CERT_FILE`` names the file.
 
     Returns:
-        Its path, or None where there is none.
+        Its path, or None if there is none.
     """
     named = env.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
     places = (named, *PLACES) if named else PLACES
@@ -65,10 +65,10 @@ def find_own_authorities(env: Mapping[str, str]) -> str | None:
 
 
 def versions_in(bundle: str) -> list[str]:
-    """The lines that a bundle has to say of itself: its digest's start, and what is in it.
+    """The lines that describe a bundle: the start of its digest, and its content.
 
     Args:
-        bundle: its path; where there is none, there is nothing to say.
+        bundle: its path; without a bundle, the list is empty.
     """
     if not _is_program(bundle):
         return []
@@ -85,13 +85,13 @@ def versions_in(bundle: str) -> list[str]:
 
 
 def components_of(bundle: str) -> list[Component]:
-    """The bundle and what it is made of, as components of a bill of materials.
+    """The bundle and its parts, as components of a bill of materials.
 
-    The bundle's build writes what ``runtime --version --json`` prints beside it: a build for another
-    architecture cannot run the program.
+    The bundle's build stores the output of ``runtime --version --json`` beside it, because this
+    machine cannot run a program that is built for another architecture.
 
     Args:
-        bundle: its path; where there is none, there are none.
+        bundle: its path; without a bundle, the list is empty.
     """
     if not _is_program(bundle):
         return []

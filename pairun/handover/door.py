@@ -1,15 +1,15 @@
-"""The door: the one way to a path on the shared volume and in the log directory.
+"""The door: the only access to paths on the shared volume and in the log directory.
 
-The user's command may write to the volume, as root too, and an init container runs again on what
-an earlier attempt left there. So no path is trusted: it is opened component by component, no
-symbolic link is followed, no open waits (for the other end of a FIFO), nothing but regular files
-and directories is opened, and every read is bounded.
+The user's command may write to the volume, even as root, and an init container runs again on the
+files of an earlier attempt. So the door trusts no path: it opens one component at a time, follows
+no symbolic link, never blocks in open (for the other end of a FIFO), opens only regular files and
+directories, and bounds every read.
 
-One kind of path is different. The platform mounts Secrets and ConfigMaps into the volume, as links
-to ``..data/``. Such a path counts only below a mount point; links in it are followed and must stay
-below that mount point. A laptop has no such mounts: an engine that puts these files onto a new
-volume itself says so with `PLAIN_FILES`, and they must then be regular files of the user who runs
-the phase.
+Paths that the platform mounts are different. It mounts Secrets and ConfigMaps into the volume, as
+links to ``..data/``. The door accepts such a path only below a mount point; it follows links there,
+and they must stay below that mount point. A laptop has no such mounts: an engine that writes these
+files to a new volume declares it with `PLAIN_FILES`, and they must then be regular files of the
+user who runs the phase.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from pairun.handover.opening import (
 from pairun.handover.way import NotMounted, Way
 
 MAX_BYTES = 256 * 1024 * 1024
-"""The largest file that is read, where the caller names no other bound."""
+"""The largest file that is read by default."""
 
 _PIECE = 256 * 1024
 
 
 class Door(Way):
-    """The one way to a directory that others may write to.
+    """The only access to a directory that others may write to.
 
-    Paths are given whole, as people see them, and lie below the root. All methods raise `OSError`
-    with a reason in words; `FileNotFoundError` where nothing stands at the path.
+    Paths are absolute, as people see them, and lie below the root. All methods raise `OSError` with
+    a readable reason, and `FileNotFoundError` if the path does not exist.
 
     Args:
-        root: the shared volume; the path that leads to it is trusted, what is below is not.
+        root: the shared volume; the path to it is trusted, everything below is not.
     """
 
     # --- reading ---
@@ -55,10 +55,10 @@ class Door(Way):
 
         Args:
             path: the file.
-            mounted: it must come from the platform, as what is `MOUNTED` must anyway.
+            mounted: the platform must have mounted it; always required for paths in `MOUNTED`.
 
         Raises:
-            OSError: there is none, or it cannot be opened.
+            OSError: it does not exist, or cannot be opened.
         """
         with self._source(path, mounted=mounted) as (folder, name):
             fd = open_regular(name, os.O_RDONLY, folder=folder)
@@ -68,10 +68,10 @@ class Door(Way):
         return os.fdopen(fd, "rb")
 
     def read(self, path: str, max_bytes: int = MAX_BYTES, *, mounted: bool = False) -> bytes:
-        """Read a whole file; the arguments are those of `open`, and the bound.
+        """Read a whole file; the arguments are those of `open`, and the limit.
 
         Raises:
-            OSError: there is none, it cannot be read, or it is larger than ``max_bytes``.
+            OSError: it does not exist, cannot be read, or is larger than ``max_bytes``.
         """
         with self.open(path, mounted=mounted) as file:
             size = os.fstat(file.fileno()).st_size
@@ -87,14 +87,14 @@ class Door(Way):
         """Read the last ``size`` bytes of a file.
 
         Raises:
-            OSError: there is none, or it cannot be read.
+            OSError: it does not exist, or cannot be read.
         """
         with self.open(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             return file.read(size)
 
     def stat(self, path: str, *, mounted: bool = False) -> os.stat_result | None:
-        """What stands at a path; None where nothing does, or where it does not count.
+        """The status of a path; None if it does not exist or does not come from the platform.
 
         Raises:
             OSError: the path cannot be followed.
@@ -106,11 +106,11 @@ class Door(Way):
             return None
 
     def is_file(self, path: str) -> bool:
-        """Whether a regular file stands at a path that can be followed."""
+        """Whether a path leads to a regular file."""
         return self._is(path, stat.S_IFREG)
 
     def is_folder(self, path: str) -> bool:
-        """Whether a directory stands at a path that can be followed."""
+        """Whether a path leads to a directory."""
         return self._is(path, stat.S_IFDIR)
 
     def _is(self, path: str, kind: int) -> bool:
@@ -123,7 +123,7 @@ class Door(Way):
         """The sorted names in a directory.
 
         Raises:
-            OSError: there is none, or it cannot be listed.
+            OSError: it does not exist, or cannot be listed.
         """
         with self._source(path, mounted=mounted) as (folder, name):
             fd = os.open(name, LISTED, dir_fd=folder)
@@ -150,15 +150,15 @@ class Door(Way):
     def replacing(
         self, path: str, mode: int = 0o644, owner: int | None = None
     ) -> Iterator[BinaryIO]:
-        """A new file that takes the place of whatever is not a directory at a path, at the end.
+        """Write a new file, and move it to its path at the end; it replaces all but a directory.
 
         Args:
             path: the file; its directory must exist.
             mode: its permissions.
-            owner: its owner's number; the process's own by default.
+            owner: its owner's uid; default: this process's.
 
         Raises:
-            OSError: it cannot be written; then what stood there still does.
+            OSError: it cannot be written; the old file is unchanged.
         """
         with self._parent(path) as (folder, name):
             temporary = f".pairun-{os.urandom(8).hex()}"
@@ -187,10 +187,10 @@ class Door(Way):
             file.write(data)
 
     def copy_in(self, source: str, path: str, mode: int = 0o644) -> None:
-        """Write a file with what a file outside the volume holds, a piece at a time.
+        """Copy a file from outside the volume, a piece at a time.
 
         Raises:
-            OSError: one cannot be read or written.
+            OSError: the source cannot be read, or the target cannot be written.
         """
         with open(source, "rb", buffering=0) as read, self.replacing(path, mode) as file:
             piece = bytearray(_PIECE)
@@ -198,32 +198,32 @@ class Door(Way):
                 file.write(memoryview(piece)[:size])
 
     def open_append(self, path: str, mode: int = 0o644) -> int:
-        """Open a regular file to append to, and make it where it is missing.
+        """Open a regular file to append to; a missing one is created.
 
         Returns:
-            A file descriptor that can read, too.
+            A file descriptor that can also read.
 
         Raises:
             OSError: it cannot be opened.
         """
         with self._parent(path) as (folder, name):
-            # O_RDWR: opening a FIFO to write alone fails without a reader, and says nothing of it.
+            # O_RDWR: opening a FIFO only to write fails without a reader.
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
             return open_regular(name, flags, mode, folder=folder)
 
     def make_pipe(self, path: str, mode: int) -> int:
-        """Make a FIFO in the place of whatever stands at a path, and hold both of its ends.
+        """Create a FIFO, replacing whatever exists at the path, and open both of its ends.
 
         Args:
             path: the FIFO; its directory must exist.
             mode: its permissions.
 
         Returns:
-            A descriptor that reads and writes (fifo(7)): no writer ever waits or meets an end. Its
-            reads do not block.
+            A descriptor that reads and writes (fifo(7)): no writer ever blocks or gets an error.
+            Its reads do not block.
 
         Raises:
-            OSError: it cannot be made, or somebody put something else in its place.
+            OSError: it cannot be created, or another process replaced it.
         """
         self.remove(path)
         with self._parent(path) as (folder, name):
@@ -238,15 +238,15 @@ class Door(Way):
         return fd
 
     def make_folder(self, path: str, mode: int = 0o755, *, parents: bool = True) -> None:
-        """Make a directory with exactly this mode; one that exists stays as it is.
+        """Create a directory with exactly this mode; an existing one is unchanged.
 
         Args:
             path: the directory.
             mode: its permissions.
-            parents: make the directories above it too, for all to read.
+            parents: also create the directories above it, readable for all.
 
         Raises:
-            OSError: one cannot be made.
+            OSError: a directory cannot be created.
         """
         parts = self._parts(path)
         fd = self._open_root()
@@ -267,21 +267,21 @@ class Door(Way):
             os.close(fd)
 
     def make_root(self) -> None:
-        """Make the root itself where it is missing.
+        """Create the root itself if it is missing.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         os.makedirs(self._place, exist_ok=True)
 
     def protect_root(self) -> None:
-        """Let nobody but its owner write to the root, where that is this process's user.
+        """Let only the owner write to the root, if this process's user owns it.
 
-        Kubernetes makes an emptyDir for all to write. Who may write to a directory may replace what
-        lies in it, whatever the modes of that are.
+        Kubernetes creates an emptyDir that all may write to. Who may write to a directory can
+        replace its entries, whatever their modes.
 
         Raises:
-            OSError: there is no root.
+            OSError: the root does not exist.
         """
         fd = open_folder(None, self._place, self._place, LISTED)
         try:
@@ -295,7 +295,7 @@ class Door(Way):
         """Set the permissions of a regular file or a directory.
 
         Raises:
-            OSError: it is something else, or not ours.
+            OSError: it is something else, or another user owns it.
         """
         with self._parent(path) as (folder, name):
             fd = os.open(name, os.O_RDONLY | SAFE, dir_fd=folder)
@@ -308,7 +308,7 @@ class Door(Way):
                 os.close(fd)
 
     def rename(self, source: str, target: str) -> None:
-        """Move an entry, within one file system.
+        """Move an entry within one file system.
 
         Raises:
             OSError: it cannot be moved.
@@ -317,16 +317,16 @@ class Door(Way):
             os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
 
     def link(self, target: str, path: str) -> None:
-        """Make a symbolic link; ``target`` is text that nobody checks.
+        """Create a symbolic link; ``target`` is not checked.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         with self._parent(path) as (folder, name):
             os.symlink(target, name, dir_fd=folder)
 
     def remove(self, *paths: str) -> None:
-        """Remove entries and all below them, but no mount point; a missing one is no error.
+        """Remove entries and everything below them, except mount points; missing ones are ignored.
 
         Raises:
             OSError: something cannot be removed.

@@ -1,4 +1,4 @@
-"""Debian's packages in pairun's image, which has no package manager to ask."""
+"""Debian's packages in pairun's image, which has no package manager to query."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from pairun.handover.sbom import Component, debian_package
 
 STATUS = "var/lib/dpkg/status.d"
-"""Where an image without dpkg describes its packages, and scanners look: a file for each."""
+"""Where an image without dpkg describes its packages, one file each; scanners read it."""
 
 LINKED = "/opt/pairun/licences/rclone.packages"
-"""The libraries that rclone is made of: a line "NAME VERSION" for each package."""
+"""The libraries in rclone: a line "NAME VERSION" for each package."""
 
 
 def packages_of_image(root: str) -> list[Component]:
-    """The packages whose files are in the image, and those that are linked into its tools.
+    """The packages whose files are in the image, and those that its tools link.
 
-    Elsewhere than in pairun's image, and in its build, there are none.
+    Empty outside pairun's image and its build.
 
     Args:
-        root: the folder of the image's file system.
+        root: the root folder of the image's file system.
     """
     return [*_described(os.path.join(root, STATUS)), *_linked(LINKED)]
 

@@ -1,33 +1,33 @@
 """The journal: what happened, append-only, one JSON object per line.
 
-It is a record for reports and never a source of truth. Schema 1; every record has ``schema``,
+It is a record for reports, never a source of truth. Schema 1; every record has ``schema``,
 ``type`` and ``time`` (seconds since the epoch):
 
 - ``phase_begin``: phase, pairun, tasks
-- ``settings``: phase, task, layer, where (who brought the task), set (what other layers set: path,
-  value, layer, where, was); init writes one for each task of both phases
+- ``settings``: phase, task, layer, where (the layer and place that add the task), set (settings by
+  other layers: path, value, layer, where, was); init writes one for each task of both phases
 - ``attempt_begin``: task, name, module, attempt, of, handler
 - ``attempt_end``: task, attempt, of, outcome, seconds, and for a failure kind, fault, message,
-  hint, output (the last lines it printed), trace (of an error that no one foresaw), exit_code (of a
-  program that failed)
+  hint, output (the last lines it printed), trace (of an unexpected error), exit_code (of a program
+  that failed)
 - ``progress``: task, attempt, bytes, total (or null), file (or ""): what a task that moves much
-  data has done so far; one every few seconds at most and one at the end of the attempt, none from
-  a task that does not tell
+  data has transferred so far; at most one every few seconds, and one at the end of the attempt;
+  none from a task that does not report progress
 - ``wait``: task, seconds, because
 - ``task_end``: task, name, outcome, attempts, of, seconds, message, handler, and for a failure
-  kind, fault, hint, exit_code, trace (of an error that no one foresaw before the first attempt)
+  kind, fault, hint, exit_code, trace (of an unexpected error before the first attempt)
 - ``handlers_begin``: event, count
-- ``command_begin``, ``command_end``: of the user's command, in runtime; its exit_code, seconds
+- ``command_begin``, ``command_end``: the user's command, in runtime; its exit_code, seconds
 - ``diagnosis``: why the command failed: class, fault, retry, confidence, headline, advice, evidence,
   details, alternatives, rule
-- ``stop``: PID 1 received a stop signal: signal, sender (outside the container, a process of it, the
-  kernel), where there is one its uid and pid, and its command while it lives
+- ``stop``: PID 1 received a stop signal: signal, sender (outside the container, one of its
+  processes, the kernel), the sender's uid and pid if known, and its command if it still runs
 - ``event``: an Event of the Pod for operators: reason, message, and because if it was not sent
 - ``phase_end``: phase, outcome, exit_code, seconds, message
 
-PID 1 writes what is said of the command and of the end of its phase; so the end of a runtime phase
-is there also when the process that ran the tasks was killed. What a reader does not know of, it
-ignores.
+PID 1 writes the records of the command and of the end of its phase. So a runtime phase has its end
+in the journal even if the process that ran the tasks was killed. Readers ignore unknown fields and
+types.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ Record = dict[str, Any]
 Emit = Callable[[Record], None]
 
 _WORDS = frozenset({"type", "phase", "outcome", "kind", "fault", "event"})
-"""Fields whose values pairun itself chooses from short lists: a secret that equals one of these
-words must not break the record."""
+"""Fields whose values pairun chooses from short lists: a secret that equals one of these words
+must not break the record."""
 
 
 class Journal:
-    """Appends records to a file; one that cannot be written costs the journal, not the job.
+    """Appends records to a file; a write that fails loses records but never fails the job.
 
     Args:
         door: to the volume that the file is on.
         path: the file; its directory must exist.
         mask: returns a record without secrets in its values (`Vault.record`).
-        complain: takes one line when the journal cannot be written; called once.
+        complain: takes one line when the journal cannot be written; called at most once.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Journal:
             complain(f"no journal is kept: {path}: {e.strerror}")
 
     def __call__(self, record: dict[str, Any]) -> None:
-        """Append one record; ``output`` records are not kept."""
+        """Append one record; ``output`` records are dropped."""
         if self._fd is None or record["type"] == "output":
             return
         try:
@@ -94,7 +94,7 @@ class Journal:
         full = {"schema": SCHEMA, "time": round(time.time(), 3), **record, **masked}
         data = json.dumps(full, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
-            # One write per record: a killed process leaves whole lines, or one torn last line.
+            # One write per record: if the process is killed, only the last line can be incomplete.
             whole = os.write(self._fd, data) == len(data)
             why = None if whole else os.strerror(errno.ENOSPC)
         except OSError as e:
@@ -111,10 +111,10 @@ class Journal:
 
 
 def read_journal(path: str) -> list[Record]:
-    """The records of a journal; a torn or foreign line is left out.
+    """The records of a journal; incomplete and invalid lines are skipped.
 
     Args:
-        path: `pairun.base.paths.journal_file` of a volume; no link from the volume on is followed.
+        path: `pairun.base.paths.journal_file` of a volume; links in the volume are not followed.
     """
     path = os.path.abspath(path)
     door = Door(os.path.dirname(os.path.dirname(os.path.dirname(path))))
@@ -137,12 +137,12 @@ def _open(door: Door, path: str) -> int:
     """Open a journal for appending.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: it cannot be opened, or is not a regular file.
     """
     fd = door.open_append(path)
     with contextlib.suppress(OSError):
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
-            # The last writer was killed; what it left must not spoil the next record.
+            # A killed writer can leave an incomplete line, which must not spoil the next record.
             os.write(fd, b"\n")
     return fd

@@ -11,14 +11,14 @@ from pairun.handover.door import Door
 from pairun.handover.journal import SCHEMA, Record
 
 READ_BYTES = 256 * 1024
-"""How much of a journal one call reads."""
+"""How many bytes of a journal one call reads."""
 
 MAX_RECORD = 1024 * 1024
-"""A longer line is no record of pairun's, and is dropped."""
+"""A longer line is not one of pairun's records, and is dropped."""
 
 
 class JournalTail:
-    """Reads what a journal gained since the last call.
+    """Reads what was appended to a journal since the last call.
 
     Every process of the instance can write to this file, so a reader checks each field.
 
@@ -32,7 +32,7 @@ class JournalTail:
         self._rest = b""
 
     def read(self) -> list[Record]:
-        """The new records; nothing while the journal cannot be opened."""
+        """The new records; empty if the journal cannot be opened."""
         if self._file is None:
             door = Door(os.path.dirname(os.path.dirname(os.path.dirname(self._path))))
             with contextlib.suppress(OSError):

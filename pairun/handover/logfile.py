@@ -1,7 +1,7 @@
-"""Log files: they may fail at any time, and cost nothing but themselves then.
+"""Log files: a write to one may fail at any time, and then only log output is lost.
 
-The layout is OpenPAI's, whose log manager serves these files: a rotated log is a folder as
-multilog(8) makes it, with ``current`` and at most one older file beside it.
+The layout is OpenPAI's, whose log manager serves these files: a rotated log is a folder in the
+format of multilog(8), with ``current`` and at most one older file beside it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from collections.abc import Callable
 from pairun.handover.door import Door
 
 VARIABLE = "PAIRUN_LOG_BYTES"
-"""Tells the size at which a log is rotated."""
+"""Sets the size at which a log is rotated."""
 
 LOG_BYTES = 268_435_456
 LEAST_LOG_BYTES = 4096
-"""The least size, as with multilog(8)."""
+"""The smallest size allowed, as in multilog(8)."""
 
 RETRY_S = 0.2
-"""After a failed write, how long we leave the disk alone."""
+"""How long to wait after a failed write before the next one."""
 
 _NEWLINE = ord("\n")
 _EARLY_SHARE = 8
 _EARLY_BYTES = 65536
 _ROTATED = re.compile(r"@[0-9a-f]{24}\.[su]")
 _TAI_S = (1 << 62) + 10
-"""TAI64's label of 1970, as daemontools count: without the leap seconds that came since."""
+"""TAI64's label of 1970, as daemontools count: without the leap seconds since then."""
 
 _UNITS = {
     "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30,
@@ -39,15 +39,15 @@ Data = bytes | bytearray | memoryview
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes of ``268435456``, ``256Mi`` or ``1G``; None where it is neither, or too small."""
+    """Bytes of ``268435456``, ``256Mi`` or ``1G``; None if it is invalid or too small."""
     found = re.fullmatch(r"(\d{1,18})([kMG]|[KMG]i)?", text)
     size = int(found[1]) * _UNITS[found[2] or ""] if found else 0
     return size if size >= LEAST_LOG_BYTES else None
 
 
 def tai64n(seconds: float) -> str:
-    """The label of a moment: ``@`` and 24 hexadecimal digits (tai64n(8))."""
-    # a clock before 1970 counts down to a second from below
+    """The label of a time: ``@`` and 24 hexadecimal digits (tai64n(8))."""
+    # before 1970, rounds down to the full second
     whole = int(seconds // 1)
     return f"@{_TAI_S + whole:016x}{int((seconds - whole) * 1e9):08x}"
 
@@ -55,18 +55,18 @@ def tai64n(seconds: float) -> str:
 class LogFile:
     """A file that is appended to.
 
-    One that cannot be written loses what comes meanwhile, and takes what comes later.
+    While it cannot be written, it drops the data; it continues when it can be written again.
 
     Args:
-        door: to the volume that it is on.
-        path: of the file; for people, its end is a name that they know.
-        complain: told of the first write that failed.
+        door: to the volume of the file.
+        path: the file; messages show its end, which people know.
+        complain: takes the first write error.
 
     Attributes:
-        path: of the file.
-        lost: bytes that were not kept.
-        size: of the file that is open.
-        ends_whole: it ends with a newline, or is empty.
+        path: the file.
+        lost: how many bytes were dropped.
+        size: the size of the open file, in bytes.
+        ends_whole: the file ends with a newline, or is empty.
     """
 
     def __init__(self, door: Door, path: str, complain: Callable[[str], None]) -> None:
@@ -81,7 +81,7 @@ class LogFile:
         self._complained = False
 
     def write(self, data: Data) -> None:
-        """Append; what cannot be kept is counted."""
+        """Append; bytes that cannot be written are counted in `lost`."""
         left = memoryview(data)
         if time.monotonic() < self._again_at:
             self.lost += len(left)
@@ -107,10 +107,10 @@ class LogFile:
                 self._complain(f"a log cannot be written for now: {self.path}: {e.strerror}")
 
     def create(self) -> None:
-        """Make the file now: those who look for logs find it, empty as it is.
+        """Create the file now, so that readers find it even while it is empty.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         if self._fd is None:
             self._fd = self._open()
@@ -119,7 +119,7 @@ class LogFile:
         """Open the file to append to.
 
         Raises:
-            OSError: it cannot be opened, or is no regular file.
+            OSError: it cannot be opened, or is not a regular file.
         """
         return self._opened(self.path)
 
@@ -128,12 +128,12 @@ class LogFile:
         self.size = os.fstat(fd).st_size
         with contextlib.suppress(OSError):
             os.fchmod(fd, 0o644)
-            # whoever wrote it may have been killed within a line
+            # an earlier writer may have been killed within a line
             self.ends_whole = not self.size or os.pread(fd, 1, self.size - 1) == b"\n"
         return fd
 
     def _room(self, data: memoryview) -> int:
-        """How many of these bytes belong into the file that is open; 0 when it is full."""
+        """How many of these bytes fit into the open file; 0 if it is full."""
         return len(data)
 
     def _rotate(self) -> None:
@@ -150,10 +150,10 @@ class RotatedLog(LogFile):
     """A folder with ``current`` and at most one older file.
 
     Args:
-        door: to the volume that it is on.
-        folder: its path; it is made when it is missing.
-        limit: the size at which ``current`` is put aside.
-        complain: told of the first write that failed.
+        door: to the volume of the folder.
+        folder: its path; created if missing.
+        limit: the size at which ``current`` is rotated, in bytes.
+        complain: takes the first write error.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class RotatedLog(LogFile):
         room = self._limit - self.size
         if room >= len(data):
             return len(data)
-        # A line stays whole where it ends near the limit.
+        # Rotate early, at the end of a line, to keep lines whole.
         early = min(self._limit // _EARLY_SHARE, _EARLY_BYTES)
         first = max(room - early, 0)
         end = bytes(data[first : max(room, 0)]).rfind(b"\n")
@@ -184,7 +184,7 @@ class RotatedLog(LogFile):
         return 0 if self.ends_whole and room < early else max(room, 0)
 
     def _rotate(self) -> None:
-        # The older one first: there is never more than one.
+        # Remove the older file first: there is never more than one.
         for name in self._door.names(self.path):
             if _ROTATED.fullmatch(name):
                 self._door.remove(os.path.join(self.path, name))

@@ -1,10 +1,10 @@
-"""The journal on a container's log, for readers that reach logs alone.
+"""The journal in a container's log, for readers that have access to logs only.
 
-A line is ``[pairun] journal/1 FIRST PART/PARTS DATA``. FIRST is the number, from 0, of the first record
-in it; what was shown before from that number on is replaced. DATA is JSON Lines, compressed with
-zlib, in base64. Records are masked before they are compressed, and ``progress`` records are left out.
+A line is ``[pairun] journal/1 FIRST PART/PARTS DATA``. FIRST is the number, from 0, of its first
+record; the line replaces all records from that number on. DATA is JSON Lines, compressed with zlib,
+in base64. Records are masked before they are compressed, and ``progress`` records are omitted.
 
-A command can print such lines, too, as it can write to its journal: what they say is not trusted.
+A command can also print such lines, as it can write to its journal: readers do not trust them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from pairun.handover.door import Door
 from pairun.handover.journal import Record
 
 VARIABLE = "PAIRUN_LOG_JOURNAL"
-"""The variable that turns it on: ``true``."""
+"""The variable that enables it: ``true``."""
 
 PREFIX = "[pairun] journal/1 "
 
 MAX_JOURNAL_BYTES = 1 << 20
-"""A larger journal is not shown: a log is no place for it."""
+"""A larger journal is not printed, because it would flood the log."""
 
 MAX_RECORDS_BYTES = 16 << 20
-"""How much is unpacked of the lines of one log."""
+"""How many bytes are decompressed from one log."""
 
 LINE_CHARS = 8000
-"""The data of a line; container runtimes split lines of more than 16 KiB."""
+"""The largest data of a line; container runtimes split lines of more than 16 KiB."""
 
 
 class LogJournal:
-    """Shows a journal on the container's log.
+    """Prints a journal to the container's log.
 
     Args:
-        env: of the container; nothing is shown unless `VARIABLE` is ``true``.
+        env: of the container; nothing is printed unless `VARIABLE` is ``true``.
         door: to the volume.
         path: the journal.
         mask: returns a record without secrets in its values (`Vault.record`).
@@ -59,10 +59,10 @@ class LogJournal:
         self._shown = 0
 
     def show(self, *, whole: bool = False) -> None:
-        """Show what was recorded since the last time; a journal that cannot be read is not shown.
+        """Print the new records since the last call; a journal that cannot be read is skipped.
 
         Args:
-            whole: show everything again, for a reader of the log's end alone.
+            whole: print everything again, for readers that see only the end of the log.
         """
         if not self._is_on:
             return
@@ -77,7 +77,7 @@ class LogJournal:
 
     def _records(self, data: bytes) -> Iterator[Record]:
         for line in data.decode("utf-8", "replace").split("\n"):
-            # The command can write to the file: a line that is no record ends no phase.
+            # The command can write to the file: an invalid line must not end the phase.
             with contextlib.suppress(ValueError, RecursionError):
                 record = json.loads(line)
                 if isinstance(record, dict) and record.get("type") != "progress":
@@ -85,12 +85,12 @@ class LogJournal:
 
 
 def is_journal_line(line: str) -> bool:
-    """Whether a line of a log is for reports and not for people."""
+    """Whether a log line carries the journal, and is not for people."""
     return line.startswith(PREFIX)
 
 
 def read_log(lines: Iterable[str]) -> bytes | None:
-    """The journal that a log shows, as its file would have it; None where it shows none.
+    """The journal in a log, in the format of its file; None if the log has none.
 
     Args:
         lines: of a container's log, or of a part of it; incomplete and damaged lines are skipped.
@@ -121,7 +121,7 @@ _LINE = re.compile(re.escape(PREFIX) + r"([0-9]{1,7}) ([0-9]{1,4})/([0-9]{1,4}) 
 def _lines(records: list[Record], first: int) -> Iterator[str]:
     if not records:
         return
-    # PID 1 loads what compresses only where the cluster wants these lines.
+    # PID 1 imports the compression only where the cluster enables these lines.
     import base64
     import zlib
 
@@ -133,7 +133,7 @@ def _lines(records: list[Record], first: int) -> Iterator[str]:
 
 
 def _unpacked(data: str, max_bytes: int) -> bytes | None:
-    """The bytes in a line's data; None where it is damaged or too much."""
+    """The bytes in a line's data; None if it is damaged or too large."""
     import base64
     import binascii
     import zlib

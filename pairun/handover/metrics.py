@@ -1,6 +1,6 @@
-"""What journals add up to, as OpenMetrics text (OpenMetrics 1.0): for one Pod, or for many.
+"""Sums up journals as OpenMetrics text (OpenMetrics 1.0), for one Pod or for many.
 
-The names are an interface: a name keeps its meaning, its unit and its labels.
+The names are an interface: each keeps its meaning, its unit and its labels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUCKETS_S = (0.1, 1.0, 10.0, 60.0, 300.0, 1800.0, 7200.0, 43200.0, math.inf)
 """The upper bounds of the buckets of every histogram, in seconds."""
 
 _MAX_SERIES = 2000
-"""How many sets of labels a family has at most; the rest is summed up under `_OTHER`."""
+"""The most sets of labels that a family has; the rest is summed up under `_OTHER`."""
 _OTHER = "other"
 _MAX_LABEL = 100
 
@@ -82,7 +82,7 @@ class Totals:
         self._series: dict[Family, dict[tuple[str, ...], list[float]]] = {f: {} for f in FAMILIES}
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add a journal; a record without what its family needs is left out."""
+        """Add a journal; records without the fields that their family needs are skipped."""
         self._journals += 1
         phase = ""
         for record in records:
@@ -171,21 +171,21 @@ def _number(value: float) -> str:
 
 
 def _label(value: object) -> str:
-    """A value as a label: empty if there is none, and never more than people read."""
+    """A value as a label: empty if missing, and cut to a readable length."""
     if value is None or isinstance(value, dict | list):
         return ""
     return str(value).encode("utf-8", "replace").decode()[:_MAX_LABEL]
 
 
 def _seconds(value: object) -> float | None:
-    """A duration; None for what is none. NaN and infinity compare false."""
+    """A duration; None if invalid. NaN and infinity fail the comparisons."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < 1e12 else None
 
 
 def write_metrics(door: Door, env: Mapping[str, str]) -> None:
-    """Sum up the Pod's journal in its log directory, in one step: a reader sees a whole file.
+    """Write the Pod's metrics to its log directory atomically: readers always see a whole file.
 
     Args:
         door: to the shared volume.

@@ -1,4 +1,4 @@
-"""How the door opens one name at a time: never through a link, never something that waits."""
+"""Opens one name at a time for the door: never through a link, and never blocking."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""A directory to go through; that needs no permission to list it."""
+"""Opens a directory to walk through, which needs no permission to list it."""
 
 LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 MAX_LINKS = 40
-"""As the kernel counts (path_resolution(7))."""
+"""The most links in one path, as in the kernel (path_resolution(7))."""
 
 
 def open_regular(path: str, flags: int, mode: int = 0o644, *, folder: int | None = None) -> int:
-    """Open a regular file: never a link, never one that waits.
+    """Open a regular file: never through a link, and never blocking.
 
     Args:
-        path: the file; in the open directory ``folder``, where that is given.
-        flags: those of open(2), without what is always added.
-        mode: of a file that is made.
+        path: the file; relative to the open directory ``folder`` if that is given.
+        flags: those of open(2); the safety flags are always added.
+        mode: of a file that is created.
         folder: the open directory.
 
     Raises:
-        OSError: it cannot be opened, or is something else.
+        OSError: it cannot be opened, or is not a regular file.
     """
     with contextlib.suppress(FileNotFoundError):
-        # Opening a device may have effects, so look first.
+        # Opening a device may have effects, so check the type first.
         _require_regular(os.stat(path, dir_fd=folder, follow_symlinks=False), path)
     fd = os.open(path, flags | SAFE, mode, dir_fd=folder)
     try:
@@ -50,16 +50,16 @@ def _require_regular(found: os.stat_result, path: str) -> None:
 
 
 def open_folder(parent: int | None, name: str, path: str, flags: int = FOLDER) -> int:
-    """Open a directory that is no link.
+    """Open a directory that is not a link.
 
     Args:
-        parent: the open directory that holds it; None where ``name`` is a path.
+        parent: the open directory that holds it; None if ``name`` is a path.
         name: its name.
-        path: what an error names.
+        path: the path that errors name.
         flags: those of open(2).
 
     Raises:
-        OSError: there is none, or it is something else.
+        OSError: it does not exist, or is not a directory.
     """
     try:
         return os.open(name, flags, dir_fd=parent)
@@ -75,7 +75,7 @@ def open_folder(parent: int | None, name: str, path: str, flags: int = FOLDER) -
 
 @contextlib.contextmanager
 def named(path: str) -> Iterator[None]:
-    """Errors name the whole path and not its last name."""
+    """Make errors name the whole path, not only its last name."""
     try:
         yield
     except OSError as e:
@@ -85,7 +85,7 @@ def named(path: str) -> Iterator[None]:
 
 
 def mount_depth(root: str, parts: Sequence[str], mounts: frozenset[str]) -> int:
-    """How many of the names lead to the innermost mount point on the way; 0 where there is none."""
+    """How many of the names lead to the innermost mount point on the path; 0 if there is none."""
     depths = range(len(parts), 0, -1)
     return next((n for n in depths if os.path.join(root, *parts[:n]) in mounts), 0)
 
@@ -93,17 +93,17 @@ def mount_depth(root: str, parts: Sequence[str], mounts: frozenset[str]) -> int:
 def follow(
     top: int, root: str, parts: Sequence[str], mounts: frozenset[str], stack: contextlib.ExitStack
 ) -> tuple[int, str]:
-    """Walk to a path, through links that stay below the mount point that they are in.
+    """Walk to a path; links must stay below their mount point.
 
     Args:
-        top: the open root; closed by ``stack``, as every directory on the way.
+        top: the open root; closed by ``stack``, like every directory on the path.
         root: its path without links.
-        parts: the names from it.
+        parts: the names below it.
         mounts: every mount point.
-        stack: closes what is opened.
+        stack: closes the directories that are opened.
 
     Returns:
-        The open directory that holds the last name, and that name, which is no link.
+        The open directory that holds the last name, and that name, which is not a link.
     """
     fds, links = [top], 0
     names: list[str] = []
@@ -135,7 +135,7 @@ def follow(
             names.append(name)
         else:
             return fds[-1], name
-    # The way ends with a directory of links' making: `..`, or the mount point itself.
+    # The path ends at a directory that links lead to: `..`, or the mount point itself.
     return fds[-1], "."
 
 

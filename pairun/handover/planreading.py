@@ -1,4 +1,4 @@
-"""The runtime plan as typed data: what `pairun.handover.reader` read, with every field checked."""
+"""Decodes what `pairun.handover.reader` read to a typed plan, and checks every field."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pairun.secrets.vault import Vault
 
 
 def read_plan(root: str, vault: Vault) -> Plan:
-    """The runtime plan that init left.
+    """The runtime plan that init wrote.
 
     Args:
         root: the shared volume.
         vault: takes every secret that is read.
 
     Raises:
-        PairunError: there is none, or it cannot be used.
+        PairunError: it is missing or invalid.
     """
     door = Door(root)
     hide_job_key(door, vault)
@@ -36,7 +36,7 @@ def read_plan(root: str, vault: Vault) -> Plan:
 
 
 def load_plan(document: object, secrets: object, file: str) -> Plan:
-    """Read a plan back, and check the type of every field.
+    """Decode a plan, and check the type of every field.
 
     Args:
         document: the parsed JSON of the plan.
@@ -44,7 +44,7 @@ def load_plan(document: object, secrets: object, file: str) -> Plan:
         file: the plan's name in messages.
 
     Raises:
-        PairunError: it is not a plan, or one of another version; the message names the field.
+        PairunError: it is not a plan, or of another version; the message names the field.
     """
     try:
         return _Decoder(secrets).plan(document)
@@ -59,7 +59,7 @@ def load_plan(document: object, secrets: object, file: str) -> Plan:
 
 
 class _BadField(Exception):
-    """A field has another type, or another value, than the plan allows."""
+    """A field has a type or a value that the plan does not allow."""
 
     def __init__(self, where: str, must: str) -> None:
         super().__init__(f"{where} must {must}")
@@ -70,7 +70,7 @@ class _OtherSchema(Exception):
 
 
 class _Decoder:
-    """Plain data to a plan; ``where`` is the place of a value, as ``steps[0].args.x``."""
+    """Decodes plain data to a plan; ``where`` is the place of a value, as ``steps[0].args.x``."""
 
     def __init__(self, secrets: object) -> None:
         values = _mapping(secrets, "the secrets file").get("values", {})

@@ -1,11 +1,11 @@
 """A plan as JSON, with secrets by reference.
 
-Three objects in the JSON have a meaning:
+Three objects in the JSON have a special meaning:
 
-- ``{"$late": {"template": …, "because": …, "where": …}}``: an expression that only the run can
-  resolve;
+- ``{"$late": {"template": …, "because": …, "where": …}}``: an expression that can be resolved only
+  at run time;
 - ``{"$secret": "s1"}``: a value in the secrets file;
-- ``{"$literal": {…}}``: a mapping of the user's that has one of these keys.
+- ``{"$literal": {…}}``: the user's mapping, escaped because it has one of these keys.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SCHEMA = 1
 
 
 class SecretStore:
-    """Gives secret texts names, so that a plan holds references only.
+    """Names secret texts, so that a plan holds only references.
 
     Args:
-        redact: further texts that no sink may show (the leaves that expressions used).
+        redact: further texts to mask in all output (the leaves that expressions used).
     """
 
     def __init__(self, redact: Iterable[str] = ()) -> None:
@@ -38,7 +38,7 @@ class SecretStore:
         return self._names.setdefault(secret.reveal(), f"s{len(self._names) + 1}")
 
     def redact(self, text: str) -> None:
-        """Keep a text out of every sink, without a reference to it."""
+        """Mask a text in all output, without a reference to it."""
         self._redact.add(text)
 
     def dump(self) -> dict[str, Any]:

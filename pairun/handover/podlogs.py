@@ -1,4 +1,4 @@
-"""The Pod's log directory as init prepares it: writable for any user, without an earlier run's files."""
+"""The Pod's log directory as init prepares it: writable for every user, without old files."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from pairun.base.paths import JOURNAL, METRICS, log_dir
 from pairun.handover.door import Door
 
 INIT_LOG = "init.log"
-"""What the init phase prints; it goes on over restarts."""
+"""The init phase's output; appended to over restarts."""
 
 _STAYS = (INIT_LOG, JOURNAL, METRICS)
 _EARLIER = re.compile(r"prelog_(\d{1,9})")
 
 
 def prepare_logs(door: Door, env: Mapping[str, str]) -> None:
-    """Make the Pod's log directory; what an earlier run of the same Pod left moves to ``prelog_<n>``.
+    """Create the Pod's log directory; move files of an earlier run of the Pod to ``prelog_<n>``.
 
-    The names are those that OpenPAI's log manager knows. The journal and the metrics stay, as
-    they are records of all runs.
+    The names are those that OpenPAI's log manager knows. The journal and the metrics are not moved,
+    because they cover all runs.
 
     Args:
         door: to the shared volume.
         env: the environment of the init container.
 
     Raises:
-        OSError: it cannot be made, or is not ours to open to others.
+        OSError: it cannot be created, or another user owns it.
     """
     folder = log_dir(door.root, env)
     door.make_folder(folder, 0o777)
     found = door.stat(folder)
     if found is not None and stat.S_IMODE(found.st_mode) & 0o777 != 0o777:
-        # The user's container may run as anybody, and writes its logs there.
+        # The user's container may run as any user, and writes its logs there.
         door.set_mode(folder, 0o777)
     _put_aside(door, folder)
     _open_journal(door, os.path.join(folder, JOURNAL))
 
 
 def _open_journal(door: Door, path: str) -> None:
-    """Let both containers append to the journal, whoever they run as."""
+    """Let both containers append to the journal, whatever their users."""
     try:
         fd = door.open_append(path, 0o666)
     except OSError:
-        # Something else stands there: a record is lost, no job.
+        # Not a regular file: only records are lost, the job continues.
         return
     try:
         found = os.fstat(fd)
@@ -65,6 +65,6 @@ def _put_aside(door: Door, folder: str) -> None:
     target = os.path.join(folder, f"prelog_{max(earlier, default=0) + 1}")
     door.make_folder(target)
     for name in old:
-        # Of a mount point, or of what vanished meanwhile, nothing is expected.
+        # A mount point or an entry that vanished cannot be moved, which is harmless.
         with contextlib.suppress(OSError):
             door.rename(os.path.join(folder, name), os.path.join(target, name))

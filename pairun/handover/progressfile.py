@@ -1,4 +1,4 @@
-"""How far the user's code has come, as it says itself with ``pairun progress``.
+"""The progress of the user's code, as it reports it with ``pairun progress``.
 
 One small JSON file in the Pod's log directory: schema 1, step, epoch, checkpoint, time.
 """
@@ -19,13 +19,13 @@ _MAX_COUNT = 10**15
 
 
 class NotedProgress(NamedTuple):
-    """How far the user's code has come.
+    """The progress of the user's code.
 
     Attributes:
         step: its last step; None if it counts none.
         epoch: its last epoch; None if it counts none.
-        checkpoint: where its last checkpoint is; may be empty.
-        at: when it said so, in seconds since the epoch.
+        checkpoint: the path of its last checkpoint; may be empty.
+        at: when the code reported it, in seconds since the epoch.
     """
 
     step: int | None = None
@@ -34,7 +34,7 @@ class NotedProgress(NamedTuple):
     at: float = 0.0
 
     def over(self, earlier: NotedProgress | None) -> NotedProgress:
-        """This, completed with what was said earlier."""
+        """This progress; fields that it does not set keep their earlier values."""
         if earlier is None:
             return self
         return NotedProgress(
@@ -46,7 +46,7 @@ class NotedProgress(NamedTuple):
 
 
 def write_progress(door: Door, folder: str, noted: NotedProgress) -> None:
-    """Replace the file at once, so that a reader never sees half of it.
+    """Replace the file atomically, so that readers always see a whole file.
 
     Args:
         door: to the shared volume.
@@ -61,10 +61,10 @@ def write_progress(door: Door, folder: str, noted: NotedProgress) -> None:
 
 
 def read_progress(door: Door, folder: str) -> NotedProgress | None:
-    """What the file in a Pod's log directory says; None if there is none, or one of another form.
+    """The progress file in a Pod's log directory; None if it is missing or invalid.
 
     Args:
-        door: to the shared volume; no link on it is followed.
+        door: to the shared volume; links are not followed.
         folder: the Pod's log directory.
     """
     try:
@@ -74,7 +74,7 @@ def read_progress(door: Door, folder: str) -> NotedProgress | None:
 
 
 def parse_progress(text: bytes) -> NotedProgress | None:
-    """What a file says; None if it is not of this form: the user's code may write there, too."""
+    """Parse the file; None if it is invalid: the user's code may write to it, too."""
     try:
         data = json.loads(text[:MAX_BYTES])
     except (ValueError, RecursionError):

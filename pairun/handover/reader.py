@@ -1,7 +1,7 @@
-"""The one reader of what init left on the volume, with nothing but the standard library.
+"""The one reader of the files that init wrote to the volume; it needs only the standard library.
 
-PID 1 takes the user's command, the grace time and whether there is anything to run before and
-after; the executor decodes the same texts in full (`pairun.handover.planreading`).
+PID 1 reads the user's command, the grace time, and whether tasks run before and after it. The
+executor decodes the same texts in full (`pairun.handover.planreading`).
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ SCHEMA = 1
 """The schema of plans and secrets files that this version reads."""
 
 USER_COMMAND = "user_command"
-"""The module of a runtime plan's last step; PID 1 itself is what it does."""
+"""The module of a runtime plan's last step, which PID 1 itself runs."""
 
 DEFAULT_GRACE_S = 30.0
 
 MAX_KEY_BYTES = 4096
-"""The longest key of a job."""
+"""The largest key of a job, in bytes."""
 
 PLAN_FILE = "plan.json"
 SECRETS_FILE = "secrets.json"
 ENVIRONMENT_FILE = "runtime_env.sh"
 SCRIPT_FILE = "user.sh"
-"""In ``runtime.d``: the plan, the values of its secrets, the variables, the user's command."""
+"""Files in ``runtime.d``: the plan, its secrets' values, the variables, the user's command."""
 
 
 class Inputs(NamedTuple):
-    """What init left for this phase.
+    """What init wrote for this phase.
 
     Attributes:
         steps_before: whether tasks run before the user's command.
-        handlers: ids of the exit handlers that the user's command itself registers.
+        handlers: ids of the exit handlers that the step of the user's command registers.
         command_environment: variables of the user's command alone.
         grace_s: the plan's grace time.
-        environment: the variables that init worked out.
-        script: the path of the user's command, where it is one for a shell.
-        argv: the user's command where it is a program; else empty.
-        shells: what may read the script, the preferred one first.
-        forwarding: which signals the command hears, and as what.
-        on_stop: the exit code of a command that a stop ended with 0; None for the container's setting.
-        vault: what no line of ours may hold.
+        environment: the variables that init computed.
+        script: the path of the user's command if it is a shell script.
+        argv: the user's command if it is a program; else empty.
+        shells: the shells that may run the script, in order of preference.
+        forwarding: which signals PID 1 forwards to the command, and as which.
+        on_stop: the exit code if a stopped command exits 0; None for the container's setting.
+        vault: the secrets to mask in pairun's own output.
     """
 
     steps_before: bool
@@ -69,14 +69,14 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(root: str, vault: Vault) -> Inputs:
-    """Read what init left on the volume.
+    """Read what init wrote to the volume.
 
     Args:
         root: the shared volume.
         vault: takes every secret that is read.
 
     Raises:
-        PairunError: a file is missing, torn or of another version.
+        PairunError: a file is missing, incomplete or of another version.
     """
     door = Door(root)
     hide_job_key(door, vault)
@@ -116,13 +116,13 @@ def read_environment(door: Door) -> dict[str, str]:
     """The variables of ``runtime_env.sh``: lines of ``export NAME='value'``, as a POSIX shell reads them.
 
     Returns:
-        Names and values; none when there is no such file.
+        Names and values; empty if the file does not exist.
 
     Raises:
         PairunError: it cannot be read.
     """
     text = os.fsdecode(read_file(door, ENVIRONMENT_FILE) or b"")
-    # Within single quotes nothing is special; a quote itself is written '\'' (close, quote, open).
+    # In single quotes no character is special; a quote itself is written '\'' (close, quote, open).
     exports = re.findall(r"^export ([^\s=]+)='((?:[^']|'\\'')*)'$", text, re.MULTILINE)
     return {name: value.replace("'\\''", "'") for name, value in exports}
 
@@ -133,7 +133,7 @@ def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> dict[st
     Args:
         door: to the shared volume.
         vault: takes every secret that is read.
-        optional: a missing file counts as one without secrets.
+        optional: treat a missing file as one without secrets.
 
     Raises:
         PairunError: it is missing, cannot be read, or is of another version.
@@ -147,15 +147,15 @@ def read_secrets(door: Door, vault: Vault, *, optional: bool = False) -> dict[st
         raise _unusable(path, "'redact' must be a list and 'values' a mapping")
     if not all(isinstance(text, str) for text in (*redact, *values.values())):
         raise _unusable(path, "a secret must be text")
-    # The values are whole texts that hold secrets: only the secrets in them are masked.
+    # The values are whole texts that contain secrets: mask only the secrets in them.
     vault.add(redact)
     return content
 
 
 def hide_job_key(door: Door, vault: Vault) -> None:
-    """Mask the key with which the instances of the job prove themselves, if the platform mounts one.
+    """Mask the key by which the job's instances authenticate, if the platform mounts one.
 
-    A key that cannot be read is of no use to anybody, and masked nowhere.
+    A key that cannot be read cannot be used, and is not masked.
     """
     with contextlib.suppress(OSError):
         key = door.read(os.path.join(door.root, KEY_FILE), MAX_KEY_BYTES)
@@ -175,7 +175,7 @@ def read_document(door: Door) -> dict[str, Any]:
 
 
 def read_file(door: Door, name: str) -> bytes | None:
-    """A file that init left for the runtime phase, or None where it left none.
+    """Read a file that init wrote for the runtime phase; None if it does not exist.
 
     Args:
         door: to the shared volume.
@@ -217,7 +217,7 @@ def _text(value: object, secrets: Mapping[str, str], plan_file: str) -> str:
 
 
 def _plain(value: object, plan_file: str) -> str:
-    """A text that the kernel takes in an environment (execve(2))."""
+    """A text that is valid in an environment (execve(2))."""
     if not isinstance(value, str) or "\0" in value:
         raise _unusable(plan_file, "a handler's id or a variable is not text without NUL")
     return value

@@ -1,4 +1,4 @@
-"""What a program is made of, as a bill of materials in CycloneDX 1.5 (ECMA-424), in JSON."""
+"""Writes a program's components as a bill of materials in CycloneDX 1.5 (ECMA-424), in JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def debian_source(name: str, version: str, sha256: str, linked: bool) -> Compone
         name: the package.
         version: with its epoch.
         sha256: of the source's description (.dsc); empty for a package that is not locked.
-        linked: it is in the program itself; else in a tool beside it.
+        linked: the program itself links it; else a tool beside it does.
     """
     component = _library(
         name, version, f"pkg:deb/debian/{_quoted(name)}@{_quoted(version)}?arch=source"
@@ -35,7 +35,7 @@ def debian_package(name: str, version: str, architecture: str) -> Component:
     Args:
         name: the package.
         version: with its epoch.
-        architecture: as Debian calls it: amd64, arm64, all.
+        architecture: Debian's name of it: amd64, arm64, all.
     """
     return _library(
         name, version, f"pkg:deb/debian/{_quoted(name)}@{_quoted(version)}?arch={architecture}"
@@ -49,10 +49,10 @@ def python_package(name: str, version: str) -> Component:
 
 
 def required_packages(name: str) -> list[tuple[str, str]]:
-    """Name and version of every installed package that a package needs, sorted; not its extras.
+    """Name and version of every installed package that a package needs, sorted; without extras.
 
     Args:
-        name: the package; none are known where it is not installed.
+        name: the package; the list is empty if it is not installed.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -77,7 +77,7 @@ def content_root(layer: str, digest: str) -> Component:
 
     Args:
         layer: its layer.
-        digest: over all that is in it.
+        digest: of its whole content.
     """
     return {
         "type": "data",
@@ -99,7 +99,7 @@ def document(name: str, components: Sequence[Component]) -> str:
 
     Args:
         name: the program.
-        components: what it is made of.
+        components: its components.
     """
     version = pairun.__version__
     bill = {

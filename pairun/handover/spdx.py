@@ -1,4 +1,4 @@
-"""A bill of materials as SPDX 2.3 in JSON (spdx.github.io/spdx-spec/v2.3), from CycloneDX's components."""
+"""Converts CycloneDX components to SPDX 2.3 in JSON (spdx.github.io/spdx-spec/v2.3)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def spdx_document(name: str, components: Sequence[Component], created_s: int) ->
 
     Args:
         name: the program.
-        components: what it is made of, as `pairun.handover.sbom` makes them.
-        created_s: the date in it, in seconds since 1970; the same build gives the same text.
+        components: its components, from `pairun.handover.sbom`.
+        created_s: its date, in seconds since 1970; the same build gives the same text.
     """
     packages = [_package(number, each) for number, each in enumerate(components, start=1)]
     digest = hashlib.sha256(json.dumps(packages, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""The note that `pairun run` leaves on an instance's volume before it stops the instance.
+"""The note that `pairun run` writes to an instance's volume before it stops the instance.
 
-Both phases read it to name who stopped them: to a process every stop is the same SIGTERM.
+Both phases read it to report who stopped them: for a process, every stop is the same SIGTERM.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class StopNote(NamedTuple):
     words: str
 
     def text(self) -> str:
-        """The note as a file."""
+        """The note as the file's text."""
         return json.dumps(self._asdict())
 
 
 def read_stop_note(door: Door) -> StopNote | None:
-    """The note; None if there is none that can be read.
+    """The note; None if it is missing or invalid.
 
     Args:
         door: to the shared volume.

@@ -1,4 +1,4 @@
-"""The static programs of pairun's image that modules bring into the user's container."""
+"""The static programs of pairun's image that modules need in the user's container."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from pairun.handover.door import Door
 
 VARIABLE = "PAIRUN_TOOLS"
-"""Names the tool folder; for tests, and for images that keep it elsewhere."""
+"""Overrides the tool folder; for tests, and for images that keep it elsewhere."""
 
 IN_THE_IMAGE = "/opt/pairun/tools"
 
 
 def find_tools(env: Mapping[str, str]) -> str:
-    """The tool folder: the image's, else what ``make bundle`` built in this checkout.
+    """The tool folder: the image's, or else what ``make bundle`` built in this checkout.
 
     Args:
-        env: `VARIABLE` names another one.
+        env: `VARIABLE` overrides it.
     """
     checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     built = os.path.join(checkout, "build", "bundle", "tools")
@@ -25,16 +25,16 @@ def find_tools(env: Mapping[str, str]) -> str:
 
 
 def copy_tools(names: Iterable[str], folder: str, target: str, door: Door) -> None:
-    """Copy programs; one that is missing is left out, and its module says so when it runs.
+    """Copy programs; missing ones are skipped, and their modules report it when they run.
 
     Args:
         names: paths below the tool folder.
         folder: the tool folder.
-        target: where to, on the shared volume.
+        target: the target folder, on the shared volume.
         door: to the shared volume.
 
     Raises:
-        OSError: one cannot be copied.
+        OSError: a program cannot be copied.
     """
     for name in sorted(set(names)):
         source, copy = os.path.join(folder, name), os.path.join(target, name)

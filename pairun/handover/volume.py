@@ -1,4 +1,4 @@
-"""The shared volume: what init finds there is not trusted, and what it leaves is the handover."""
+"""The shared volume: init does not trust what it finds there, and writes the handover to it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from pairun.module import Secret
 from pairun.plan import USER_COMMAND, Plan, Task
 
 KEPT = MOUNTED | {"logs", "init.d"}
-"""What init neither deletes nor shadows: logs, what the platform mounts, the image's programs."""
+"""What init neither deletes nor shadows: logs, the platform's mounts, the image's programs."""
 
 _PLUGIN_SCRIPT = re.compile(r"plugin_(pre|post)[0-9]+\.sh")
 
 MARKER = ".pairun"
-"""The file that says of a folder that pairun made it, so that init may clean it."""
+"""The file that marks a folder as created by pairun, so that init may clean it."""
 
 _MARK = b"pairun init cleans this folder each time it runs: keep nothing here.\n"
 
 
 class Volume:
-    """The shared volume, seen by init, its one writer.
+    """The shared volume, as init uses it, which alone writes to it.
 
     All methods raise `PairunError` where a file cannot be read or written.
 
@@ -54,10 +54,10 @@ class Volume:
         self._door = Door(pai_dir)
 
     def prepare(self) -> None:
-        """Remove what an earlier run left, and make the folders; safe in a volume used before.
+        """Remove the files of an earlier run, and create the folders; safe to repeat.
 
         Raises:
-            PairunError: the volume cannot be used, or is a folder that is not ours to clean.
+            PairunError: the volume cannot be used, or is a folder that init must not clean.
         """
         if os.path.islink(os.path.abspath(self.pai_dir)):
             why = f"{os.path.abspath(self.pai_dir)} is a symbolic link"
@@ -67,7 +67,7 @@ class Volume:
             left = [n for n in self._door.root_names() if n not in KEPT]
             self._require_ours(left)
             self._door.protect_root()
-            # First, so that one who is killed while it cleans may clean again.
+            # Write the marker first: if init is killed while it cleans, the next one may clean.
             if not self._has_marker():
                 self._door.remove(self._path(MARKER))
                 self._door.write(self._path(MARKER), _MARK)
@@ -78,7 +78,7 @@ class Volume:
 
     @contextlib.contextmanager
     def _in_words(self) -> Iterator[None]:
-        """What the operating system refuses becomes a problem that names the path."""
+        """Turn an error of the operating system into a problem that names the path."""
         try:
             yield
         except OSError as e:
@@ -87,13 +87,13 @@ class Volume:
             raise PairunError(Problem("PR701", message)) from e
 
     def _require_ours(self, left: Sequence[str]) -> None:
-        """Refuse to clean a folder that nothing shows to be a volume: it may be anybody's.
+        """Refuse to clean a folder without evidence that it is a volume of pairun.
 
         Args:
             left: what would be removed.
 
         Raises:
-            PairunError: it is not ours to clean.
+            PairunError: init must not clean it.
         """
         path = os.path.abspath(self.pai_dir)
         home = os.path.realpath(os.path.expanduser("~"))
@@ -106,22 +106,22 @@ class Volume:
         raise _not_ours(f"{path} is not empty ({names}), and pairun did not make it", _OTHER)
 
     def _has_marker(self) -> bool:
-        """Whether our own file stands there; a link or a folder of that name says nothing."""
+        """Whether pairun's own file exists; a link or a folder of that name does not count."""
         return self._door.is_file(self._path(MARKER))
 
     def _path(self, *parts: str) -> str:
         return os.path.join(self.pai_dir, *parts)
 
     def add(self, name: str, data: bytes) -> None:
-        """Write a file that is readable for all into ``runtime.d``."""
+        """Write a file into ``runtime.d``, readable for all."""
         with self._in_words():
             self._door.write(runtime_file(self.pai_dir, name), data)
 
     def add_program(self) -> None:
-        """Leave the bundle, PID 1 of whatever image the user chose, and the authorities it trusts.
+        """Write the bundle, which is PID 1 in the user's image, and the authorities it trusts.
 
         Raises:
-            PairunError: the program that the platform provides has no absolute path.
+            PairunError: the platform's program has no absolute path.
         """
         provided = self._env.get(PROVIDED, "")
         if provided and not os.path.isabs(provided):
@@ -129,7 +129,7 @@ class Volume:
         bundle = None if provided else find_bundle(self._env)
         with self._in_words():
             if provided:
-                # The name that jobs know; the program itself is on the platform's mount.
+                # Jobs know this name; the program itself is on the platform's mount.
                 self._door.link(provided, self._path("runtime"))
             elif bundle is not None:
                 self._door.copy_in(bundle, self._path("runtime"), 0o755)
@@ -151,7 +151,7 @@ class Volume:
         self._door.write(runtime_file(self.pai_dir, BARRIER_FILE), script, 0o755)
 
     def variables_file(self) -> tuple[str, bytes]:
-        """The path and the text of ``env`` in ``PAI_RUNTIME_DIR``, which init tasks have written."""
+        """The path and the text of ``env`` in ``PAI_RUNTIME_DIR``, which init tasks write."""
         folder = self._env.get("PAI_RUNTIME_DIR") or self._path("runtime.d")
         if folder.startswith(DEFAULT_PAI_DIR + "/"):
             folder = self.pai_dir + folder.removeprefix(DEFAULT_PAI_DIR)
@@ -161,7 +161,7 @@ class Volume:
         return path, b""
 
     def plugin_scripts(self) -> dict[str, str]:
-        """Name to text of the scripts in ``runtime.d`` that programs of plugin folders wrote."""
+        """Name to text of the scripts that programs of plugin folders wrote to ``runtime.d``."""
         folder = self._path("runtime.d")
         with self._in_words():
             names = [n for n in self._door.names(folder) if _PLUGIN_SCRIPT.fullmatch(n)]
@@ -179,9 +179,9 @@ class Volume:
 
         Args:
             plan: the plan of the runtime phase.
-            redact: texts that no sink may show.
-            variables: further ones of the user's container; of secrets the command alone.
-            redact_used: likewise, where a secret of the plan holds them.
+            redact: texts to mask in all output.
+            variables: more variables of the user's container; secret ones reach only the command.
+            redact_used: texts to mask if a secret of the plan contains them.
         """
         with self._in_words():
             self._hand_over(plan, redact, variables or {}, redact_used)
@@ -207,32 +207,32 @@ class Volume:
         command = _command_of(plan)
         if command is not None:
             self._write_secret(SCRIPT_FILE, _script(plan, command))
-        # The plan last: while it is missing, nothing starts.
+        # Write the plan last: nothing starts while it is missing.
         data = json.dumps(document).encode()
         self._door.write(runtime_file(self.pai_dir, PLAN_FILE), data)
 
     def _add_tools(self, plan: Plan) -> None:
-        """Leave the programs that the plan's modules need in whatever image the user chose."""
+        """Copy the programs that the plan's modules need in the user's image."""
         load = plan_loader(plan.modules)
         needed = {tool for name in plan.modules for tool in load(name).tools}
         copy_tools(needed, find_tools(self._env), self._path("tools"), self._door)
 
     def _add_variables(self, variables: Mapping[str, str]) -> None:
-        """Append to the environment file; of a name that is there already, the last line counts."""
+        """Append to the environment file; the last line of a name wins."""
         if not variables:
             return
         path = runtime_file(self.pai_dir, ENVIRONMENT_FILE)
         before = b""
         with contextlib.suppress(FileNotFoundError):
             before = self._door.read(path)
-        # Quoted as the file's other lines are: PID 1 reads no other form.
+        # Quote as the file's other lines do: PID 1 reads no other form.
         quoted = ((n, v.replace("'", "'\\''")) for n, v in variables.items())
         lines = (f"export {n}='{v}'\n" for n, v in quoted)
         self._door.write(path, before + "".join(lines).encode("utf-8", "surrogateescape"))
 
     def _write_secret(self, name: str, text: str) -> None:
         uid = self._env.get("PAIRUN_APP_UID", "")
-        # Without knowing who the user's container runs as, the boundary is the Pod.
+        # If the user of the user's container is unknown, the boundary is the Pod.
         mode = 0o600 if uid.isdigit() else 0o644
         owner = int(uid) if uid.isdigit() and os.geteuid() == 0 else None
         self._door.write(runtime_file(self.pai_dir, name), text.encode(), mode, owner)
@@ -265,7 +265,7 @@ def _not_ours(why: str, hint: str) -> PairunError:
 
 
 def _with_secrets(plan: Plan, variables: Mapping[str, Secret]) -> Plan:
-    """The plan with variables for the user's command that are kept apart from it."""
+    """The plan with secret variables for the user's command, which are stored apart from it."""
     command = _command_of(plan)
     if command is None or not variables:
         return plan
@@ -275,10 +275,10 @@ def _with_secrets(plan: Plan, variables: Mapping[str, Secret]) -> Plan:
 
 
 class _Command(Protocol):
-    """What the module of the user's command offers besides a module's methods."""
+    """What the module of the user's command offers beyond a module's methods."""
 
     def script_text(self) -> str:
-        """The file that the shell runs."""
+        """The text of the file that the shell runs."""
 
 
 def _command_of(plan: Plan) -> Task | None:
@@ -288,5 +288,5 @@ def _command_of(plan: Plan) -> Task | None:
 
 def _script(plan: Plan, command: Task) -> str:
     module, problems = build(plan_loader(plan.modules)(command.module), command.args)
-    assert not problems  # the plan was checked
+    assert not problems  # init has checked the plan
     return cast("_Command", module).script_text()

@@ -1,4 +1,4 @@
-"""The way from the root of the shared volume to a path: name by name, through no link."""
+"""Walks from the root of the shared volume to a path: name by name, following no link."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pairun.handover.opening import follow, mount_depth, named, open_folder
 
 
 class NotMounted(FileNotFoundError):
-    """A file that must come from the platform lies on the volume itself, so it does not count."""
+    """A file that the platform must mount lies on the volume itself, so it is ignored."""
 
 
 class Way:
-    """Leads from the root to what holds a path's last name; `pairun.handover.door` opens that.
+    """Walks from the root to the directory that holds a path's last name.
 
     Args:
-        root: the shared volume; the path that leads to it is trusted, what is below is not.
+        root: the shared volume; the path to it is trusted, everything below is not.
     """
 
     def __init__(self, root: str) -> None:
@@ -29,17 +29,17 @@ class Way:
         self._plain_files = bool(os.environ.get(PLAIN_FILES))
 
     def __contains__(self, path: str) -> bool:
-        """Whether a path leads below the root, by its names alone."""
+        """Whether a path lies below the root, by its names alone."""
         return os.path.abspath(path).startswith(self._place.rstrip("/") + "/")
 
     def is_from_platform(self, path: str) -> bool:
-        """Whether nobody but the platform can have put there what stands at a path."""
+        """Whether only the platform can have written what is at a path."""
         parts = self._parts(path)
         depth = mount_depth(os.path.realpath(self._place), parts, self._mounts())
         return depth > 0 or self._is_plain(path)
 
     def stands(self, path: str) -> bool:
-        """Whether anything stands at a path, whether it counts or not."""
+        """Whether a path exists, trusted or not."""
         try:
             os.close(self._open_root())
         except OSError:
@@ -55,11 +55,11 @@ class Way:
     def holding(self, path: str) -> Iterator[tuple[int, str]]:
         """The open directory that holds a path's last name, and that name; no link is followed.
 
-        For whoever needs more than the door's own methods: a path can be led elsewhere after it was
-        checked, an open directory cannot. The last name may be anything, so open it with O_NOFOLLOW.
+        For callers that need more than the door's methods: others can redirect a path after it was
+        checked, but not an open directory. The last name may be anything: open it with O_NOFOLLOW.
 
         Raises:
-            OSError: a directory on the way is missing, or is a link.
+            OSError: a directory on the path is missing, or is a link.
         """
         with self._parent(path) as place:
             yield place
@@ -68,7 +68,7 @@ class Way:
         """The names from the root to a path.
 
         Raises:
-            OSError: the path does not lie below the root, by its names.
+            OSError: the path does not lie below the root, by its names alone.
         """
         whole, start = os.path.abspath(path), self._place.rstrip("/") + "/"
         if whole.startswith(start) and "\0" not in path:
@@ -95,10 +95,10 @@ class Way:
 
     @contextlib.contextmanager
     def _source(self, path: str, *, mounted: bool) -> Iterator[tuple[int, str]]:
-        """As `_parent`; of what the platform mounts, with the links followed that it makes.
+        """As `_parent`; for paths that the platform mounts, follow the links that it makes.
 
         Raises:
-            NotMounted: it must come from the platform, and does not.
+            NotMounted: the platform must mount the path, and does not.
         """
         parts = self._parts(path)
         if not (mounted or parts[0] in MOUNTED) or self._is_plain(path):
@@ -114,9 +114,9 @@ class Way:
             yield follow(self._open_root(), root, parts, mounts, stack)
 
     def _is_plain(self, path: str) -> bool:
-        """Whether an engine without mounts has put the file there, by its path."""
+        """Whether an engine without mounts writes this file itself, judging by its path."""
         return self._plain_files and self._parts(path)[0] in MOUNTED
 
     def _mounts(self) -> frozenset[str]:
-        """Every mount point, as it is now."""
+        """The current mount points."""
         return mount_points()
