@@ -1,1 +1,1 @@
-"""pairun in the Pod templates of any manifest: the text is edited in place, and never written anew."""
+"""Puts pairun into the Pod templates of any manifest: edits its text in place, and keeps the rest."""

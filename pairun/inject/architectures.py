@@ -1,4 +1,4 @@
-"""The architectures of the nodes on which a Pod may run, as its own fields say."""
+"""The architectures of the nodes on which a Pod may run, from the Pod's own fields."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _LABELS = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
 
 
 def architectures_of(spec: Mapping) -> tuple[str, ...]:
-    """The architectures that ``nodeSelector`` or a required node affinity names; empty for any.
+    """The architectures that ``nodeSelector`` or a required node affinity names; empty means any.
 
-    Source: Kubernetes documentation, "Assigning Pods to Nodes": all expressions of a term must
-    hold, and one of the terms.
+    Source: Kubernetes documentation, "Assigning Pods to Nodes": one of the terms must match, with
+    all of its expressions.
 
     Args:
         spec: the Pod's spec.
@@ -36,7 +36,7 @@ def architectures_of(spec: Mapping) -> tuple[str, ...]:
 
 
 def _of_term(term: Any) -> list[str]:
-    """The architectures of one term; empty where it names none."""
+    """The architectures of one term; empty if it names none."""
     expressions = term.get("matchExpressions") if isinstance(term, dict) else None
     for expression in expressions if isinstance(expressions, list) else ():
         if isinstance(expression, dict) and expression.get("key") in _LABELS:

@@ -1,4 +1,4 @@
-"""The objects that pairun adds to a manifest: an account with a right, and the job's key."""
+"""The objects that pairun adds to a manifest: a service account with a role, and the gang's key."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pairun.inject.tree import Mapping, Part, Sequence, Tree
 
 Object = dict[str, Any]
 MARK = "pairun/beside"
-"""The label of an object that an injection made, with the workload's name."""
+"""The label of an object that an injection added; its value is the workload's name."""
 KEY_BYTES = 32
 
 _FIRST_LINE = "--- # made by pairun inject"
 _JOINED_LINE = "---  # made by pairun inject"
-"""After a text without a line end, which a removal must not leave behind."""
+"""Added after a text without a final newline, so that a removal can restore it."""
 _LIST = '{"apiVersion": "v1", "kind": "List", "items": ['
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -25,12 +25,12 @@ _RBAC = "rbac.authorization.k8s.io"
 def account_objects(
     name: str, namespace: str | None, account: str | None, *, events: bool = False
 ) -> list[Object]:
-    """A Role that may read Pods, bound to an account.
+    """A Role that allows reading Pods, bound to an account.
 
     Args:
-        name: of what is made.
-        namespace: of the workload, None where it says none.
-        account: the Pods' own account; None to make one.
+        name: of the new objects.
+        namespace: of the workload; None if it names none.
+        account: the Pods' own account; None creates one.
         events: the Role may also create Events, and read which workload owns a Job.
     """
     meta = _metadata(name, namespace)
@@ -43,7 +43,7 @@ def account_objects(
         subject["namespace"] = namespace
     made: list[Object] = []
     if account is None:
-        # Only the init container gets a token, by a volume of its own.
+        # Only the init container gets a token, through its own volume.
         made.append(
             {
                 "apiVersion": "v1",
@@ -66,12 +66,12 @@ def account_objects(
 
 
 def key_object(name: str, namespace: str | None, key: str | None) -> Object:
-    """The Secret with the key by which the Pods of a gang know each other.
+    """The Secret with the key by which the Pods of a gang authenticate each other.
 
     Args:
         name: of the Secret.
         namespace: of the workload.
-        key: the one of an earlier injection, in base64; None makes a new one.
+        key: the key of an earlier injection, in base64; None creates one.
     """
     made = key or base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
     return {

@@ -1,4 +1,4 @@
-"""The command of a container that has none: the image's own, or what its controller would run."""
+"""The command of a container that names none: the image's, or the one its controller runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pairun.inject.tree import Sequence as List
 
 
 class ImageCommand(NamedTuple):
-    """What an image runs.
+    """The command of an image.
 
     Attributes:
         entrypoint: its ENTRYPOINT.
         cmd: its CMD.
-        pinned: the image's name with the digest that was asked, or None.
+        pinned: the image's name with the digest that the registry returned, or None.
     """
 
     entrypoint: Sequence[str]
@@ -27,21 +27,21 @@ class ImageCommand(NamedTuple):
 
 
 AskImage = Callable[[str, Sequence[str]], ImageCommand]
-"""Of an image and the architectures of its nodes, which are empty for any."""
+"""Takes an image and the architectures of its nodes (empty: any)."""
 
 _MPI = {"v2beta1": ["/usr/sbin/sshd", "-De"], "v1": ["sleep", "365d"]}
-"""What the controllers of MPIJob run in a worker without a command, by version of the kind."""
+"""The commands that MPIJob's controllers run in a worker without one, by version of the kind."""
 
 _FIELDS = ("command", "args")
-"""The fields of a container that say what runs; no other field of Kubernetes is near to them."""
+"""The fields of a container that set its command; other fields of Kubernetes do not affect it."""
 
 
 class Command(NamedTuple):
     """The command of a main container.
 
     Attributes:
-        written: the whole command, to be written into the manifest; None where one is there.
-        argv: all words, as far as the manifest says them, for plans and reviews.
+        written: the whole command, to be written into the manifest; None if the manifest has it.
+        argv: all words that the manifest gives, for plans and reviews.
         pinned: the image's name with its digest, or None.
     """
 
@@ -62,9 +62,9 @@ def command_of(
     Args:
         template: the Pod template.
         container: its main container.
-        entrypoint: what a person says that images run.
-        ask: asks the registry; None where nobody may.
-        problems: takes an error where the command stays unknown.
+        entrypoint: the images' command, given by the user.
+        ask: asks the registry; None if that is not allowed.
+        problems: takes an error if the command is unknown.
 
     Returns:
         The command; None if there is an error.
@@ -130,7 +130,7 @@ def _of_controller(template: Template) -> Sequence[str] | None:
 
 
 def _words(template: Template, container: Mapping, key: str, problems: Problems) -> list[str]:
-    """The words of one field; where they are no texts, an error at their place."""
+    """The words of one field; an item that is not text is an error at its place."""
     given = container.get(key)
     if given is None or given.plain() is None:
         return []
@@ -145,5 +145,5 @@ def _words(template: Template, container: Mapping, key: str, problems: Problems)
 
 
 def _escaped(words: Sequence[str]) -> list[str]:
-    """Words in which Kubernetes replaces no ``$(NAME)``: an image's are run as they are."""
+    """Escape ``$(NAME)`` so that Kubernetes does not replace it: an image's words run unchanged."""
     return [w.replace("$(", "$$(") for w in words]

@@ -1,4 +1,4 @@
-"""What two versions of a document differ in: an edit must not reach what it does not mean."""
+"""Compares two versions of a document: an edit must change only what it is meant to change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_CONTAINER = ("command", "env", "volumeMounts", "image")
 
 
 def check_edits(tree: Tree, made: str, edited: list[Mapping], problems: Problems) -> None:
-    """Refuse an edit that reached more than the edited Pods: anchors may share text with others.
+    """Refuse an edit that changed more than the edited Pods: anchors may share text with others.
 
     Args:
         tree: the text before the edits.
@@ -41,7 +41,7 @@ def check_edits(tree: Tree, made: str, edited: list[Mapping], problems: Problems
 
 
 def _paths(part: Part, edited: set[int], path: Path) -> Iterator[Path]:
-    """The paths of what an edit may change."""
+    """The paths that an edit may change."""
     part = target(part)
     if isinstance(part, Mapping):
         if id(part) in edited:

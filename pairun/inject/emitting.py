@@ -1,4 +1,4 @@
-"""Plain data as YAML in block style, and as JSON in one line: what pairun adds to a manifest."""
+"""Writes plain data as YAML in block style or as one line of JSON, for pairun's additions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/](?:[-\w./@]|:(?=[-\w./@]))*+", re.ASCII)
 _SINGLE = re.compile('[ -&(-~]*["\\\\][ -&(-~]*', re.ASCII)
-"""Texts that single quotes show as they are, and double quotes do not."""
+"""Texts that single quotes show unchanged, and double quotes do not."""
 _OTHER_TYPES = frozenset(
     ("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf", "none")
 )
@@ -17,7 +17,7 @@ _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def as_json(value: Any) -> str:
-    """Plain data as JSON in one line; YAML reads it as the same."""
+    """Plain data as JSON in one line; YAML reads the same data from it."""
     text = json.dumps(value, ensure_ascii=False)
     return _ESCAPED.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
@@ -25,11 +25,11 @@ def as_json(value: Any) -> str:
 def as_block(value: Any, indent: str) -> list[str]:
     """Plain data as lines of YAML in block style.
 
-    No line is blank, and no text spans two lines, so that the lines can be removed again.
+    No line is blank, and no text spans two lines, so that a removal can find the lines again.
 
     Args:
-        value: a mapping or a list, not empty.
-        indent: of the first line; where other lines begin, too.
+        value: a non-empty mapping or list.
+        indent: of the first line, and the base of all others.
     """
     return [indent + line for line in _lines(value)]
 

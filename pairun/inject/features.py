@@ -1,4 +1,4 @@
-"""What `--barrier` and its kin add to a Pod: the gang, a right to see it, the gang's key."""
+"""What `--barrier` and related options add to a Pod: the gang, access to its Pods, its key."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 
 NAME_MAX = 50
 ACCESS = "/var/run/secrets/pairun"
-"""Where the main container has the token: to meet the gang after a restart, or for Events."""
+"""Where the main container has the token: for the barrier after a restart, or for Events."""
 
 
 class Features:
-    """Adds the features to the templates of one manifest, and collects the objects beside it.
+    """Adds the features to the templates of one manifest, and collects the new objects.
 
     Args:
-        options: what is asked for.
+        options: the command's options.
         keys: the keys of an earlier injection.
         problems: takes errors and warnings.
 
     Attributes:
-        objects: what is added to the manifest.
+        objects: the objects to add to the manifest.
     """
 
     def __init__(self, options: Options, keys: Keys, problems: Problems) -> None:
@@ -43,7 +43,7 @@ class Features:
     def addition(
         self, template: Template, container: MappingPart, siblings: Sequence[Template]
     ) -> Addition:
-        """What a template with this main container gets."""
+        """What a template with this main container gets added."""
         made = Addition()
         asked = self._options
         name = _name(template.owner)
@@ -154,11 +154,11 @@ def _identity(made: Object) -> tuple[str, str | None, str]:
 
 
 def restarts_in_place(template: Template, container: MappingPart) -> bool:
-    """Whether a failed main container restarts in the same Pod, without the init containers.
+    """Whether a failed main container restarts in the same Pod without its init containers.
 
-    A container may have its own policy, and rules for exit codes (KEP-5307). The action
-    ``RestartAllContainers`` (KEP-5532), with which a JobSet restarts in place, is no such restart:
-    init containers run again.
+    A container may have its own policy and rules for exit codes (KEP-5307). The action
+    ``RestartAllContainers`` (KEP-5532), with which a JobSet restarts in place, does not count: it
+    runs the init containers again.
     """
     own = container.plain()
     rules = own.get("restartPolicyRules") or []
@@ -169,18 +169,18 @@ def restarts_in_place(template: Template, container: MappingPart) -> bool:
     policy = template.item.get("restartPolicy") if template.rule and template.rule.count else None
     written = template.spec.get("restartPolicy")
     policy = policy or (written.plain() if written else None)
-    # Kubernetes' own default is Always; a controller's is OnFailure.
+    # Kubernetes defaults to Always, some controllers to OnFailure.
     return policy is None or policy in _RESTARTING
 
 
 _RESTARTING = ("Always", "OnFailure")
 _ONLY_ALWAYS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
-"""Kinds whose Pods may have no other restartPolicy."""
+"""Kinds whose Pods allow only one restartPolicy."""
 _NEVER = "restartPolicy: Never keeps the token from it, and lets the controller make a new Pod"
 
 
 def _account(template: Template) -> str:
-    """The Pod's own service account; empty for none and for ``default``."""
+    """The Pod's own service account; empty if it has none or ``default``."""
     for key in ("serviceAccountName", "serviceAccount"):
         name = template.spec.get(key)
         if name is not None and name.plain() not in (None, "", "default"):

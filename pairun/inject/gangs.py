@@ -23,12 +23,12 @@ _SAY = (
 
 @attrs.frozen(kw_only=True)
 class Gang:
-    """A gang as an injected Pod describes it to its init container.
+    """A gang, as an injected Pod describes it to its init container.
 
     Attributes:
-        same: labels that all its Pods share; their values are this Pod's own.
+        same: labels with the same values on all its Pods; the values come from this Pod.
         roles: its roles, the leader's first.
-        role: the role of the template.
+        role: the template's role.
     """
 
     same: Sequence[str]
@@ -37,7 +37,7 @@ class Gang:
 
     @property
     def size(self) -> int:
-        """How many Pods it has."""
+        """How many Pods the gang has."""
         return sum(role.instances for role in self.roles)
 
     def variables(self, name: str) -> list[dict[str, Any]]:
@@ -75,11 +75,11 @@ def gang_of(
     Args:
         template: the template.
         siblings: all templates of its object.
-        size: of the gang, where a person says it.
-        selector: labels of its Pods, where a person says them.
-        problems: takes an error where the barrier would never pass; a warning where there is no
-            gang, or none but this Pod.
-        index_label: the label with a Pod's number, with `size`; None for the end of its name.
+        size: the gang's size, if the user gives it.
+        selector: labels of its Pods, if the user gives them.
+        problems: takes an error if the barrier would never pass; a warning if there is no gang, or
+            only this Pod.
+        index_label: the label with a Pod's number, with `size`; None uses the end of its name.
 
     Returns:
         The gang, or None.
@@ -124,7 +124,7 @@ def _asked(
     index_label: str | None,
     problems: Problems,
 ) -> Gang | None:
-    """The gang of a size that a person gives; None if its Pods cannot be told apart."""
+    """The gang of a size that the user gives; None if its Pods cannot be distinguished."""
     rule, label = template.rule, template.label
     numbered = rule is not None and bool(rule.index)
     if not selector and not _agrees(template, siblings, size, problems):
@@ -161,7 +161,7 @@ def _asked(
 def _agrees(
     template: Template, siblings: Sequence[Template], size: int, problems: Problems
 ) -> bool:
-    """Whether a size that a person gives is the manifest's, where that says one."""
+    """Whether the user's size equals the manifest's, if the manifest gives one."""
     known, rule = template.owner.known, template.rule
     spec = template.owner.data.get("spec") or {}
     if known is None or known.lone or rule is None or spec.get("elasticPolicy"):
@@ -184,7 +184,7 @@ def _agrees(
 
 
 def _is_counted(template: Template) -> bool:
-    """Whether the manifest itself has the number of Pods, which a controller would default else."""
+    """Whether the manifest sets the number of Pods, so that the controller uses no default."""
     rule = template.rule
     paths = ("size",) if template.owner.kind == "LeaderWorkerSet" else rule.count if rule else ()
     for path in paths:
@@ -201,7 +201,7 @@ def _is_pod(template: Template) -> bool:
 
 
 def _own_labels(template: Template, siblings: Sequence[Template]) -> dict[str, str]:
-    """The labels by which a workload finds its Pods, else those that all its templates have."""
+    """The labels by which a workload finds its Pods, or else the labels all its templates share."""
     spec = template.owner.data.get("spec")
     if template.path == ("spec", "template") and (selected := _selected(spec or {})):
         return selected
@@ -219,7 +219,7 @@ def _template_labels(template: Template) -> dict[str, str]:
 
 def _role(template: Template) -> GangRole:
     rule = template.rule
-    assert rule is not None  # a gang has only templates of the table
+    assert rule is not None  # only templates of the table are in a gang
     counts = [_number(template.item, path) for path in rule.count] or [1]
     parts = [
         IndexPart(key=key, weight=math.prod(counts[n + 1 :])) for n, key in enumerate(rule.index)
@@ -230,7 +230,7 @@ def _role(template: Template) -> GangRole:
         offset = 1
     spec = template.owner.data.get("spec") or {}
     if template.owner.kind == "MPIJob" and spec.get("runLauncherAsWorker") and rule.index:
-        offset = 1  # the launcher is number 0 then
+        offset = 1  # the launcher is then number 0
     if template.owner.kind == "StatefulSet":
         labels |= _match_labels(template)
         offset = int((template.item.get("ordinals") or {}).get("start") or 0)
@@ -244,13 +244,13 @@ def _role(template: Template) -> GangRole:
 
 
 def _role_name(template: Template) -> str:
-    """The name of a role in variables: letters and digits, a letter first."""
+    """The name of a role in variables: letters and digits, starting with a letter."""
     name = fc_name(template.role)
     return name if name[:1].isalpha() else f"role{name}"
 
 
 def _count(template: Template) -> int:
-    """How many Pods a template makes in one gang."""
+    """How many Pods of a template are in one gang."""
     rule = template.rule
     assert rule is not None
     if template.owner.kind == "LeaderWorkerSet":
@@ -289,7 +289,7 @@ def _selected(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _label_value(template: Template) -> str:
-    # The training operator writes the types of replicas in small letters.
+    # The training operator writes replica types in lower case.
     small = template.owner.kind.endswith("Job") and isinstance(template.path[-2], str)
     return template.matched.lower() if small else template.matched
 
@@ -308,5 +308,5 @@ def _label(key: str) -> str:
 def _source(key: str) -> str:
     if key == POD_NAME:
         return key
-    # Kubernetes has it as an annotation; since 1.28 as a label, too.
+    # Kubernetes sets it as an annotation, and since 1.28 also as a label.
     return f"metadata.annotations['{key}']" if key == INDEXED else _label(key)

@@ -1,4 +1,4 @@
-"""What goes wrong with pairun in a Pod: found before, and said with its place."""
+"""Finds what would fail with pairun in a Pod, and reports it with its place before it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRAINER = "trainer.kubeflow.org"
 
 
 def left_out(template: Template, container: Mapping) -> str | None:
-    """Why PID 1 cannot be put before the command of a template's main container, or None."""
+    """Why PID 1 cannot start the command of a template's main container; None if it can."""
     owner = template.owner
     annotations = (owner.data.get("metadata") or {}).get("annotations") or {}
     if owner.known and owner.known.replaces and template.rule is not None:
@@ -31,7 +31,7 @@ def left_out(template: Template, container: Mapping) -> str | None:
 
 
 def holds_none(owner: Owner) -> str | None:
-    """Why a kind of workload has no Pod template in this object, or None for other kinds."""
+    """Why an object of this kind has no Pod template; None for other kinds."""
     if owner.kind == "TrainJob" and owner.root.get("spec") is not None:
         return "a TrainJob holds no Pod template: inject the runtime that runtimeRef names"
     if owner.kind in ("RayJob", "RayService") and str(owner.data.get("apiVersion")).startswith(
@@ -42,7 +42,7 @@ def holds_none(owner: Owner) -> str | None:
 
 
 def check_pod(template: Template, container: Mapping, problems: Problems) -> None:
-    """Find everything in a Pod's spec that collides with what is put into it."""
+    """Find everything in a Pod's spec that conflicts with pairun's additions."""
     spec, label = template.spec, template.label
     for key in ("volumes", "initContainers", "containers"):
         for name, place in _names(spec, key):
@@ -97,7 +97,7 @@ def _check_mount(label: str, mount: Any, problems: Problems) -> None:
 
 
 def _check_exit_codes(template: Template, problems: Problems) -> None:
-    """Warn where a rule reads exit codes of every container, those of init among them."""
+    """Warn if a rule reads the exit codes of all containers, including init containers."""
     holder: Any = template.owner.data
     for step in template.path[:-1]:
         holder = holder[step]

@@ -1,4 +1,4 @@
-"""What an image runs: asked of its registry, with the login that the user has."""
+"""Asks an image's registry for its command, with the user's login."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pairun.module import Failure, Secret
 from pairun.secrets.vault import Vault
 
 MODULE = "image_check"
-"""The module that speaks with registries."""
+"""The module that talks to registries."""
 ASK_S = 60.0
 HELPER_S = 30.0
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
 _HUB_KEY = "https://index.docker.io/v1/"
-"""How Docker's file calls Docker Hub."""
+"""The name of Docker Hub in Docker's file."""
 
 
 class Registries:
@@ -35,7 +35,7 @@ class Registries:
     Args:
         env: names proxies, authorities and Docker's folder.
         vault: takes the logins.
-        auth: a file like ``~/.docker/config.json``; None for that one.
+        auth: a file in the format of ``~/.docker/config.json``; None uses that file.
     """
 
     def __init__(self, env: Mapping[str, str], vault: Vault, auth: str | None) -> None:
@@ -48,14 +48,14 @@ class Registries:
         self._answers: dict[tuple[str, ...], ImageCommand] = {}
 
     def ask(self, image: str, architectures: Sequence[str] = ()) -> ImageCommand:
-        """Ask what an image runs.
+        """Ask for the command of an image.
 
         Args:
             image: its name.
-            architectures: of the nodes that may run it; empty for any.
+            architectures: of the nodes that may run it; empty means any.
 
         Raises:
-            PairunError: the image has no valid name, or the registry does not say.
+            PairunError: the image's name is invalid, or the registry does not answer.
         """
         asked = (image, *architectures)
         if asked not in self._answers:
@@ -63,7 +63,7 @@ class Registries:
         return self._answers[asked]
 
     def _ask(self, image: str, architectures: Sequence[str]) -> ImageCommand:
-        # The module is loaded, as everywhere; pairun's packages know no module by its files.
+        # Load the module by name, as everywhere: pairun's packages do not depend on modules' files.
         package = load_module(MODULE, built_in_modules()[MODULE]).__module__
         reference_file = importlib.import_module(f"{package}.reference")
         registry_file = importlib.import_module(f"{package}.registry")
@@ -109,7 +109,7 @@ class Registries:
                 raise PairunError(Problem("PR108", f"{self._path} does not exist")) from None
             return {}
         except (OSError, ValueError) as e:
-            # What a parser says may quote a login.
+            # A parser's message may quote a login.
             raise PairunError(
                 Problem("PR108", f"{self._path} cannot be read: {type(e).__name__}")
             ) from None
@@ -131,7 +131,7 @@ def _decoded(entry: Any) -> tuple[str, str]:
 
 
 def _helped(helper: str, registry: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """User and password from a credential helper of Docker's (docker-credential-helpers, README)."""
+    """User and password from one of Docker's credential helpers (docker-credential-helpers, README)."""
     program = f"docker-credential-{os.path.basename(helper)}"
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""`pairun inject`: a manifest with pairun in its Pod templates."""
+"""`pairun inject`: puts pairun into a manifest's Pod templates."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ TERMINATION = "PAIRUN_TERMINATION_LOG"
 def inject(source: Source, options: Options, problems: Problems) -> str:
     """Put pairun into every Pod template of a manifest.
 
-    What an earlier injection put there is replaced, so injecting twice is injecting once.
+    It replaces what an earlier injection added: injecting twice gives the same as injecting once.
 
     Args:
         source: the manifest.
-        options: what is asked for.
+        options: the command's options.
         problems: takes errors and warnings.
 
     Returns:
-        The manifest; as it was where there is an error.
+        The manifest; unchanged if there is an error.
 
     Raises:
         PairunError: the manifest cannot be read.
@@ -77,11 +77,11 @@ def inject(source: Source, options: Options, problems: Problems) -> str:
 
 
 def uninject(source: Source, problems: Problems) -> str:
-    """Take pairun out of a manifest again.
+    """Remove pairun from a manifest.
 
     Args:
         source: the manifest.
-        problems: takes a warning where the file is a job, and none.
+        problems: takes a warning if the file is a job and not a manifest.
 
     Raises:
         PairunError: the manifest cannot be read.
@@ -96,7 +96,7 @@ _JOB = "it is a job file: `pairun manifest` prints the objects of its Pods"
 
 
 def _is_job(tree: Tree) -> bool:
-    """Whether a text is a job file, and no manifest."""
+    """Whether a text is a job file and not a manifest."""
     root = tree.documents[0] if len(tree.documents) == 1 else None
     return isinstance(root, Mapping) and bool(root.own("taskRoles")) and not root.own("kind")
 
@@ -120,7 +120,7 @@ def _inject_template(
     edited: list[Mapping],
     problems: Problems,
 ) -> None:
-    """Edit one template; adds its spec and its main container to those that were edited."""
+    """Edit one template; record its spec and its main container as edited."""
     container = main_container(template, options.container, problems)
     if container is None:
         return

@@ -1,4 +1,4 @@
-"""What pairun knows of each kind of workload: a table, read by the search for templates and gangs.
+"""The table of workload kinds, for the search for templates and gangs.
 
 Sources: the types and controllers of Kubernetes 1.36, JobSet v1alpha2, training-operator 1.9,
 mpi-operator v2beta1, Volcano v1alpha1, KubeRay v1, LeaderWorkerSet v1, Trainer v1alpha1.
@@ -10,7 +10,7 @@ import attrs
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
 POD_NAME = "metadata.name"
-"""As a source of an index: the number at the end of the Pod's name."""
+"""A source of an index: the number at the end of the Pod's name."""
 
 
 @attrs.frozen(kw_only=True)
@@ -18,14 +18,14 @@ class RoleRule:
     """The Pods of one template of a kind.
 
     Attributes:
-        template: the path of the Pod template in the object; ``*`` is any key or any item.
-        name: of the role; ``*`` is what the path's ``*`` matched, or the item's ``name``.
-        count: the path, from the item on, of how many Pods there are; with several, their product.
-        default: the number where a path has no value.
+        template: the path of the Pod template in the object; ``*`` matches any key or item.
+        name: the role's name; ``*`` is what the path's ``*`` matched, or the item's ``name``.
+        count: paths, from the matched item, of the number of Pods; several are multiplied.
+        default: the number if a path has no value.
         labels: labels of the role's Pods; ``*`` as in ``name``.
         index: labels or annotations whose values are a Pod's number; the earlier ones count in
             units of the later paths of ``count``. Empty: the Pods have no numbers.
-        offset: what the number is less by.
+        offset: is subtracted from the number.
     """
 
     template: str
@@ -43,13 +43,13 @@ class Kind:
 
     Attributes:
         name: the kind.
-        groups: its API groups; empty for any.
+        groups: its API groups; empty means any.
         roles: its templates.
         same: labels whose values all Pods of a gang share.
-        containers: the name of the container that its controller asks for.
-        first_is_main: its controller takes the first container for the main one.
-        lone: why its Pods are no gang, or no gang whose size the manifest says.
-        replaces: what its controller runs in place of the container's command.
+        containers: the container name that its controller requires.
+        first_is_main: its controller treats the first container as the main one.
+        lone: why its Pods are no gang, or why the manifest does not give the gang's size.
+        replaces: what its controller runs instead of the container's command.
     """
 
     name: str
@@ -234,10 +234,10 @@ KINDS = (
 
 
 def kind_of(api_version: str, name: str) -> Kind | None:
-    """What is known of a kind, or None.
+    """The table's entry of a kind, or None.
 
     Args:
-        api_version: as ``batch/v1``.
+        api_version: such as ``batch/v1``.
         name: of the kind.
     """
     group = api_version.rpartition("/")[0]

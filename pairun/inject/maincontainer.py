@@ -1,4 +1,4 @@
-"""Which container of a Pod runs the user's command."""
+"""Finds the container of a Pod that runs the user's command."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def main_container(template: Template, asked: str | None, problems: Problems) ->
 
     Args:
         template: the Pod template.
-        asked: its name, if a person gave it.
-        problems: takes an error when several could be it.
+        asked: its name, if the user gave it.
+        problems: takes an error if several containers match.
 
     Returns:
         The container; None if there is an error.

@@ -1,4 +1,4 @@
-"""What a person asks of `pairun inject`."""
+"""The options of `pairun inject`."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ DEFAULT_RESOURCES = {
     "requests": {"cpu": "100m", "memory": "128Mi"},
     "limits": {"cpu": "1", "memory": "1Gi"},
 }
-"""Of the init container; those of the built-in policy."""
+"""The init container's resources, as in the built-in policy."""
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """What is put into every template.
+    """What to put into every template.
 
     Attributes:
         image: pairun's, for the init container.
-        container: the main container's name; None finds it.
-        entrypoint: the command of an image whose container has none, as argv; None if unknown.
-        hold: how long a failed container is kept, as a duration; empty for not at all.
+        container: the main container's name; None searches for it.
+        entrypoint: the command of an image if its container sets none, as argv; None if unknown.
+        hold: how long a failed container is kept, as a duration; empty disables it.
         playbook: changes of the playbooks, as in a job's ``extras.pairun``.
-        ask: asks the registry what an image runs; None where nobody may.
+        ask: asks the registry for an image's command; None if that is not allowed.
         barrier: wait in the init container until the whole gang has addresses.
-        ssh: the Pods of the gang reach each other by ssh.
-        events: Pods report to the Events of their workload.
-        env: for which programs the gang's variables are exported: torchrun, mpi, jax.
-        gang: the number of its Pods, where the kind's own fields do not say it.
-        selector: labels of its Pods, likewise.
-        index_label: the label with a Pod's number; None for the end of its name.
-        service_account: with the right to see the Pods; None to make one.
-        key_secret: a Secret with the gang's key; empty to make one, None for a gang without.
-        resources: of the init container; empty for none.
+        ssh: the Pods of the gang connect to each other by ssh.
+        events: Pods create Events on their workload.
+        env: the programs whose gang variables are exported: torchrun, mpi, jax.
+        gang: the number of its Pods, if the kind's own fields do not give it.
+        selector: labels of its Pods, if the kind's own fields do not give them.
+        index_label: the label with a Pod's number; None uses the end of its name.
+        service_account: an account that may read the Pods; None creates one.
+        key_secret: a Secret with the gang's key; empty creates one, None uses no key.
+        resources: of the init container; empty sets none.
     """
 
     image: str

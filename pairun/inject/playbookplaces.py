@@ -1,4 +1,4 @@
-"""Places in the file of ``--playbook``: a review sees it as a part of the Pod's ``RUNTIME_CONFIG``."""
+"""Maps places in the ``--playbook`` file: a review sees it inside the Pod's ``RUNTIME_CONFIG``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pairun.playbook.document.reading import Node, read_text
 
 
 def in_playbook(problem: Problem, playbook: Node) -> Problem:
-    """A problem with its place in the playbook; as it is where it is of something else.
+    """A problem with its place in the playbook; unchanged if it is about something else.
 
     Args:
-        problem: of a review.
-        playbook: the file, read.
+        problem: from a review.
+        playbook: the file's root node.
     """
     place = problem.place
     if place is None or place.source.file == playbook.place.source.file:
@@ -42,6 +42,6 @@ def _pairs(made: Node, own: Node) -> Iterator[tuple[Place, Place]]:
         for key in made.value.keys() & own.value.keys():
             yield from _pairs(made.value[key], own.value[key])
     elif isinstance(made.value, list) and isinstance(own.value, list):
-        # A hold is a task behind those of the playbook.
+        # A hold is a task after those of the playbook.
         for child, other in zip(made.value, own.value, strict=False):
             yield from _pairs(child, other)

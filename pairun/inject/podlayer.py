@@ -1,4 +1,4 @@
-"""What the init container of an injected Pod reads of its variables: command, gang, their layer."""
+"""What an injected Pod's init container reads from its variables: command, gang, their layer."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _SSH = "ssh"
 """The plugin, and its task."""
 
 COMMAND_FILE = "the container's command"
-"""What messages call the layer of `command_layer`."""
+"""The name of `command_layer`'s layer in messages."""
 
 
 def command_layer(env: Mapping[str, str]) -> Node | None:
-    """The changes of the runtime playbook for the container's own command; None without one.
+    """The runtime playbook's changes for the container's own command; None if it has none.
 
     Args:
         env: of the init container.
 
     Raises:
-        PairunError: the variable is no list of words.
+        PairunError: the variable is not a list of words.
     """
     text = env.get(COMMAND)
     if not text:
@@ -57,15 +57,15 @@ def command_layer(env: Mapping[str, str]) -> Node | None:
 
 
 def _meeting_again(env: Mapping[str, str]) -> dict[str, Any]:
-    """The task that holds the barrier again after a restart of the container."""
+    """The task that runs the barrier again after the container restarts."""
     variables = {n: v for n, v in env.items() if n.startswith(VARIABLE) or n in _OBJECT}
-    # A review does not know the labels of the Pod.
+    # A review does not know the Pod's labels.
     if all(variables.get(name) for name in _OBJECT) and (place := gang_in(env)) is not None:
         _, role, number = place
         variables |= {"FC_TASKROLE_NAME": role, "FC_TASK_INDEX": str(number)}
     variables["PAIRUN_FRAMEWORK_FILE"] = runtime_file(DEFAULT_PAI_DIR, GANG_FILE)
     return {
-        # ssh needs the addresses that the barrier renews.
+        # ssh needs the addresses that the barrier updates.
         "before": _SSH if _has_plugin(env, _SSH) else "user_command",
         "id": "barrier_again",
         "name": "After a restart of this container, every task of the job runs",
@@ -76,7 +76,7 @@ def _meeting_again(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _has_plugin(env: Mapping[str, str], name: str) -> bool:
-    """Whether the Pod's settings, which an injection wrote, name a plugin."""
+    """Whether the Pod's settings, written by an injection, name a plugin."""
     try:
         plugins = json.loads(env.get("RUNTIME_CONFIG", "")).get("runtimePlugin", [])
         return any(plugin.get("plugin") == name for plugin in plugins)
@@ -85,10 +85,10 @@ def _has_plugin(env: Mapping[str, str], name: str) -> bool:
 
 
 def gang_in(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
-    """The gang that this Pod belongs to, its role and its number; None where it has none.
+    """This Pod's gang, its role and its number; None if it has no gang.
 
     Raises:
-        PairunError: its description is not usable.
+        PairunError: the gang's description is invalid.
     """
     try:
         return read_gang(env)
@@ -97,10 +97,10 @@ def gang_in(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
 
 
 def sizes_in(env: Mapping[str, str]) -> tuple[Mapping[str, int], str] | None:
-    """The sizes of the roles of a gang, and this Pod's role; None where it has no gang.
+    """The sizes of the gang's roles, and this Pod's role; None if it has no gang.
 
     Raises:
-        PairunError: its description is not usable.
+        PairunError: the gang's description is invalid.
     """
     try:
         return gang_sizes(env)

@@ -1,4 +1,4 @@
-"""What pairun puts into the spec of a Pod: init container, volume, and PID 1 before the command."""
+"""pairun's additions to the spec of a Pod: init container, volume, and PID 1 before the command."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from pairun.inject.tree import Mapping, Sequence
 from pairun.inject.variables import COMMAND, RECORD
 
 INIT = "pairun-init"
-"""The name of the init container, by which an injected Pod is known."""
+"""The init container's name, which identifies an injected Pod."""
 VOLUME = "pairun"
 PROGRAM = f"{DEFAULT_PAI_DIR}/runtime"
 SEPARATOR = "--"
-"""What separates the program from the user's command in the main container's command."""
+"""Separates the program from the user's command in the main container's command."""
 KUBELET_S = 2.0
-"""Of the Pod's grace time: what is kept from PID 1, for kubelet."""
+"""The part of the Pod's grace time that is reserved for kubelet."""
 DEFAULT_GRACE_S = 30
 
 NOBODY = 65534
-"""Who the init container is where only the image says who the main one is."""
+"""The init container's user if only the image sets the main container's user."""
 
 _AFTER_HOLD_S = 10.0
-"""For the end of a hold, beyond its time."""
+"""Extra time to end a hold."""
 
 _OF_SECURITY = (
     "runAsUser", "runAsGroup", "runAsNonRoot", "allowPrivilegeEscalation", "seccompProfile",
     "appArmorProfile", "seLinuxOptions", "readOnlyRootFilesystem",
 )  # fmt: skip
-"""What the init container takes over from the main one; it needs no privileges of its own."""
+"""The init container copies these from the main one; it needs no privileges."""
 
 
 @attrs.define
 class Addition:
-    """What the features add to one Pod, beside the plain case.
+    """What the features add to one Pod, in addition to the plain case.
 
     Attributes:
         init_env: variables of the init container.
@@ -49,7 +49,7 @@ class Addition:
         env: variables of the main container.
         mounts: volume mounts of the main container.
         volumes: volumes of the Pod.
-        service_account: of the Pod, where it names none; empty for no change.
+        service_account: set on the Pod if it names none; empty changes nothing.
         config: parts of the Pod's ``RUNTIME_CONFIG``.
     """
 
@@ -65,8 +65,8 @@ class Addition:
 class PodEdit:
     """The edits of one Pod's spec, and the record of what they replaced.
 
-    The record has an entry for each key whose value is not a list that only got items: null where
-    there was no entry, else the text of the value that was there.
+    The record has an entry for each changed key, except lists that only got items: null if the key
+    was missing, else the text of its old value.
 
     Args:
         splices: takes the edits.
@@ -82,11 +82,11 @@ class PodEdit:
         self._variables: list[str] = []
 
     def wrap(self, words: Items[str], written: Items[str] | None) -> None:
-        """Start the command behind PID 1.
+        """Make PID 1 start the command.
 
         Args:
-            words: what comes before the command.
-            written: the whole command where the container has none; else None.
+            words: the words before the command.
+            written: the whole command if the container sets none; else None.
         """
         if written is None:
             self._extend(self._container, "command", list(words), first=True)
@@ -98,7 +98,7 @@ class PodEdit:
         self._extend(self._container, "volumeMounts", mounts)
 
     def add_env(self, variables: list[dict[str, Any]]) -> None:
-        """Add variables to the main container; those that it has stay as they are."""
+        """Add variables to the main container; existing ones do not change."""
         given = self._container.get("env")
         names = {v.get("name") for v in given.plain()} if isinstance(given, Sequence) else set()
         added = [v for v in variables if v["name"] not in names]
@@ -110,7 +110,7 @@ class PodEdit:
         self._extend(self._spec, "volumes", volumes)
 
     def set_account(self, name: str) -> None:
-        """Give the Pod a service account, in place of none or of ``default``."""
+        """Set the Pod's service account, which must be missing or ``default``."""
         self._set(self._spec, "serviceAccountName", name)
 
     def pin(self, image: str) -> None:
@@ -118,7 +118,7 @@ class PodEdit:
         self._set(self._container, "image", image)
 
     def finish(self, init: dict[str, Any]) -> None:
-        """Add the init container, with the record in it, after all others."""
+        """Add the init container, with the record in it, after all other edits."""
         self._note(self._spec, "initContainers")
         container = self._container.get("name")
         record = {
@@ -126,7 +126,7 @@ class PodEdit:
             "env": self._variables,
             "was": self._was,
         }
-        # Kubernetes replaces $(NAME) in a value; JSON can write the sign in another way.
+        # Kubernetes replaces $(NAME) in a value; JSON can escape the dollar sign.
         text = json.dumps(record).replace("$", "\\u0024")
         init["env"].append({"name": RECORD, "value": text})
         self._extend(self._spec, "initContainers", [init])
@@ -175,11 +175,11 @@ def init_container(
     """The init container of a Pod.
 
     Args:
-        options: what is asked for.
-        addition: what the features add.
+        options: the command's options.
+        addition: the features' additions.
         spec: the Pod's spec.
         container: the main container.
-        command: its command, as it is written.
+        command: its command, as written.
     """
     given = container.get("name")
     name = str(given.plain()) if given else ""
@@ -210,17 +210,17 @@ def init_container(
 
 
 def field(name: str, path: str) -> dict[str, Any]:
-    """A variable with a field of the Pod."""
+    """A variable whose value is a field of the Pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def variable_json(value: Any) -> str:
-    """JSON for a variable's value, in which Kubernetes replaces no ``$(NAME)``."""
+    """JSON for a variable's value, escaped so that Kubernetes replaces no ``$(NAME)``."""
     return json.dumps(value, ensure_ascii=False).replace("$", "\\u0024")
 
 
 def grace_s(spec: Mapping) -> float | None:
-    """PID 1's part of the Pod's grace time in seconds; None where the Pod has none."""
+    """PID 1's part of the Pod's grace time in seconds; None if the Pod sets none."""
     given = spec.get("terminationGracePeriodSeconds")
     seconds = given.plain() if given else DEFAULT_GRACE_S
     if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds <= 0:
@@ -238,7 +238,7 @@ def _security(spec: Mapping, container: Mapping) -> dict[str, Any]:
     if (context.get("capabilities") or {}).get("drop"):
         made["capabilities"] = {"drop": context["capabilities"]["drop"]}
     if both.get("runAsNonRoot") and both.get("runAsUser") is None:
-        # The user's image has a user of its own then; pairun's has root.
+        # In this case the user's image sets its user, but pairun's image runs as root.
         made["runAsUser"] = NOBODY
     return made
 
@@ -254,7 +254,7 @@ def _config(options: Options, addition: Addition, name: str) -> str:
 
 
 def _hold(time: str, container: str) -> dict[str, Any]:
-    """A task whose exit handler keeps a failed container; it works without any program."""
+    """A task whose exit handler keeps a failed container; it needs no program in the image."""
     return {
         "before": "user_command",
         "id": "hold",

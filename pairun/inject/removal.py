@@ -1,4 +1,4 @@
-"""Takes pairun out of a manifest again."""
+"""Removes pairun from a manifest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pairun.inject.variables import RECORD
 
 
 def remove(tree: Tree) -> str:
-    """The text without what `pairun inject` put into it.
+    """The text without what `pairun inject` added.
 
-    Of an output that nobody changed it is the input, byte by byte; else the same objects.
+    For unchanged output it restores the input byte for byte; else it gives the same objects.
     """
     splices = Splices(tree)
     done: set[int] = set()
@@ -33,7 +33,7 @@ def remove(tree: Tree) -> str:
 
 
 def record_of(spec: Mapping) -> dict[str, Any] | None:
-    """What an injection wrote down in a Pod's spec; None where there was none."""
+    """The record of an injection in a Pod's spec; None if there is none."""
     init = _named(spec.get("initContainers"), INIT)
     variable = _named(init.get("env"), RECORD) if init else None
     value = variable.get("value") if variable else None

@@ -1,4 +1,4 @@
-"""A KRM function's input: manifests in a list, and a configuration with the command's options.
+"""A KRM function's input: a list of manifests, and a configuration with the command's options.
 
 Source: the KRM Functions Specification v1 (kubernetes-sigs/kustomize, cmd/config/docs/api-conventions).
 """
@@ -26,7 +26,7 @@ def is_resource_list(tree: Tree) -> bool:
 
 
 def options_of(tree: Tree, names: Collection[str]) -> list[str]:
-    """The options of a function's configuration, as they are typed.
+    """The options of a function's configuration, as on a command line.
 
     ``spec`` has the long options in camel case: ``keySecret: mine`` is ``--key-secret mine``, a list
     repeats the option, and a mapping gives pairs.
@@ -36,7 +36,7 @@ def options_of(tree: Tree, names: Collection[str]) -> list[str]:
         names: the long options, without their dashes.
 
     Raises:
-        PairunError: the configuration is not of this form.
+        PairunError: the configuration has another form.
     """
     root = tree.documents[0]
     config = root.get("functionConfig") if isinstance(root, Mapping) else None

@@ -1,4 +1,4 @@
-"""Changes of a text at positions, so that all else of it stays as it is."""
+"""Changes a text at positions, and keeps the rest unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pairun.inject.tree import Entry, Mapping, Part, Scalar, Sequence, Tree, aft
 
 
 class _Splice(NamedTuple):
-    """One change: the text from ``start`` to ``end`` becomes another one."""
+    """One change: replaces the text from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -22,8 +22,8 @@ class _Splice(NamedTuple):
 class Splices:
     """The changes of one text.
 
-    Every addition is one whole line or more in block style, or one element at the front in flow
-    style, so that the removals of this class give back the text as it was.
+    An addition is one or more whole lines in block style, or one element at the front in flow style.
+    So the removals of this class can restore the original text.
 
     Args:
         tree: the text.
@@ -39,11 +39,11 @@ class Splices:
         """The text with all changes."""
         for position, added in self._in_front.items():
             texts = [text for text, _ in added]
-            # Only the last one knows whether anything of the collection follows it.
+            # Only the last addition knows whether the collection has more items after it.
             joined = ", ".join(texts) + ("" if added[-1][1] else ", ")
             self._splices.append(_Splice(position, position, 0, joined))
         out, at = [], 0
-        # Of two additions at the end of one line the deeper one belongs to what ends there.
+        # Of two additions at the end of one line, the deeper one comes first.
         for splice in sorted(self._splices, key=lambda s: (s.start, s.end, -s.depth)):
             out += [self._text[at : splice.start], splice.text]
             at = splice.end
@@ -55,7 +55,7 @@ class Splices:
         """Add an entry to a mapping.
 
         Args:
-            mapping: where.
+            mapping: the mapping.
             key: a key that it does not have.
             value: plain data.
         """
@@ -79,12 +79,12 @@ class Splices:
         )
 
     def add_item(self, sequence: Sequence, value: Any, *, first: bool = False) -> None:
-        """Add an item to a list that has some, or stands in brackets.
+        """Add an item to a list that has items or is in flow style.
 
         Args:
-            sequence: where.
+            sequence: the list.
             value: plain data.
-            first: before all others; else after them, where the text has room there.
+            first: before all others; else after them, if the text allows it there.
         """
         if sequence.flow:
             self._add_in_front(sequence, as_json(value), not sequence.items)
@@ -92,14 +92,14 @@ class Splices:
         indent = " " * self._column(sequence.start)
         lines = as_block([value], indent)
         if not first and self._takes_line_after(sequence.items[-1]):
-            # A list may stand at the column of its key, and its items come first then.
+            # A list may start at its key's column; then its items come first.
             self._add_lines_after(sequence.items[-1].end, lines, 2 * len(indent) + 1)
             return
         text = self._newline.join([lines[0].lstrip(), *lines[1:]]) + self._newline + indent
         self._splices.append(_Splice(sequence.start, sequence.start, 1000, text))
 
     def value_text(self, entry: Entry) -> str:
-        """The text of an entry's value, with what stands between it and the colon."""
+        """The text of an entry's value, and the text between it and the colon."""
         start = self._colon_end(entry)
         return self._text[start : max(start, entry.value.end)]
 
@@ -113,7 +113,7 @@ class Splices:
         self._splices.append(_Splice(at, at, 1000, text))
 
     def append(self, text: str) -> None:
-        """Add text after all other."""
+        """Add text at the end."""
         self._splices.append(_Splice(len(self._text), len(self._text), -1, text))
 
     # --- removals ---
@@ -131,7 +131,7 @@ class Splices:
         self._remove(mapping.flow, entry.key.start, entry.value.end, previous, following)
 
     def remove_items(self, sequence: Sequence, items: Items[Part]) -> None:
-        """Remove some items of a list, and not all of a list in block style."""
+        """Remove some items of a list; a list in block style must keep at least one."""
         for item in items:
             index = sequence.items.index(item)
             start = item.start if sequence.flow else self._dash(sequence, index)
@@ -153,7 +153,7 @@ class Splices:
         if not flow and self._begins_line(start):
             self.cut(self._line_before(start), self._line_end(end))
         elif flow and following is not None:
-            # As it was added: with one comma and one blank.
+            # The addition wrote one comma and one blank.
             comma = self._text.index(",", end) + 1
             self.cut(start, comma + (self._text[comma : comma + 1] == " "))
         elif following is not None:
@@ -174,7 +174,7 @@ class Splices:
         self._splices.append(_Splice(at, at, depth, text))
 
     def _takes_line_after(self, part: Part) -> bool:
-        """Whether a line after a part would not change its value."""
+        """Whether adding a line after a part leaves its value unchanged."""
         last = _last_scalar(part)
         if last is None or not last.is_block:
             return True
@@ -196,7 +196,7 @@ class Splices:
         return end - 1 if self._text[end - 1] == "\r" and end > at else end
 
     def _line_before(self, at: int) -> int:
-        """The end of the line before the one that holds a position."""
+        """The end of the line before the line of a position."""
         end = self._text.rfind("\n", 0, at)
         if end < 0:
             return 0
@@ -211,7 +211,7 @@ class Splices:
 
 
 def _last_scalar(part: Part) -> Scalar | None:
-    """The scalar with which a part in block style ends; None where it ends otherwise."""
+    """The scalar that ends a part in block style; None if something else ends it."""
     while True:
         if isinstance(part, Mapping) and not part.flow and part.entries:
             part = part.entries[-1].value

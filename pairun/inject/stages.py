@@ -1,6 +1,6 @@
-"""Which Pods of a workload exist at the same time before any of them has started.
+"""Which Pods of a workload are created together, before any of them has started.
 
-A barrier over Pods of which some are made only once others run would never pass.
+A barrier never passes if some of its Pods are created only after others run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pairun.inject.templates import Template
 
 
 def stage_of(template: Template, siblings: Sequence[Template]) -> list[Template]:
-    """The templates whose Pods are made together with those of a template.
+    """The templates whose Pods are created together with those of a template.
 
     Args:
         template: the template.
@@ -26,7 +26,7 @@ def stage_of(template: Template, siblings: Sequence[Template]) -> list[Template]
 
 
 def starts_one_by_one(data: dict[str, Any]) -> bool:
-    """Whether the templates of an object start in order, each when the one before it is ready."""
+    """Whether an object's templates start in order, each when the previous one is ready."""
     spec = data.get("spec") or {}
     policy = spec.get("startupPolicy")
     order = policy.get("startupPolicyOrder") if isinstance(policy, dict) else policy
@@ -35,7 +35,7 @@ def starts_one_by_one(data: dict[str, Any]) -> bool:
 
 
 def _needed(template: Template, siblings: Sequence[Template]) -> frozenset[str]:
-    """The names of all templates that must have started before a template's Pods are made."""
+    """The names of all templates that must start before a template's Pods are created."""
     direct = {t.matched: _depends_on(t) for t in siblings}
     needed: set[str] = set()
     waiting = [template.matched]
@@ -49,17 +49,17 @@ def _needed(template: Template, siblings: Sequence[Template]) -> frozenset[str]:
 
 def _depends_on(template: Template) -> list[str]:
     given = template.item.get("dependsOn")
-    if isinstance(given, dict):  # of Volcano
+    if isinstance(given, dict):  # Volcano's form
         given = given.get("name") or []
     items = given if isinstance(given, list) else []
     return [str(i.get("name")) if isinstance(i, dict) else str(i) for i in items]
 
 
 def check_order(template: Template, problems: Problems) -> bool:
-    """Refuse the barrier where the Pods of one template are not made together.
+    """Refuse the barrier if the Pods of one template are not created together.
 
     Returns:
-        Whether there is none such reason.
+        Whether the barrier is possible.
     """
     data, label = template.owner.data, template.label
     spec = template.item

@@ -1,4 +1,4 @@
-"""The Pod templates in a document: found by structure, explained by the table of kinds."""
+"""Finds the Pod templates in a document by structure; the table of kinds describes them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Owner(NamedTuple):
     """The object that holds a template.
 
     Attributes:
-        kind: as the object says.
-        known: what is known of the kind, or None.
-        name: of the object, empty where the API server makes one.
+        kind: the object's kind.
+        known: the table's entry of the kind, or None.
+        name: the object's name; empty if the API server generates it.
         root: the object.
-        data: the same as plain data.
+        data: the object as plain data.
     """
 
     kind: str
@@ -39,10 +39,10 @@ class Template:
         owner: the object that holds it.
         path: of the mapping that has the Pod's ``spec``, within the object.
         spec: the Pod's spec.
-        rule: what the kind's table says of it, or None.
-        matched: what the rule's ``*`` matched, or the name of the item there.
+        rule: the table's rule for it, or None.
+        matched: what the rule's ``*`` matched, or the item's name.
         item: the data of what the ``*`` matched; without one, of what holds the template. The
-            paths of the rule's ``count`` begin there.
+            paths of the rule's ``count`` start there.
     """
 
     owner: Owner
@@ -54,19 +54,19 @@ class Template:
 
     @property
     def label(self) -> str:
-        """The template for people: where it stands in which object."""
+        """The template in messages: its place and its object."""
         steps = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in self.path)
         name = f" {self.owner.name}" if self.owner.name else ""
         return f"{self.owner.kind}{name}{': ' + steps[1:] if steps else ''}"
 
     @property
     def role(self) -> str:
-        """The name of its role in a gang."""
+        """The name of its role in the gang."""
         return self.rule.name.replace("*", self.matched.lower()) if self.rule else "worker"
 
 
 def owners_in(document: Part) -> Iterator[Owner]:
-    """Every object of a document, those within others too, the outer ones first."""
+    """Every object of a document, including nested ones, outer objects first."""
     for part in _parts(document):
         kind, version = part.get("kind"), part.get("apiVersion")
         if kind is None or version is None:
@@ -81,7 +81,7 @@ def owners_in(document: Part) -> Iterator[Owner]:
 
 
 def templates_of(owner: Owner) -> Iterator[Template]:
-    """The Pod templates of an object, without those of objects within it."""
+    """The Pod templates of an object, without those of nested objects."""
     yield from _search(owner, owner.root, ())
 
 
@@ -105,7 +105,7 @@ def _search(owner: Owner, part: Part, path: Path) -> Iterator[Template]:
     if not isinstance(part, Mapping):
         return
     if path and part.own("kind") and part.own("apiVersion"):
-        return  # an object of its own
+        return  # a nested object
     spec = part.get("spec")
     if isinstance(spec, Mapping) and isinstance(spec.get("containers"), Sequence):
         yield _template(owner, path, spec)

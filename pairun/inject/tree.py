@@ -1,7 +1,7 @@
-"""Documents as trees in which every part knows where its text begins and ends.
+"""Documents as trees in which every part knows the start and end of its text.
 
-`pairun.playbook.document` reads a document to use its values; this one is for edits of its text. So
-anchors, aliases and merges stay what they are, and a file may have several documents.
+`pairun.playbook.document` reads a document for its values; this module is for edits of its text.
+So it keeps anchors, aliases and merges, and a file may have several documents.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class Part:
     """A part of a document.
 
     Attributes:
-        start: where its text begins; of a block collection, where its first key or dash is.
-        end: where its text ends. A collection in block style ends with its last part.
+        start: where its text starts; for a block collection, at its first key or dash.
+        end: where its text ends; a collection in block style ends with its last part.
         place: of its first character, for messages.
-        aliased: whether an alias names it.
+        aliased: whether an alias refers to it.
     """
 
     __slots__ = ("aliased", "end", "place", "start")
@@ -39,8 +39,8 @@ class Scalar(Part):
 
     Attributes:
         value: its value.
-        is_block: whether it is written as a block, below ``|`` or ``>``.
-        keeps: whether such a block keeps the blank lines after it (``|+``).
+        is_block: whether it is a block scalar (``|`` or ``>``).
+        keeps: whether the block keeps the blank lines after it (``|+``).
     """
 
     __slots__ = ("is_block", "keeps", "value")
@@ -69,8 +69,8 @@ class Mapping(Part):
     """A mapping.
 
     Attributes:
-        entries: in the order of the text; merges (``<<``) among them.
-        flow: whether it stands in braces.
+        entries: in the order of the text, including merges (``<<``).
+        flow: whether it is in flow style (braces).
     """
 
     __slots__ = ("entries", "flow")
@@ -81,11 +81,11 @@ class Mapping(Part):
         self.flow = flow
 
     def own(self, key: str) -> Entry | None:
-        """The entry that is written here, or None."""
+        """The mapping's own entry, without merges; or None."""
         return next((e for e in self.entries if e.key.value == key), None)
 
     def get(self, key: str) -> Part | None:
-        """The value of a key, also a merged one, with an alias resolved; or None."""
+        """The value of a key, including merged ones, with an alias resolved; or None."""
         if (entry := self.own(key)) is not None:
             return target(entry.value)
         for merged in self._merged():
@@ -115,7 +115,7 @@ class Sequence(Part):
 
     Attributes:
         items: its items.
-        flow: whether it stands in brackets.
+        flow: whether it is in flow style (brackets).
     """
 
     __slots__ = ("flow", "items")
@@ -131,7 +131,7 @@ class Sequence(Part):
 
 
 class Alias(Part):
-    """An alias, and what it names."""
+    """An alias, and the part that it refers to."""
 
     __slots__ = ("part",)
 
@@ -140,7 +140,7 @@ class Alias(Part):
         self.part = part
 
     def plain(self) -> Any:
-        """The value of what it names."""
+        """The value of the part that it refers to."""
         return self.part.plain()
 
 
@@ -153,16 +153,16 @@ def after_blanks(text: str, at: int, *, named: bool = False) -> int:
 
     Args:
         text: the text.
-        at: where to begin, outside of a comment.
-        named: pass over anchors and tags, too.
+        at: where to start, outside of a comment.
+        named: also skip anchors and tags.
     """
     match = (_NAMED if named else _BLANKS).match(text, at)
-    assert match is not None  # it matches nothing, too
+    assert match is not None  # the expression also matches an empty text
     return match.end()
 
 
 def target(part: Part) -> Part:
-    """What an alias names; any other part itself."""
+    """The part that an alias refers to; any other part itself."""
     return part.part if isinstance(part, Alias) else part
 
 

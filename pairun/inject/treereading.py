@@ -1,4 +1,4 @@
-"""A text to the trees of its documents: libyaml's events, read by one loop."""
+"""Reads a text to the trees of its documents, from libyaml's events in one loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pairun.playbook.document.scalars import CORE
 
 MAX_DEPTH = 100
 MAX_VALUES = 200_000
-"""Of one file, with every alias counted as what it stands for."""
+"""The limit of one file; every alias counts as the parts it refers to."""
 
 _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
@@ -35,7 +35,7 @@ def read_tree(source: Source) -> Tree:
     Raises:
         PairunError: it is not YAML, or too deep or too large.
     """
-    # libyaml knows no surrogate pairs; what stands for one must have its length.
+    # libyaml does not support surrogate pairs; the replacement has the same length.
     text = _SURROGATES.sub(r"\\u2603\\u2603", source.text)
     try:
         return Tree(source, _Reader(source, CParser(text)).documents())
@@ -103,7 +103,7 @@ class _Reader:
             raise PairunError(Problem("PR104", f"nested more than {MAX_DEPTH} levels deep", place))
         kind = Mapping if isinstance(event, MappingStartEvent) else Sequence
         part = kind(start, end, place, flow=bool(event.flow_style))
-        # An anchor is known once its collection has ended, so that nothing contains itself.
+        # An anchor is defined only after its collection ends, so that nothing contains itself.
         self._open.append((part, []))
         if event.anchor:
             self._anchors.pop(event.anchor, None)
@@ -132,7 +132,7 @@ class _Reader:
                 if isinstance(part, Mapping):
                     part.start = first.start
                 else:
-                    # The event begins at the anchor where the list has one.
+                    # If the list has an anchor, the event starts there.
                     part.start = after_blanks(self._source.text, part.start, named=True)
 
     def _check_keys(self, part: Mapping) -> None:
@@ -190,9 +190,9 @@ _OLD_BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}
 
 
 def _as_kubectl_reads(text: str) -> Any:
-    """A scalar without quotes: YAML 1.2, with the octal numbers and booleans of YAML 1.1.
+    """Read an unquoted scalar as YAML 1.2, with the octal numbers and booleans of YAML 1.1.
 
-    Lists that come by an alias are written out, and a file's mode of 0400 must stay what it is.
+    pairun writes out lists that come by an alias, and a file mode of 0400 must not change.
     """
     if re.fullmatch("0[0-7]+", text):
         return int(text, 8)
