@@ -123,7 +123,7 @@ class _Decoder:
         return Task(**{n: checks[n](value, f"{where}.{n}") for n, value in fields.items()})
 
     def _values(self, values: object, where: str) -> dict[str, Any]:
-        """Arguments, variables: a mapping whose values are plain data or one of the three objects."""
+        """Arguments or variables: a mapping of names to plain data or one of the three objects."""
         mapping = _mapping(values, where)
         if "$literal" in mapping:
             _check_names(mapping, where, {"$literal"})

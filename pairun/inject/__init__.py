@@ -1,1 +1,1 @@
-"""Puts pairun into the Pod templates of any manifest: edits its text in place, and keeps the rest."""
+"""Puts pairun into the Pod templates of any manifest: edits the text in place, keeps the rest."""

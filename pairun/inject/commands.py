@@ -33,7 +33,7 @@ _MPI = {"v2beta1": ["/usr/sbin/sshd", "-De"], "v1": ["sleep", "365d"]}
 """The commands that MPIJob's controllers run in a worker without one, by version of the kind."""
 
 _FIELDS = ("command", "args")
-"""The fields of a container that set its command; other fields of Kubernetes do not affect it."""
+"""The fields that set a container's command; no other field of Kubernetes has a similar name."""
 
 
 class Command(NamedTuple):

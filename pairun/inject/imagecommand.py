@@ -131,7 +131,7 @@ def _decoded(entry: Any) -> tuple[str, str]:
 
 
 def _helped(helper: str, registry: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """User and password from one of Docker's credential helpers (docker-credential-helpers, README)."""
+    """User and password from a Docker credential helper (docker-credential-helpers, README)."""
     program = f"docker-credential-{os.path.basename(helper)}"
     try:
         done = subprocess.run(

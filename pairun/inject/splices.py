@@ -22,8 +22,8 @@ class _Splice(NamedTuple):
 class Splices:
     """The changes of one text.
 
-    An addition is one or more whole lines in block style, or one element at the front in flow style.
-    So the removals of this class can restore the original text.
+    An addition is one or more whole lines in block style, or one element at the front in flow
+    style. So the removals of this class can restore the original text.
 
     Args:
         tree: the text.

@@ -1,1 +1,1 @@
-"""Playbooks: text with positions becomes layers, an effective playbook, and a plan."""
+"""Playbooks: turns text with positions into layers, an effective playbook, and a plan."""

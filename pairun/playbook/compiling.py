@@ -48,13 +48,13 @@ def compile_phase(
 
     Args:
         effective: the playbooks after every layer.
-        phase: which of them.
+        phase: the phase to compile.
         content: the content roots.
-        inputs: what expressions may see.
-        problems: takes everything that is wrong; a plan with errors must not be used.
+        inputs: the data that expressions can use.
+        problems: takes every error and warning; a plan with errors must not be used.
 
     Raises:
-        PairunError: a module cannot be loaded; the other tasks were still checked.
+        PairunError: a module cannot be loaded; the other tasks are still checked.
     """
     return _Compiler(effective, phase, content, inputs, problems).plan()
 
@@ -72,7 +72,7 @@ class _Compiler:
         self._policy = effective.policy
         self._content = content
         self._problems = problems
-        # Values were checked where they were read; only after a problem can one be of a wrong type.
+        # Values were checked when they were read: only after a problem can one have a wrong type.
         self._sound = not problems.errors
         self._modules: set[str] = set()
         self._unusable = Problems()
@@ -107,7 +107,7 @@ class _Compiler:
         return plan
 
     def _keywords(self, draft: TaskDraft) -> dict[str, Node]:
-        """A task's keywords without values of a wrong type, which were reported."""
+        """A task's keywords without values of a wrong type, which are already reported."""
         return {k: n for k, n in draft.node.items() if self._sound or _fits(k, n)}
 
     def _task(self, draft: TaskDraft) -> Task | None:
@@ -153,7 +153,7 @@ class _Compiler:
             values.vars[name] = values.of(each)
 
     def _deprecated(self, draft: TaskDraft, name: str, attempts: Any) -> int | None:
-        """Warn of an argument that counts attempts, which ``retries`` does now; the attempts."""
+        """Warn of an argument that counts attempts, replaced by ``retries``; return its value."""
         node = draft.args.get(name)
         place = (node.key or node.place) if node else None
         if isinstance(attempts, Late):
@@ -175,7 +175,7 @@ class _Compiler:
         return attempts
 
     def _known(self, keywords: Mapping[str, Node], values: Values) -> dict[str, Any]:
-        """The keywords that must be known before the run."""
+        """The keywords that must be known before run time."""
         known: dict[str, Any] = {}
         for name in _MUST_BE_KNOWN:
             node = keywords.get(name)
@@ -214,7 +214,7 @@ class _Compiler:
         if name not in known:
             return default
         seconds = parse_duration(known[name]) if isinstance(known[name], str) else None
-        # Written values were checked against the schema; one of an expression was not.
+        # Written values were checked against the schema; values of expressions were not.
         if seconds is None and is_template(keywords[name].value):
             message = f"'{name}' must be a duration, not {shown(known[name])}"
             self._problems.error("PR210", message, keywords[name].place)
@@ -222,7 +222,7 @@ class _Compiler:
 
     def _arguments(self, draft: TaskDraft, cls: type[Module], values: Values) -> dict[str, Any]:
         declared = arguments(cls)
-        # Secrets in plain text are masked as those that an expression gives.
+        # Mask plain-text secrets like those from an expression.
         may_hide = {a.name for a in declared if may_be_secret(a.type)}
         args = {
             name: with_secrets(value, name) if name in may_hide else value
@@ -234,7 +234,7 @@ class _Compiler:
         check_bounds(draft, cls, args, self._policy, self._problems)
         if any(leaf is BROKEN for each in leaves.values() for leaf in each):
             return {}
-        # null returns to the default; arguments that may be null keep it
+        # null restores the default; arguments that allow null keep it
         required = {a.name for a in declared if a.required}
         return {k: v for k, v in args.items() if v is not None or k in required}
 
@@ -262,7 +262,7 @@ class _Compiler:
                     self._problems.error(
                         "PR201", f"an exit handler has no '{name}'", each.key or each.place
                     )
-            # A handler that never runs would only be noise in the review.
+            # A handler that never runs would only clutter the review.
             if task is not None and task.when is not False:
                 handlers.append(attrs.evolve(task, events=_events(keywords.get("event"))))
         return tuple(handlers)

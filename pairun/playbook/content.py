@@ -1,7 +1,7 @@
 """Content roots: stacked folders with modules, playbooks, plugin specs and diagnosis rules.
 
-The built-in root is the lowest. Above it are the folders of ``PAIRUN_PATH``, those of ``--root``, and
-the files in ``PAI_CONFIG_DIR``. A later root adds or replaces by name.
+The built-in root is the lowest. The folders of ``PAIRUN_PATH``, then those of ``--root``, then the
+files in ``PAI_CONFIG_DIR`` are above it. A higher root adds entries or replaces them by name.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Root:
         """Name to path of the modules: files or folders.
 
         Raises:
-            PairunError: one is there as both.
+            PairunError: a module exists in both forms.
         """
         return {} if self.flat else module_paths(os.path.join(self.path, "modules"))
 
@@ -91,7 +91,7 @@ class Root:
 
 
 def built_in_root() -> Root:
-    """The root that travels with pairun: in the wheel below the package, else the checkout."""
+    """pairun's own root: below the package in a wheel, else in the checkout."""
     return Root(path=built_in_folder(), layer="built-in")
 
 
@@ -138,7 +138,7 @@ class Content:
 
         Args:
             name: the files' name.
-            problems: takes what is wrong with those that cannot be read, instead of an exception.
+            problems: takes the errors of files that cannot be read, instead of an exception.
         """
         playbooks = []
         for root in self.roots:
@@ -153,7 +153,7 @@ class Content:
         return playbooks
 
     def own(self, path: str) -> tuple[str, Root] | None:
-        """The file of a root that a path leads to, and the root."""
+        """The file that a path leads to if it belongs to a root, and that root."""
         for root in self.roots:
             for folder in ("playbooks", "plugin_specs", "diagnosis"):
                 for each in root.files(folder).values():
@@ -164,17 +164,17 @@ class Content:
     def document(self, path: str, root: Root) -> Node:
         """A YAML file of a root, read once."""
         if path not in self._documents:
-            # `pairun --version` asks for digests only, and needs no YAML for them.
+            # `pairun --version` needs only digests, so it does not import YAML.
             from pairun.playbook.document.reading import read_text
 
-            # People know the built-in files by their place in the project, not on this disk.
+            # Show built-in files by their path in the project, not by their path on this disk.
             shown = os.path.relpath(path, root.path) if root.layer == "built-in" else path
             source = decode(load_bytes(path), shown, root.layer)
             self._documents[path] = read_text(source)
         return self._documents[path]
 
     def concealed(self) -> frozenset[str]:
-        """The secrets in the files that were read."""
+        """The secrets in the files read so far."""
         sources = (d.place.source for d in self._documents.values())
         return frozenset().union(*(s.concealed for s in sources))
 
@@ -185,12 +185,12 @@ class Content:
         return self._classes[name]
 
     def module_file(self, name: str) -> ModuleFile:
-        """Where a module is, and its digest, for a plan; read once."""
+        """A module's path and digest, for a plan; read once."""
         if name not in self._module_files:
             path, root = self.modules[name]
             built_in = root.layer == "built-in"
             self._module_files[name] = ModuleFile(
-                # In the user's container, built-in modules have other paths.
+                # Built-in modules have other paths in the user's container.
                 path=os.path.relpath(path, root.path) if built_in else path,
                 sha256=read_source(name, path).sha256(),
                 built_in=built_in,
@@ -199,7 +199,7 @@ class Content:
 
 
 def open_content(extra: Sequence[str], env: Mapping[str, str]) -> Content:
-    """The stack for this process.
+    """The content roots of this process.
 
     Args:
         extra: folders given with ``--root``.

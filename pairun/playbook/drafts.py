@@ -1,4 +1,4 @@
-"""Playbooks while layers are applied: tasks as trees in which every value has its history."""
+"""Playbooks while layers are applied: tasks as trees in which every value keeps its history."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pairun.playbook.keywords import keywords_of
 
 @attrs.define(kw_only=True, eq=False)
 class TaskDraft:
-    """A task whose values may still be overridden.
+    """A task whose values layers can still override.
 
     Attributes:
         id: the task's id.
-        module: name of its module.
-        node: keyword to value; the module's arguments have its name as keyword.
-        origin: the layer that brought the task: built-in, cluster, plugin, engine, job.
+        module: the name of its module.
+        node: keyword to value; the module's arguments are under its name.
+        origin: the layer that added the task: built-in, cluster, plugin, engine, job.
         scope: further names that the task's own expressions see (a plugin's parameters).
         failure_policy: the default for this task.
         handler_policy: the default for its exit handlers.
-        disabled: the place that took it out, if any.
-        used_at: where the job asks for the plugin that brought the task.
-        given: the parameters that the job gives to this plugin.
+        disabled: the place that disables it, if any.
+        used_at: the place in the job that uses the task's plugin.
+        given: the parameters that the job passes to this plugin.
     """
 
     id: str
@@ -52,11 +52,11 @@ class TaskDraft:
     def args(self) -> Node:
         """The module's arguments, as written."""
         node = self.node.get(self.module)
-        assert node is not None  # a draft has its module
+        assert node is not None  # a draft always has its module
         return node
 
     def value_at(self, path: str) -> Node | None:
-        """The value of ``retries`` or ``args.depth``; None when no layer sets it."""
+        """The value of ``retries`` or ``args.depth``; None if no layer sets it."""
         first, *rest = path.split(".")
         if first not in keywords_of("task") and first != "args":
             return None
@@ -75,7 +75,7 @@ class GroupDraft:
 
 @attrs.define(kw_only=True, eq=False)
 class Draft:
-    """The playbook of one phase on its way.
+    """The playbook of one phase while layers are applied.
 
     Attributes:
         phase: which phase.
@@ -83,7 +83,7 @@ class Draft:
         vars: variables of the whole playbook.
         grace: time between TERM and KILL.
         place: of the list of tasks.
-        left_out: base ids of plugins that bring no tasks, because something of them is wrong.
+        left_out: base ids of plugins without tasks, because the plugin has an error.
     """
 
     phase: Phase
@@ -94,16 +94,16 @@ class Draft:
     left_out: set[str] = attrs.Factory(set)
 
     def tasks(self) -> Iterator[TaskDraft]:
-        """Every task, those of groups included, also disabled ones."""
+        """Every task, including those of groups and disabled ones."""
         for step in self.steps:
             yield from step.tasks if isinstance(step, GroupDraft) else (step,)
 
     def find(self, id_: str) -> TaskDraft | None:
-        """The task with an id."""
+        """The task with this id."""
         return next((t for t in self.tasks() if t.id == id_), None)
 
     def position(self, task: TaskDraft) -> int:
-        """Index of the step that is or holds the task."""
+        """The index of the step that is, or contains, the task."""
         return next(
             i
             for i, s in enumerate(self.steps)
@@ -111,7 +111,7 @@ class Draft:
         )
 
     def end(self) -> int:
-        """Where an appended task goes: the end, but before the user's command."""
+        """The index for an appended task: the end, but before the user's command."""
         last = self.steps[-1] if self.steps else None
         ends = isinstance(last, TaskDraft) and last.module == USER_COMMAND
         return len(self.steps) - 1 if ends else len(self.steps)
@@ -124,7 +124,7 @@ def draft_task(
     problems: Problems,
     **more: Any,
 ) -> TaskDraft | None:
-    """A task from its tree; None, with a problem, if it does not have exactly one module."""
+    """Make a task from its tree; None, with a problem, unless it has exactly one module."""
     reserved = {*keywords_of("task"), *keywords_of("operation"), "event"}
     named = [k for k, _ in node.items() if k in modules and k not in reserved]
     if len(named) != 1:
@@ -155,13 +155,13 @@ def draft_task(
 
 
 def free_id(base: str, taken: Container[str]) -> str:
-    """The first of ``base``, ``base_2``, ``base_3`` … that is not taken."""
+    """The first of ``base``, ``base_2``, ``base_3`` … that is free."""
     ids = (base if n == 1 else f"{base}_{n}" for n in count(1))
     return next(id_ for id_ in ids if id_ not in taken)
 
 
 def history(node: Node) -> Iterator[Node]:
-    """The values that the layers gave, the one in force first."""
+    """The values that the layers set, the effective one first."""
     current: Node | None = node
     while current is not None:
         yield current
@@ -169,9 +169,9 @@ def history(node: Node) -> Iterator[Node]:
 
 
 def merged(low: Node | None, high: Node) -> Node:
-    """The higher of two values: mappings merge by key, anything else replaces.
+    """Merge two values: mappings merge by key; otherwise the higher one replaces the lower.
 
-    A null stays as a node, so that its place is known; it means "back to the default".
+    A null keeps its node, so that its place is known; it means "back to the default".
     """
     if low is None:
         return high

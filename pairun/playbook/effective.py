@@ -28,7 +28,7 @@ RESERVED = frozenset(
     {"job", "parameters", "cluster", "env", "results", "secrets", "plugin", "user_extension", "expanded", "vars",
      "true", "false", "none", "range"}
 )  # fmt: skip
-"""Names that expressions give a meaning to; a variable may not be called so."""
+"""Names with a meaning in expressions; a variable may not use them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -37,7 +37,7 @@ class Effective:
 
     Attributes:
         drafts: the two phases.
-        policy: what was in force.
+        policy: the effective policy.
     """
 
     drafts: Mapping[Phase, Draft]
@@ -49,15 +49,15 @@ class Layers:
 
     Args:
         content: the content roots.
-        root_problems: takes what is wrong with them, instead of an exception; such layers serve
-            to find more problems, and not to make plans.
+        root_problems: takes the roots' errors instead of an exception; such layers are only for
+            finding more problems, not for making plans.
 
     Attributes:
         folders: the plugins that are folders with a program.
-        warnings: what will surprise in the roots themselves; every review has them.
+        warnings: unused or misspelt entries of the roots; every review shows them.
 
     Raises:
-        PairunError: a playbook, policy or plugin spec of a root is not valid.
+        PairunError: a playbook, policy or plugin spec of a root is invalid.
     """
 
     def __init__(self, content: Content, root_problems: Problems | None = None) -> None:
@@ -69,7 +69,7 @@ class Layers:
         cluster = (r for r in content.roots if r.layer != "built-in")
         unused = (p for r in cluster for p in unread(r.path, flat=r.flat))
         plugins = {*content.specs, *self.folders.folders}
-        # A slip in what is denied leaves a plugin open; the built-in policy has none.
+        # A typo in the deny list leaves a plugin allowed; the built-in policy has none.
         not_denied = self.policy.unknown_plugins(plugins, "deny")
         self.warnings = (*unused, *self.folders.unused, *not_denied)
         self._playbooks = {phase: content.playbooks(phase, problems) for phase in PHASES}
@@ -85,8 +85,8 @@ class Layers:
 
         Args:
             document: the playbook.
-            problems: takes what is wrong.
-            phase: the phase that its file's name says.
+            problems: takes every error.
+            phase: the phase in its file's name.
         """
         problems.extend(
             violations(document, self._schema, foreign=FOREIGN, beside=BESIDE, what="keyword")
@@ -121,16 +121,16 @@ class Layers:
         written: Mapping[str, str | Secret] | None = None,
         problems: Problems,
     ) -> Effective:
-        """Stack the layers.
+        """Apply all layers.
 
         Args:
             uses: the plugins of the role, in order of collection.
-            init_plugins: what the cluster lists in place of the init playbook's tasks.
+            init_plugins: the cluster's list that replaces the init playbook's tasks.
             engine: operations of the engine, in the form of a job's ``extras.pairun``.
             job: the job's ``extras.pairun``.
-            user_extension: what plugin specs see under that name.
+            user_extension: the value of that name in plugin specs.
             written: the scripts that programs of plugin folders wrote; None before they run.
-            problems: takes everything that is wrong.
+            problems: takes every error.
         """
         problems.extend(self.warnings)
         drafts = {phase: self._base(phase, problems) for phase in PHASES}
@@ -156,9 +156,9 @@ class Layers:
         return Effective(drafts=drafts, policy=self.policy)
 
     def _spec_is_sound(self, plugin: str, problems: Problems) -> bool:
-        """Check a plugin's spec when it is first used; one with errors brings no tasks."""
+        """Check a plugin's spec on first use; one with errors adds no tasks."""
         if plugin not in self.content.specs or plugin in self.folders.folders:
-            return True  # its use is reported
+            return True  # the use itself is reported
         if plugin not in self._spec_problems:
             spec_problems = self._spec_problems[plugin] = Problems()
             try:
@@ -266,7 +266,7 @@ def _check_ids(drafts: Mapping[Phase, Draft], problems: Problems) -> None:
 
 
 def _ids_of(task: TaskDraft) -> Iterator[tuple[str, Place]]:
-    """The id of a task, and those that its exit handlers were given."""
+    """The id of a task, and the explicit ids of its exit handlers."""
     yield task.id, task.place
     for handler in elements(task.node, "on_exit"):
         if (given := handler.get("id")) is not None:

@@ -1,4 +1,4 @@
-"""Init plugins: a cluster's own list of steps in place of the init playbook."""
+"""Init plugins: a cluster's list of steps that replaces the init playbook."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class InitPlugin:
     """One entry of the list.
 
     Attributes:
-        name: what its author calls it.
-        place: where it is written.
-        stands_for: the id of the playbook's task that does its work, or None.
-        task: the task itself where there is none in the playbook.
+        name: its name in the list.
+        place: its place in the list.
+        stands_for: the id of the playbook's task that it replaces, or None.
+        task: its own task, if the playbook has none for it.
         scope: further names that the task's own expressions see.
     """
 
@@ -33,7 +33,7 @@ class InitPlugin:
 
 @attrs.frozen(kw_only=True)
 class InitPlugins:
-    """The whole list: the order in which the init phase runs, and where it is written."""
+    """The whole list: the order of the init phase, and its place."""
 
     plugins: tuple[InitPlugin, ...]
     place: Place
@@ -42,20 +42,20 @@ class InitPlugins:
 def replace_tasks(
     draft: Draft, listed: InitPlugins, modules: Mapping[str, object], problems: Problems
 ) -> None:
-    """Let the init phase do what is listed, in that order.
+    """Run the listed steps in the init phase, in their order.
 
-    A plugin that stands for a task of the playbook gets that task from the layers below, with its
-    arguments, exit codes and limits. The playbook's other tasks are taken out, and stay in the
-    review as such.
+    A plugin that replaces a task of the playbook uses that task from the layers below, with its
+    arguments, exit codes and limits. The playbook's other tasks are disabled, and the review shows
+    them as disabled.
 
     Args:
         draft: the init phase.
         listed: the list.
         modules: the known modules.
-        problems: takes what is wrong.
+        problems: takes every error.
     """
     before = list(draft.tasks())
-    # The id of a task of the playbook must not become that of another task: patches use it.
+    # Patches use the ids of the playbook's tasks, so no other task may have one of them.
     taken = {t.id for t in before}
     used: dict[str, TaskDraft] = {}
     steps: list[TaskDraft] = []
@@ -91,7 +91,7 @@ def _of_playbook(
             did_you_mean(str(plugin.stands_for), [t.id for t in tasks]),
         )
         return None
-    # In the review, its sentence names the entry of the list.
+    # In the review, the task's name includes the entry of the list.
     name = replaced.node.get("name")
     sentence = str(name.value) if name is not None else replaced.id
     renamed = Node(f"{sentence} ({plugin.name})", plugin.place, plugin.place, name)

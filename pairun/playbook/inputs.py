@@ -1,7 +1,7 @@
-"""What a job adds to its playbooks, in the terms of playbooks.
+"""What a job adds to its playbooks, in terms of playbooks.
 
-`pairun.job` makes these from a job file, a Framework or a plain Pod. `pairun.playbook` does not know
-the job protocol.
+`pairun.job` makes these from a job file, a Framework or a plain Pod; `pairun.playbook` does not
+depend on the job protocol.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class PluginUse:
 
     Attributes:
         plugin: name of the plugin spec.
-        base_id: what its tasks' ids begin with: the plugin's name, or the prerequisite's.
-        parameters: rendered; a scalar that a secret went into holds a `Secret`.
-        failure_policy: as the job says, ``fail`` by default.
-        place: where the job asks for it.
+        base_id: the prefix of its tasks' ids: the plugin's name, or the prerequisite's.
+        parameters: rendered; a scalar that contains a secret holds a `Secret`.
+        failure_policy: the job's setting, ``fail`` by default.
+        place: where the job uses the plugin.
     """
 
     plugin: str

@@ -41,7 +41,7 @@ class Keyword:
         where: where it is allowed.
         schema: JSON Schema of its value.
         meaning: one sentence.
-        default: in words.
+        default: the default, as text.
         example: a line or two of YAML.
     """
 
@@ -139,7 +139,7 @@ BESIDE: dict[str, str] = {
     name: f"write the module beside '{name}:', in the same column, not below it"
     for name in ("before", "after", "append")
 }
-"""What to do about a task that stands below its operation."""
+"""The hint for a task that is nested below its operation."""
 
 FOREIGN: dict[str, str] = {
     "ignore_errors": "failure_policy: ignore",
@@ -177,7 +177,7 @@ FOREIGN: dict[str, str] = {
     "command": "cmd",
     "shell": "cmd with script",
 }
-"""Words of Ansible and of camelCase formats, and what pairun says instead."""
+"""Words of Ansible and of camelCase formats, and pairun's words for them."""
 
 
 @functools.cache
@@ -199,12 +199,12 @@ def _object(where: Where, modules: Mapping[str, Any], required: list[str]) -> di
     }
 
 
-# What has a default, to which null in a patch returns.
+# Keywords with a default, which null in a patch restores.
 _MAY_BE_SET_BACK = [n for n in keywords_of("task") if n not in ("id", "name", "locked")]
 
 
 def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A keyword's schema in a patch: null, and in a mapping of texts or codes also for one entry."""
+    """A keyword's schema in a patch: also null, and null for single entries of texts or codes."""
     of_entry = schema.get("additionalProperties")
     inner = {"additionalProperties": _or_null(of_entry)} if of_entry else {}
     if "enum" in schema:

@@ -28,10 +28,10 @@ def lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> 
     """Check a playbook, alone and on top of the layers below it.
 
     Args:
-        path: the file, whose name may say the phase.
-        node: the file, read.
-        layers: the content roots, the file's own included.
-        problems: takes everything that is wrong.
+        path: the file; its name may give the phase.
+        node: the file's root node.
+        layers: the content roots, including the file's own.
+        problems: takes every error and warning.
     """
     named = os.path.splitext(os.path.basename(path))[0]
     layers.check(node, problems, named if named in PHASES else None)
@@ -41,7 +41,7 @@ def lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> 
     if phase is None:
         return
     problems.extend(check_tasks(node.get("tasks"), phase, layers.content))
-    # Stacked: a task that a patch names must exist, and the patched task must be valid.
+    # Apply all layers: the tasks that a patch names must exist, and patched tasks must be valid.
     stacked = Problems()
     drafts = layers.effective([], problems=stacked).drafts
     patches = node.get("patches")
@@ -55,7 +55,7 @@ def lint_playbook(path: str, node: Node, layers: Layers, problems: Problems) -> 
 def _lint_lone_patches(
     drafts: Mapping[Phase, Draft], phase: Phase, patches: Node, layers: Layers, problems: Problems
 ) -> None:
-    """Apply the patches of a file outside the content roots to the stacked playbooks."""
+    """Apply the patches of a file outside the content roots to the effective playbooks."""
     patched = Problems()
     elsewhere = {t.id: p for p in PHASES if p != phase for t in drafts[p].tasks()}
     modules = layers.content.modules
@@ -83,7 +83,7 @@ def lint_spec(node: Node, content: Content, problems: Problems) -> None:
 def lint_policy(node: Node, layers: Layers, problems: Problems) -> None:
     """Check a policy; the arguments are those of `lint_playbook`."""
     problems.extend(policy_mistakes(node))
-    # The built-in policy also names tasks of later versions.
+    # The built-in policy also names tasks of future versions.
     if node.place.source.layer != "built-in":
         drafts = layers.effective([], problems=Problems()).drafts.values()
         tasks = {t.id: t.module for d in drafts for t in d.tasks()}
@@ -109,7 +109,7 @@ def lint_module(path: str) -> Problems:
         problems.extend(e.problems)
         return problems
     except (SyntaxError, ValueError) as e:
-        # The module loads, so it does not import this file.
+        # The module loads, so it does not import the invalid file.
         problems.error("PR602", f"{path} holds a file that is not Python: {e}")
         return problems
     for each in foreign:

@@ -1,4 +1,4 @@
-"""A combination of keywords that has no effect is an error, if one layer wrote both."""
+"""Reports a combination of keywords that has no effect as an error, if one layer wrote both."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def check_effect(draft: TaskDraft, keywords: Mapping[str, Node], problems: Probl
 
     Args:
         draft: the task.
-        keywords: its keywords without values of a wrong type, which were reported.
-        problems: takes what is wrong.
+        keywords: its keywords without values of a wrong type, which are already reported.
+        problems: takes every error.
     """
     written = {name: node for name, node in keywords.items() if node.value is not None}
 
@@ -25,7 +25,7 @@ def check_effect(draft: TaskDraft, keywords: Mapping[str, Node], problems: Probl
         problems.error("PR207", message, node.key or node.place, hint)
 
     retries = written.get("retries")
-    # A wrong `retries` was reported; what needs it is no second mistake.
+    # An invalid `retries` is already reported; keywords that need it are no further error.
     unusable = "retries" not in keywords and draft.node.get("retries") is not None
     if not unusable and (retries is None or retries.value == 0):
         for name in ("delay", "retry_on"):

@@ -1,4 +1,4 @@
-"""Exit codes that a cluster may give to classes of failure: which have a meaning already.
+"""Exit codes that already have a meaning, so a cluster cannot use them for failure classes.
 
 Sources: POSIX's shell (2.8.2), timeout(1), docker run, OpenPAI's table of exit codes, and
 docs/exit-codes.md.
@@ -19,5 +19,5 @@ _MEANINGS = (
 
 
 def meaning_of(code: int) -> str:
-    """What a controller or a person takes an exit code for; empty for a free one."""
+    """How a controller or a person understands an exit code; empty for an unused one."""
     return next((meaning for codes, meaning in _MEANINGS if code in codes), "")

@@ -1,4 +1,4 @@
-"""The operations of a higher layer on a playbook: patch, disable, before, after, append."""
+"""Applies the operations of a higher layer to a playbook: patch, disable, before, after, append."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Patcher:
     Args:
         draft: the phase.
         modules: the known modules.
-        layer: what inserted tasks say they come from.
-        policy: what the layer may do, or None when it may do everything.
-        problems: takes what is wrong.
+        layer: the origin of inserted tasks.
+        policy: what the layer may change; None allows everything.
+        problems: takes every error.
         elsewhere: ids of the other phase, for hints.
     """
 
@@ -69,8 +69,8 @@ class Patcher:
         id_ = str(node.value)
         task = self._draft.find(id_)
         if task is None and {id_, re.sub(r"_\d+$", "", id_)} & self._draft.left_out:
-            return None  # the plugin that has it was reported
-        # What the engine changes in the default playbook, an operator's own may not have.
+            return None  # the plugin with this task is already reported
+        # The engine patches the default playbook; an operator's own may lack the task.
         if task is None and self._layer != "engine":
             other = self._elsewhere.get(id_)
             self._problems.error(
@@ -131,7 +131,7 @@ class Patcher:
         return fine
 
     def _handlers_permitted(self, handlers: Node) -> bool:
-        """An exit handler counts as an insertion of its module."""
+        """Check an exit handler as an insertion of its module."""
         answers = [
             self._may_insert(name, handler)
             for handler in handlers.elements()
@@ -164,7 +164,7 @@ class Patcher:
 
     def _insert(self, kind: str, op: Node) -> None:
         if isinstance(op.value[kind].value, dict):
-            return  # the check of the format reports the task that stands below the operation
+            return  # the format check reports the nested task
         body = Node({k: n for k, n in op.items() if k not in OPERATIONS}, op.place, op.key)
         task = draft_task(body, self._modules, self._layer, self._problems)
         if task is None or not self._may_insert(task.module, op):
@@ -192,14 +192,14 @@ class Patcher:
                 "register an exit handler: on_exit",
             )
             return
-        # Two `after: x` keep the order of the file.
+        # Two `after: x` keep their order in the file.
         followers = self._after.get(id(anchor), 0)
         steps.insert(at + 1 + followers, task)
         self._after[id(anchor)] = followers + 1
 
 
 def _leaves(path: str, node: Node) -> Iterator[tuple[str, Node]]:
-    """The paths that a patch changes: of ``args`` each argument, of the rest the keyword."""
+    """The paths that a patch changes: each argument of ``args``, and each other keyword."""
     if path == "args" and isinstance(node.value, dict):
         for name, child in node.items():
             yield f"args.{name}", child

@@ -33,7 +33,7 @@ class PluginFolder:
 
     Attributes:
         path: the folder.
-        root: the content root that brings it.
+        root: the content root that contains it.
     """
 
     path: str
@@ -42,12 +42,12 @@ class PluginFolder:
 
 @attrs.frozen(kw_only=True)
 class FolderPlugins:
-    """The plugin folders that a policy lets a cluster's content roots bring.
+    """The plugin folders of a cluster's content roots that the policy allows.
 
     Attributes:
-        folders: by the plugin's name; those that a spec of the same or a higher root does not
-            replace.
-        unused: a warning for each folder that is not used.
+        folders: by the plugin's name; without folders that a spec of the same or a higher root
+            replaces.
+        unused: a warning for each unused folder.
     """
 
     folders: Mapping[str, PluginFolder]
@@ -56,13 +56,13 @@ class FolderPlugins:
     def tasks(
         self, name: str, content: Content, problems: Problems, *, required: bool
     ) -> Node | None:
-        """The spec that turns a folder into tasks; None, with problems, where the folder is wrong.
+        """The spec that turns a folder into tasks; None, with problems, if the folder has errors.
 
         Args:
             name: of the plugin.
             content: the content roots.
-            problems: takes what is wrong.
-            required: a missing program is an error; else a warning, and its task fails.
+            problems: takes every error.
+            required: report a missing program as an error; else as a warning, and its task fails.
         """
         try:
             description = self._description(name, content)
@@ -80,7 +80,7 @@ class FolderPlugins:
     def scope(
         self, name: str, number: int, content: Content, written: Mapping[str, str | Secret] | None
     ) -> dict[str, Any]:
-        """What the tasks of a folder see below ``plugin``.
+        """The value of ``plugin`` in the expressions of a folder's tasks.
 
         Args:
             name: of the plugin.
@@ -90,7 +90,7 @@ class FolderPlugins:
         """
         from pairun.playbook.expressions.views import (
             Unknown,
-        )  # Jinja: only a plugin in use needs it
+        )  # Jinja: imported only if a plugin is used
 
         scripts = {"pre": f"plugin_pre{number}.sh", "post": f"plugin_post{number}.sh"}
         later = Unknown("what a program decides in init")
@@ -103,7 +103,7 @@ class FolderPlugins:
         }
 
     def check(self, content: Content, problems: Problems) -> None:
-        """Report everything that is wrong with the folders."""
+        """Report every error of the folders."""
         for name, folder in self.folders.items():
             try:
                 problems.extend(check_folder(self._description(name, content), folder.path))
@@ -111,7 +111,7 @@ class FolderPlugins:
                 problems.extend(e.problems)
 
     def program(self, name: str, content: Content) -> str:
-        """The path of a folder's program within the folder; empty where its file names none.
+        """The path of a folder's program within the folder; empty if its file names none.
 
         Raises:
             PairunError: the file cannot be read.
@@ -125,7 +125,7 @@ class FolderPlugins:
 
 
 def check_folder(description: Node, folder: str) -> Iterator[Problem]:
-    """Yield a problem for everything that is wrong with a plugin folder.
+    """Yield a problem for every error of a plugin folder.
 
     Args:
         description: its ``desc.yaml``.
@@ -138,7 +138,7 @@ def check_folder(description: Node, folder: str) -> Iterator[Problem]:
 
 
 def _missing_program(description: Node, folder: str) -> Problem | None:
-    """The problem of a description, valid by itself, whose program is not in its folder."""
+    """The problem of a valid description whose program is missing in its folder."""
     program = description.get("init-script")
     if program is None or os.path.isfile(os.path.join(folder, program.value)):
         return None
@@ -147,7 +147,7 @@ def _missing_program(description: Node, folder: str) -> Problem | None:
 
 
 def folders_in_force(content: Content) -> FolderPlugins:
-    """The plugin folders that the policy of the content roots allows."""
+    """The plugin folders that the content roots' policy allows."""
     ignored = Problems()
     return folder_plugins(content, read_policy(content.playbooks("policy", ignored), ignored))
 

@@ -62,20 +62,20 @@ SCHEMA: dict[str, Any] = {
 }
 
 NEVER_BY_STAR = ("on_exit", "environment", "exit_codes", "locked", "vars")
-"""Keywords that ``"*"`` does not include; a policy names them or they stay closed."""
+"""Keywords that ``"*"`` does not include; a job may set them only if a policy names them."""
 
 _STAR_WORDS = f"'*' covers everything but {', '.join(NEVER_BY_STAR)}"
 
 
 class Permission(NamedTuple):
-    """Whether a job may do something, the policy's place, and what would be allowed in words."""
+    """Whether a job may do something, the policy's place, and a text that lists what is allowed."""
 
     allowed: bool
     place: Place
     words: str = ""
 
     def granted(self, problems: Problems, what: str, place: Place) -> bool:
-        """Whether it is allowed; if not, report that a job may not ``what``."""
+        """Whether it is allowed; if not, report that the job may not ``what``."""
         if not self.allowed:
             also = [("the policy", self.place)]
             problems.error("PR402", f"a job may not {what}", place, self.words, also)
@@ -87,7 +87,7 @@ class Policy:
 
     Args:
         node: the policy document.
-        pod_defaults: a Pod's settings by the policies of every root, the lowest first.
+        pod_defaults: default Pod settings from the policies of every root, the lowest first.
 
     Attributes:
         pod_defaults: as given.
@@ -107,7 +107,7 @@ class Policy:
         return self._may.key or self._may.place
 
     def may_patch(self, id_: str, module: str, path: str) -> Permission:
-        """Whether ``path`` (``retries``, ``args.depth``) of a task may be changed."""
+        """Whether a job may change ``path`` (``retries``, ``args.depth``) of a task."""
         section = self._may.get("patch")
         if section is None:
             return Permission(False, self.place, "no task may be patched")
@@ -128,11 +128,11 @@ class Policy:
         return Permission(False, entries[0].key or entries[0].place, words)
 
     def may_disable(self, id_: str, module: str) -> Permission:
-        """Whether a task may be taken out."""
+        """Whether a job may disable a task."""
         return self._listed(self._may.get("disable"), {id_, module}, "tasks that may be disabled")
 
     def may_insert(self, phase: str, module: str) -> Permission:
-        """Whether a task with this module may be inserted into a phase."""
+        """Whether a job may insert a task with this module into a phase."""
         section = self._may.get("insert")
         node = section.get(phase) if section else None
         what = f"modules that may be inserted into {phase}"
@@ -141,11 +141,11 @@ class Policy:
         return self._listed(node, {module}, what)
 
     def may_set(self, name: str) -> Permission:
-        """Whether a variable may be set (and seen) by a job."""
+        """Whether a job may set and read a variable."""
         return self._listed(self._may.get("vars"), {name}, "variables that may be set")
 
     def may_use(self, plugin: str) -> Permission:
-        """Whether a plugin may be used."""
+        """Whether a job may use a plugin."""
         section = self._may.get("plugins")
         for node in elements(section, "deny"):
             if node.value == plugin:
@@ -153,7 +153,7 @@ class Policy:
         return self._listed(section.get("allow") if section else None, {plugin}, "plugins")
 
     def unknown_plugins(self, known: Collection[str], *lists: str) -> Iterator[Problem]:
-        """Warn of plugins that the policy names and that do not exist.
+        """Warn of plugins that the policy names but that do not exist.
 
         Args:
             known: the names of all plugins.
@@ -167,20 +167,20 @@ class Policy:
                     yield Problem("PR406", message, node.place, hint, "warning")
 
     def longest(self, bound: str) -> tuple[float, Place] | None:
-        """The longest duration that a job may set where an argument names this bound, in seconds."""
+        """The longest duration, in seconds, that a job may set for an argument with this bound."""
         node = self._may.get(bound)
         seconds = None if node is None else parse_duration(str(node.value))
         return None if node is None or seconds is None else (seconds, node.place)
 
     def plugin_paths(self) -> list[str]:
-        """Where plugin folders in OpenPAI's form are: in a content root, or absolute paths."""
+        """The paths of plugin folders in OpenPAI's form: in a content root, or absolute."""
         paths = self._folders.get("paths")
         return ["plugins"] if paths is None else [str(n.value) for n in paths.elements()]
 
     def may_bring_plugins(self, root: str) -> bool:
-        """Whether init may run the programs of plugin folders that a cluster's root brings.
+        """Whether init may run the programs of plugin folders of a cluster's root.
 
-        Without a word of the policy all may: who writes a root is who writes the policy.
+        By default all may run: the authors of a root also write its policy.
         """
         roots = self._folders.get("roots")
         names = ["*"] if roots is None else _names(roots)
@@ -205,7 +205,7 @@ class Policy:
 
     @property
     def pod_bounds(self) -> list[tuple[str, Node]]:
-        """The bounds on the Pods' settings, by their keys, without those that are mistakes."""
+        """The valid limits on Pod settings, by key."""
         return [(k, n) for k, n in _bounds(self._pod) if not any(bound_mistakes(k, n))]
 
     def _listed(self, node: Node | None, names: set[str], what: str) -> Permission:
@@ -235,16 +235,16 @@ def _bounds(pod: Node) -> list[tuple[str, Node]]:
 
 
 def policy_mistakes(document: Node) -> Iterator[Problem]:
-    """What is wrong with a policy's document: its form, and bounds that bound nothing."""
+    """Yield the errors of a policy: of its form, and limits without effect."""
     yield from violations(document, SCHEMA, Ids("PR406", "PR406", "PR406"))
     for key, bound in _bounds(document.get("pod") or Node({}, document.place)):
         yield from bound_mistakes(key, bound)
 
 
 def read_policy(documents: Iterable[Node], problems: Problems) -> Policy:
-    """The policy in force: the highest root's file; without any, a job may change nothing.
+    """The effective policy: the highest root's file; without one, a job may change nothing.
 
-    The defaults of Pods are those of every root: a higher one adds to a lower one's.
+    Pod defaults come from every root: a higher root adds to a lower one's.
     """
     last: Node | None = None
     defaults = []

@@ -21,9 +21,9 @@ _FIXED = ("id", "event")
 
 
 def unknown_names(policy: Node, content: Content, tasks: dict[str, str]) -> Iterator[Problem]:
-    """Warn of names in a policy that nothing bears.
+    """Warn of names in a policy that do not exist.
 
-    A cluster may name what only another version has; so these are warnings.
+    These are warnings, because a cluster may name what only another version has.
 
     Args:
         policy: the policy document.
@@ -63,7 +63,7 @@ def _pod_settings(policy: Node) -> Iterator[Problem]:
 
 
 def _task_name(name: str, node: Node, known: set[str]) -> Iterator[Problem]:
-    """A prerequisite may give a task any id; only what is nearly a known name is a slip."""
+    """Warn only of near misses: a prerequisite may give a task any id."""
     if {name, re.sub(r"_\d+$", "", name)} & {*known, "*"} or not (near := nearest(name, known)):
         return
     message, place = f"there is no task or module '{name}'", node.key or node.place

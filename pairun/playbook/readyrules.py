@@ -1,7 +1,7 @@
-"""The diagnosis rules as PID 1 reads them, compiled once for an image.
+"""The diagnosis rules in the form that PID 1 reads, compiled once for an image.
 
 Finding the words that five hundred expressions need takes a fifth of the init phase, so an image
-brings the result.
+contains the result.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pairun.playbook.document.reading import load_bytes
 from pairun.playbook.rootfiles import RULES_FOLDER
 
 VARIABLE = "PAIRUN_RULES"
-"""Names the file with the rules that are ready; for tests, and for images that keep it elsewhere."""
+"""Overrides the path of the compiled rules; for tests, and for images that keep them elsewhere."""
 
 IN_THE_IMAGE = "/opt/pairun/rules.json"
 _MAX_BYTES = 16 * 1024 * 1024
 
 
 def ready_rules(content: Content, env: Mapping[str, str], problems: Problems) -> bytes:
-    """What init leaves for PID 1: made ready before, where that was of the same rules.
+    """The compiled rules for PID 1; uses the image's file if it was made from the same rules.
 
     Args:
         content: the content roots.
-        env: `VARIABLE` names another file than the image's.
-        problems: takes what is wrong with the rules, as `pairun.playbook.rules.read_rules` does.
+        env: `VARIABLE` overrides the image's file.
+        problems: takes the rules' errors, as in `pairun.playbook.rules.read_rules`.
     """
     head = _head(content)
     path = env.get(VARIABLE) or IN_THE_IMAGE
@@ -41,15 +41,15 @@ def ready_rules(content: Content, env: Mapping[str, str], problems: Problems) ->
 
 
 def made_rules(content: Content, problems: Problems) -> bytes:
-    """The same, made now."""
-    # Its expressions are compiled when it is imported, and an image has the result.
+    """The same, compiled now."""
+    # Importing it compiles its expressions, which is not needed if an image has the result.
     from pairun.playbook.rules import compiled
 
     return _head(content) + compiled(content, problems).removeprefix(b"{")
 
 
 def _head(content: Content) -> bytes:
-    """What the rules begin with: by what they were made, and of what."""
+    """The header of the compiled rules: a digest of pairun's version and of the rule files."""
     sha = hashlib.sha256(pairun.__version__.encode())
     for root in content.roots:
         for name, path in root.files(RULES_FOLDER).items():

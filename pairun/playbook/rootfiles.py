@@ -1,4 +1,4 @@
-"""The file names of a content root, and names that are nearly one of them."""
+"""The file names of a content root, and names that are almost one of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ DESCRIPTION = "desc.yaml"
 """The file that makes a folder a plugin in OpenPAI's form."""
 PLAYBOOK_FILES = ("init", "runtime", "policy")
 _YAML = (".yaml", ".yml")
-_PLAIN_POD = ("init_plugins.yaml", "runtime_plugin.yaml")  # read beside playbooks, not as such
+_PLAIN_POD = ("init_plugins.yaml", "runtime_plugin.yaml")  # not playbooks
 
 
 def not_a_root(path: str) -> Problem | None:
-    """The problem of a path that is no content root; None where it is one."""
+    """The problem of a path that is not a content root; None if it is one."""
     if any(os.path.isdir(os.path.join(path, f)) for f in FOLDERS):
         return None
     hint = f"it has none of the folders {', '.join(FOLDERS)}"
@@ -28,11 +28,11 @@ def not_a_root(path: str) -> Problem | None:
 
 
 def unread(root: str, *, flat: bool = False) -> Iterator[Problem]:
-    """Warn of files and folders that seem to be meant for pairun, and that pairun does not read.
+    """Warn of files and folders that seem meant for pairun but that pairun does not read.
 
     Args:
         root: the content root.
-        flat: a mounted ConfigMap, where other files are other programs'.
+        flat: a mounted ConfigMap, which may contain files of other programs.
     """
     if flat:
         yield from _playbooks(root, near_only=True)
@@ -82,7 +82,7 @@ def _playbooks(folder: str, *, near_only: bool) -> Iterator[Problem]:
 
 
 def _sources_in(folder: str) -> list[str]:
-    """The files that look like ours; those that begin with _ or . are meant not to be."""
+    """The files that look like pairun's; names that start with _ or . are skipped."""
     return [
         os.path.join(folder, n)
         for n in _names_in(folder)
@@ -94,7 +94,7 @@ def _names_in(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except (OSError, ValueError):
-        # A policy may name any text as a folder; Python refuses one with a NUL.
+        # A policy may give any text as a folder; Python rejects one with a NUL.
         return []
 
 
@@ -103,7 +103,7 @@ def _unread_path(path: str, hint: str) -> Problem:
 
 
 def root_around(path: str) -> str | None:
-    """The content root that a file seems to be in, by the name of its folder."""
+    """The content root that seems to contain a file, judging by its folder's name."""
     folder = os.path.dirname(path) or "."
     if os.path.basename(os.path.abspath(folder)) not in FOLDERS:
         return None

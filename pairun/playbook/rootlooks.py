@@ -1,4 +1,4 @@
-"""Whether a folder that nobody named as a content root is one, by what its files say.
+"""Detects a folder that is a content root but is not configured as one, from its files' content.
 
 Other projects have folders named ``modules``, ``playbooks`` and ``plugins``, too.
 """
@@ -22,11 +22,11 @@ _MARKS = {
     "diagnosis": re.compile(rb"^(?:rules|classes|exit_codes)\s*:", re.MULTILINE),
     PLUGIN_FOLDERS: re.compile(rb"^init-script\s*:", re.MULTILINE),
 }
-"""What a file of each folder says that no other project's file says in such a folder."""
+"""For each folder, content that only pairun's files have."""
 
 
 def looks_like_root(path: str) -> bool:
-    """Whether a folder has a file of a content root, be it in a folder that is misspelt.
+    """Whether a folder has a file of a content root, even in a misspelt folder.
 
     Args:
         path: the folder.
@@ -35,7 +35,7 @@ def looks_like_root(path: str) -> bool:
 
 
 def imports_pairun(package: str) -> bool:
-    """Whether a folder with Python files is a module of pairun, and not any package.
+    """Whether a folder with Python files is a module of pairun, not just any package.
 
     Args:
         package: the folder.
@@ -49,14 +49,14 @@ def _is_meant(folder: str, name: str) -> bool:
     if meant is None or not os.path.isdir(folder):
         return False
     if name != meant and any(_is_meant(os.path.join(folder, n), n) for n in FOLDERS):
-        return False  # a content root itself, which may have any name
-    # People put plugin specs into plugins/, too.
+        return False  # itself a content root, which may have any name
+    # People also put plugin specs into plugins/.
     marks = [_MARKS[meant], *([_MARKS["plugin_specs"]] if meant == PLUGIN_FOLDERS else [])]
     return any(mark.search(_head(file)) for file in _files_in(folder, meant) for mark in marks)
 
 
 def _files_in(folder: str, meant: str) -> Iterator[str]:
-    """The files that may say what a folder is."""
+    """The files that can show the kind of a folder."""
     for name in _names_in(folder)[:_MAX_FILES]:
         path = os.path.join(folder, name)
         if meant == MODULES and os.path.isdir(path):

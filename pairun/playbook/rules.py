@@ -1,8 +1,8 @@
 """The rules of the failure diagnosis: read from content roots, checked, compiled for PID 1.
 
-Each root has a folder ``diagnosis`` with one file per family. A later root adds rules, replaces rules
-of the same name, disables others, and gives classes exit codes. Reading checks each rule against its
-own samples, so a rule that misses its sample is never used.
+Each root has a folder ``diagnosis`` with one file per family. A higher root can add rules, replace
+rules by name, disable others, and set exit codes of classes. Reading checks each rule against its
+samples, so a rule that misses a sample is never used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ process rank ranks rate read shape size state step steps stop store time train t
 warn warning worker
 """
 COMMON = frozenset(_COMMON.split())
-"""What lines of healthy logs hold too."""
+"""Words that lines of healthy logs contain, too."""
 
 _FEWER = "use several files, fewer patterns, or patterns that begin with a word"
 
@@ -89,13 +89,13 @@ IDS = Ids("PR790", "PR791", "PR792")
 
 @attrs.frozen
 class Sample:
-    """A rule with what only people and checks need of it.
+    """A rule with the fields that only people and checks need.
 
     Attributes:
-        data: as PID 1 reads it.
-        source: where the message is described.
-        positive: lines that it must know.
-        negative: lines that it must not.
+        data: the rule in the form that PID 1 reads.
+        source: where the message is documented.
+        positive: lines that it must match.
+        negative: lines that it must not match.
     """
 
     data: Mapping[str, Any]
@@ -111,7 +111,7 @@ class Rules:
     Attributes:
         samples: by name.
         exit_codes: class to the container's exit code.
-        code_files: class to the file that gives this exit code.
+        code_files: class to the file that sets this exit code.
     """
 
     samples: Mapping[str, Sample]
@@ -119,7 +119,7 @@ class Rules:
     code_files: Mapping[str, str]
 
     def data(self) -> dict[str, Any]:
-        """The table as init leaves it for PID 1."""
+        """The table in the form that init writes for PID 1."""
         return {
             "schema": SCHEMA_VERSION,
             "exit_codes": dict(self.exit_codes),
@@ -133,11 +133,11 @@ class Rules:
 
 
 def compiled(content: Content, problems: Problems) -> bytes:
-    """What init leaves in ``runtime.d`` as ``diagnosis.json``.
+    """What init writes to ``diagnosis.json`` in ``runtime.d``.
 
     Args:
         content: the content roots.
-        problems: takes what is wrong; see `read_rules`.
+        problems: takes every error; see `read_rules`.
     """
     return json.dumps(read_rules(content, problems).data(), separators=(",", ":")).encode()
 
@@ -147,9 +147,9 @@ def read_rules(content: Content, problems: Problems, *, trusted: bool = True) ->
 
     Args:
         content: the content roots.
-        problems: takes what is wrong, as warnings: a rule that cannot be used is left out, and a
-            mistake in it keeps no job from running.
-        trusted: the built-in rules are not tried on their samples; tests do that.
+        problems: takes every error as a warning: an invalid rule is skipped, and must not keep a
+            job from running.
+        trusted: skip the samples of the built-in rules, which tests check.
     """
     samples: dict[str, Sample] = {}
     for root in content.roots:
@@ -167,7 +167,7 @@ def read_rules(content: Content, problems: Problems, *, trusted: bool = True) ->
 
 
 def own_exit_codes(content: Content) -> dict[str, Node]:
-    """The exit codes that the roots give to classes, without those of files with mistakes."""
+    """The exit codes that the roots set for classes; files with errors are skipped."""
     codes: dict[str, Node] = {}
     for root in content.roots:
         if root.layer == "built-in":
@@ -180,11 +180,11 @@ def own_exit_codes(content: Content) -> dict[str, Node]:
 
 
 def check_rules(document: Node, problems: Problems) -> None:
-    """Everything that is wrong with a file of rules, as errors.
+    """Report every error in a file of rules.
 
     Args:
         document: the file.
-        problems: takes every mistake.
+        problems: takes every error.
     """
     wrong = list(violations(document, SCHEMA, IDS))
     problems.extend(wrong)
@@ -251,11 +251,11 @@ def _add(
 
 
 def sample_of(rule: Mapping[str, Any], source: str) -> Sample:
-    """A rule of a file that is valid.
+    """A rule from a valid file.
 
     Args:
         rule: its entry, as plain data.
-        source: of its file.
+        source: the file's source.
     """
     patterns = []
     for regex in rule["patterns"]:
@@ -275,7 +275,7 @@ def sample_of(rule: Mapping[str, Any], source: str) -> Sample:
 
 
 def _mistake(sample: Sample, trial: RuleTrial | None) -> str:
-    """What is wrong with a rule, or nothing; without a trial only its words are checked."""
+    """The error of a rule, or an empty text; without a trial only its words are checked."""
     if trial is not None:
         return trial.mistake(sample.data, sample.positive, sample.negative)
     for pattern in sample.data["patterns"]:
@@ -285,7 +285,7 @@ def _mistake(sample: Sample, trial: RuleTrial | None) -> str:
 
 
 def _worth(word: str) -> int:
-    """How much a word tells: the longer the more; of healthy logs' words least."""
+    """How specific a word is: a longer word more; words of healthy logs least."""
     count = letters(word)
     if count < START:
         return -1

@@ -1,4 +1,4 @@
-"""Tries a rule of the failure diagnosis: on its samples, and on lines that are made to be slow."""
+"""Tries a rule of the failure diagnosis on its samples, and on lines designed to be slow."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pairun.diagnose.lines import MAX_LINE, Log, parse
 from pairun.diagnose.table import DIGITS, FLAGS, SCHEMA_VERSION, START, Table
 
 SLOW_S = 0.02
-"""How long one pattern may take for one line that is made to be slow; usual ones take a hundredth."""
+"""The limit of one pattern on one slow line, in seconds; usual patterns take a hundredth of it."""
 
 SAMPLES_S = 0.25
-"""How long the samples of one rule may take."""
+"""The limit of one rule's samples, in seconds."""
 
 FILE_S = 2.0
-"""How long the patterns of one file may take; the largest built-in file takes a tenth."""
+"""The limit of one file's patterns, in seconds; the largest built-in file takes a tenth."""
 
 _FAST_S = SLOW_S / 400
 _GROWTH = 1.15
 
 
 class TrialOverError(Exception):
-    """The patterns of one file took too long together."""
+    """The patterns of one file exceed their time limit together."""
 
 
 class RuleTrial:
@@ -38,15 +38,15 @@ class RuleTrial:
     def mistake(
         self, data: Mapping[str, Any], positive: Sequence[str], negative: Sequence[str]
     ) -> str:
-        """What is wrong with a rule, or nothing.
+        """The error of a rule, or an empty text.
 
         Args:
-            data: the rule as PID 1 reads it.
+            data: the rule in the form that PID 1 reads.
             positive: lines that it must match.
             negative: lines that it must not match.
 
         Raises:
-            TrialOverError: the rules of the file take more than `FILE_S`.
+            TrialOverError: the rules of the file exceed `FILE_S`.
         """
         if time.process_time() > self._until:
             raise TrialOverError(
@@ -72,8 +72,8 @@ class RuleTrial:
     ) -> float:
         """The longest time that a pattern takes for a line of repeated near matches, in seconds.
 
-        The line grows in small steps once it costs something, so a pattern that runs away is seen
-        before it does.
+        The line grows in small steps once it takes measurable time, to detect a slow pattern
+        before it blocks.
         """
         worst = 0.0
         for part in {*words[:8], *positive[:2], "a", " ", "0 ", "a.a", "'"}:
@@ -84,7 +84,7 @@ class RuleTrial:
             while size <= MAX_LINE:
                 taken = _once_s(regex, line[: int(size)] + "\x01")
                 if taken > SLOW_S:
-                    # Another program may have used the caches; the second try decides.
+                    # Another program may have evicted the caches, so measure a second time.
                     taken = min(taken, _once_s(regex, line[: int(size)] + "\x01"))
                 worst = max(worst, taken)
                 if worst > SLOW_S:
@@ -94,14 +94,14 @@ class RuleTrial:
 
 
 def words_mistake(words: Sequence[str]) -> str:
-    """What is wrong with the words that a pattern needs, or nothing."""
+    """The error of the words that a pattern needs, or an empty text."""
     if not words or min(map(letters, words)) < START:
         return f"needs a word of {START} letters in each of its alternatives"
     return ""
 
 
 def letters(word: str) -> int:
-    """How many letters a word has, digits not counted."""
+    """How many letters a word has; digits do not count."""
     return len(word.encode().translate(None, DIGITS))
 
 

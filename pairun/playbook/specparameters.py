@@ -1,4 +1,4 @@
-"""What is wrong with the parameters of a plugin spec, beyond what JSON Schema itself refuses."""
+"""Finds errors in the parameters of a plugin spec that JSON Schema itself does not report."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _BOUNDS = (
     ("minContains", "maxContains"),
 )
 _DATA = ("default", "const", "enum", "examples")
-"""Keys of a schema that hold values, not schemas."""
+"""Keys of a schema that contain values, not schemas."""
 
 
 def check_parameters(spec: Node, problems: Problems) -> None:
-    """Report parameters that the tasks use and the spec does not declare, and bounds that no value fits.
+    """Report parameters that tasks use but the spec does not declare, and bounds that fit no value.
 
     Args:
-        spec: a plugin spec whose schema is valid.
-        problems: takes what is wrong.
+        spec: a plugin spec that is valid by its schema.
+        problems: takes every error.
     """
     schema = spec.get("parameters")
     if schema is not None:
@@ -71,7 +71,7 @@ def check_parameters(spec: Node, problems: Problems) -> None:
 
 
 def _templates(node: Node, name: str) -> Iterator[tuple[Node, bool]]:
-    """The texts with expressions, and whether the whole text is one."""
+    """The texts with expressions, and whether the whole text is an expression."""
     if isinstance(node.value, str) and (name == "when" or is_template(node.value)):
         yield node, name == "when"
     for key, child in node.items():
@@ -81,7 +81,7 @@ def _templates(node: Node, name: str) -> Iterator[tuple[Node, bool]]:
 
 
 def _used(text: str, *, is_condition: bool) -> Iterator[str]:
-    """The parameters that a text's expressions name, each once."""
+    """The parameters that a text's expressions use, each once."""
     try:
         tree = ENVIRONMENT.parse("{{ " + text + " }}" if is_condition else text)
     except TemplateError:
@@ -94,19 +94,19 @@ def _used(text: str, *, is_condition: bool) -> Iterator[str]:
 
 
 def _position(text: str, name: str) -> int:
-    """Where a text takes a parameter by its name."""
+    """The index where a text uses a parameter by name."""
     use = re.search(rf"\b(?:{'|'.join(_NAMES)})\s*(?:\.\s*|\[\s*['\"])({re.escape(name)})\b", text)
     return use.start(1) if use else 0
 
 
 def _parameter(of: ast.Expr, name: str) -> str | None:
-    """The name of a parameter where an expression takes it from the parameters."""
+    """The name of a parameter if an expression reads it from the parameters."""
     is_parameter = isinstance(of, ast.Name) and of.name in _NAMES and name not in _METHODS
     return name if is_parameter else None
 
 
 def _check_bounds(schema: Node, problems: Problems) -> None:
-    """Report a lowest value above the highest, in the schema and in all schemas within."""
+    """Report a minimum above the maximum, in the schema and in all nested schemas."""
     for low_key, high_key in _BOUNDS:
         low, high = schema.get(low_key), schema.get(high_key)
         if low is None or high is None or not (_is_number(low) and _is_number(high)):

@@ -1,4 +1,4 @@
-"""Plugin specs: a YAML file turns one plugin of the job protocol into tasks of either phase."""
+"""Plugin specs: each YAML file turns a plugin of the job protocol into tasks of either phase."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def add_plugins(
     written: Mapping[str, str | Secret] | None,
     problems: Problems,
 ) -> None:
-    """Append the tasks of every plugin a role uses, in the order of collection.
+    """Append the tasks of every plugin that a role uses, in the order of collection.
 
-    Of a plugin's tasks the first gets the use's base id, further ones ``<base>_2``, ``<base>_3``.
+    A plugin's first task gets the use's base id, further ones get ``<base>_2``, ``<base>_3``.
 
     Args:
         drafts: the playbooks.
@@ -70,9 +70,9 @@ def add_plugins(
         folders: the plugins that are folders with a program.
         uses: the plugins of the role.
         policy: which plugins a job may use.
-        user_extension: what specs see under that name.
+        user_extension: the value of that name in specs.
         written: the scripts that the programs of folders wrote; None before they run.
-        problems: takes what is wrong.
+        problems: takes every error.
     """
     taken = {t.id for d in drafts.values() for t in d.tasks()}
     for number, use in enumerate(uses):
@@ -104,7 +104,7 @@ def add_plugins(
             str(each.value) for each in (spec.get("expands") or Node([], spec.place)).elements()
         ]
         expanded = {name: _expanded(parameters[name]) for name in names if name in parameters}
-        # The init container has another environment.
+        # The init container has a different environment.
         scopes: dict[Phase, Any] = {"init": scope, "runtime": {**scope, "expanded": expanded}}
         for phase in PHASES:
             for node in elements(spec, phase):
@@ -128,7 +128,7 @@ def add_plugins(
 
 
 def _expanded(value: Any) -> Any:
-    """A parameter as a shell in the user's container would read it: the run alone can tell."""
+    """A parameter as a shell in the user's container would expand it, known only at run time."""
     if isinstance(value, Mapping):
         return {name: _expanded(inner) for name, inner in value.items()}
     text = reveal(value) if isinstance(value, Secret) else value
@@ -139,11 +139,11 @@ def _expanded(value: Any) -> Any:
 
 
 def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
-    """Whether a plugin's parameters alone say that this task is not for this use."""
+    """Whether a plugin's parameters alone exclude this task for this use."""
     when = task.node.get("when")
     if when is None or not isinstance(when.value, str):
         return False
-    from pairun.playbook.expressions.template import (  # Jinja: only a plugin in use needs it
+    from pairun.playbook.expressions.template import (  # Jinja: imported only if a plugin is used
         Scope,
         condition,
     )
@@ -152,7 +152,7 @@ def _left_out(task: TaskDraft, scope: Mapping[str, Any]) -> bool:
     try:
         return condition(when.value, when.place, known) is False
     except PairunError:
-        # It asks for more than parameters: compiling decides, and reports what is wrong.
+        # It uses more than parameters: compiling decides, and reports errors.
         return False
 
 
@@ -172,7 +172,7 @@ def _spec(
 
 
 def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any] | None:
-    """The parameters with their defaults; None, with problems, when they do not fit."""
+    """The parameters with their defaults; None, with problems, if they do not fit."""
     schema_node = spec.get("parameters")
     schema = schema_node.plain() if schema_node else {}
     ids = Ids("PR512", "PR512", "PR512")
@@ -193,15 +193,15 @@ def _parameters(spec: Node, use: PluginUse, problems: Problems) -> dict[str, Any
 
 _OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames",
          "allOf", "anyOf", "oneOf", "if", "$ref")  # fmt: skip
-"""What says of a schema that further keys are meant."""
+"""Keywords that show that a schema allows further keys."""
 
 
 def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> None:
-    """Warn of keys that the schema does not list: a misspelt optional one would have no effect."""
+    """Warn of keys that the schema does not list: a misspelt optional one would be ignored."""
     known = schema.get("properties")
     if not known or any(k in schema for k in _OPEN):
         return
-    # A prerequisite's own entry is its parameters, and carries keys for others too.
+    # A prerequisite's parameters are its whole entry, which has keys for others, too.
     free = use.parameters.place == use.place
     for name, node in use.parameters.items():
         if name not in known and (not free or get_close_matches(name, known, n=1, cutoff=0.75)):
@@ -214,7 +214,7 @@ def _unread(schema: Mapping[str, Any], use: PluginUse, problems: Problems) -> No
 
 
 def check_spec(node: Node, content: Content, problems: Problems) -> None:
-    """Check a plugin spec as ``pairun lint`` does."""
+    """Check a plugin spec, as ``pairun lint`` does."""
     schema = spec_schema({name: {} for name in content.modules})
     problems.extend(violations(node, schema, foreign=FOREIGN, what="keyword"))
     parameters = node.get("parameters")
@@ -231,7 +231,7 @@ def check_spec(node: Node, content: Content, problems: Problems) -> None:
 
 
 def _check_expands(node: Node, parameters: Node | None, problems: Problems) -> None:
-    """Every name in ``expands`` must be one of the plugin's parameters."""
+    """Check that every name in ``expands`` is one of the plugin's parameters."""
     properties = parameters.get("properties") if parameters else None
     known = [name for name, _ in properties.items()] if properties else []
     for name in (node.get("expands") or Node([], node.place)).elements():

@@ -21,7 +21,7 @@ from pairun.playbook.values import used_at
 
 
 def check_tasks(tasks: Node | None, phase: str, content: Content) -> Problems:
-    """Check the tasks of a file as they are written, those of groups included."""
+    """Check the tasks of a file as written, including those of groups."""
     problems = Problems()
     for node in tasks.elements() if tasks else ():
         if (inner := node.get("tasks")) is not None:
@@ -32,7 +32,7 @@ def check_tasks(tasks: Node | None, phase: str, content: Content) -> Problems:
 
 
 def check_task(task: TaskDraft, phase: str, content: Content, problems: Problems) -> None:
-    """Check a task, as a playbook writes it or after every layer."""
+    """Check a task, as written in a playbook or after every layer."""
     _check_module(task, phase, content, problems)
     for node in elements(task.node, "on_exit"):
         if handler := draft_task(node, content.modules, "file", problems):
@@ -82,7 +82,7 @@ def check_arguments(
         cls: its module.
         values: its arguments.
         pending: the arguments whose values are not known yet.
-        problems: takes what is wrong.
+        problems: takes every error.
     """
     for p in argument_problems(cls, values, pending):
         node = task.args.at(p.path) or task.args
@@ -98,7 +98,7 @@ def check_bounds(
     policy: Policy,
     problems: Problems,
 ) -> None:
-    """Report durations that a job sets longer than the policy lets it, or that nobody knows yet."""
+    """Report durations that a job sets above the policy's limit, or that are not known yet."""
     for argument in arguments(cls):
         node = task.args.get(argument.name)
         longest = policy.longest(argument.bound) if argument.bound else None

@@ -1,4 +1,4 @@
-"""The user's command is the last task of the runtime phase, and it runs."""
+"""Checks that the user's command is the last task of the runtime phase, and that it runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pairun.playbook.drafts import Draft
 
 
 def check_user_command(draft: Draft, plan: Plan, problems: Problems) -> None:
-    """Report a command that is not last in its phase, and one that never runs.
+    """Report a command that is not the last task of its phase, or that never runs.
 
     Args:
         draft: the playbook of one phase.
-        plan: what it was compiled to.
-        problems: takes what is wrong.
+        plan: the compiled draft.
+        problems: takes every error.
     """
     for n, step in enumerate(plan.steps):
         for task in step.tasks if isinstance(step, Group) else (step,):

@@ -1,4 +1,4 @@
-"""The values of a playbook with their expressions resolved, as far as values are known."""
+"""Resolves the expressions in a playbook's values, as far as their names are known."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from pairun.secrets.vault import Vault
 
 @attrs.frozen(kw_only=True)
 class CompileInputs:
-    """What expressions may see, as far as it is known.
+    """The data that expressions can use, as far as it is known.
 
     Attributes:
         job: the job and the role, plain data.
         parameters: the job's parameters.
         cluster: peers and ports, or `Unknown`.
         env: the environment of the phase, or `Unknown` or `Partial`.
-        secrets: the job's own secrets, which only its own layer sees.
-        vault: masks what secrets are made of.
+        secrets: the job's own secrets, visible only to the job's layer.
+        vault: masks the values derived from secrets.
         rewrite: replaces the shared volume's path in every text, for a run without namespaces.
     """
 
@@ -45,15 +45,15 @@ class CompileInputs:
 
 @attrs.frozen
 class PhaseScope:
-    """What the expressions of one phase share.
+    """What all expressions of one phase share.
 
     Attributes:
         phase: the phase.
-        inputs: what expressions may see.
+        inputs: the data that expressions can use.
         policy: which variables a job may set.
-        results: of the tasks, which only the run knows.
-        problems: takes what cannot be resolved.
-        vars: the playbook's variables, once they are resolved.
+        results: the tasks' results, known only at run time.
+        problems: takes expressions that cannot be resolved.
+        vars: the playbook's variables, once resolved.
     """
 
     phase: Phase
@@ -65,7 +65,7 @@ class PhaseScope:
 
 
 class Broken(str):
-    """Stands for a value that could not be resolved and was reported."""
+    """A placeholder for a value that could not be resolved and is already reported."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ BROKEN = Broken("(not valid)")
 
 
 class Values:
-    """Resolves the values of one task, or those of the playbook itself.
+    """Resolves the values of one task, or of the playbook itself.
 
     Args:
         scope: what the phase's expressions share.
@@ -90,7 +90,7 @@ class Values:
         self._draft = draft
 
     def of(self, node: Node) -> Any:
-        """A value with its expressions resolved; one that fails is reported and becomes `BROKEN`."""
+        """A value with its expressions resolved; `BROKEN` if that fails, with the error reported."""
         if isinstance(node.value, dict):
             return {k: self.of(v) for k, v in node.items()}
         if isinstance(node.value, list):
@@ -104,7 +104,7 @@ class Values:
             return BROKEN
 
     def condition(self, node: Node | None) -> bool | Late:
-        """A ``when``; one that fails is reported and is false."""
+        """The value of a ``when``; an error is reported, and the value is false."""
         if node is None or node.value is None:
             return True
         if isinstance(node.value, bool):
@@ -116,12 +116,12 @@ class Values:
             return False
 
     def mapping(self, node: Node | None) -> dict[str, Any]:
-        """A mapping without the entries that a higher layer set back."""
+        """A mapping without the entries that a higher layer resets to their defaults."""
         values = {} if node is None else self.of(node)
         return {k: v for k, v in (values or {}).items() if v is not None}
 
     def sentence(self, node: Node | None) -> str:
-        """A task's name: what is unknown before the run stays as written, secrets are masked."""
+        """A task's name: expressions unknown before run time stay unchanged, secrets are masked."""
         if node is None or node.value is None:
             return ""
         value = self.of(node)
@@ -132,7 +132,7 @@ class Values:
         try:
             public = render(node.value, node.place, Scope(names, scope.statements))
         except PairunError:
-            return MASK  # a mask need not fit where the secret did
+            return MASK  # a mask may not fit where the secret did
         return MASK if isinstance(public, Late) else str(public)
 
     def _public(self, value: Any) -> Any:
@@ -145,7 +145,7 @@ class Values:
         return [self._public(v) for v in value] if isinstance(value, list) else value
 
     def _visible_to(self, node: Node) -> Scope:
-        """What the expressions of a value may see depends on the layer that wrote it."""
+        """The names that a value's expressions can use, which depends on the layer that wrote it."""
         scope, inputs = self._scope, self._scope.inputs
         names: dict[str, Any] = {
             "job": inputs.job,
@@ -179,10 +179,10 @@ class Values:
 def used_at(
     draft: TaskDraft | None, place: Place | None, value: Node | None = None
 ) -> tuple[tuple[str, Place], ...]:
-    """For a problem in a plugin's spec, the job's line that gave the value or uses the plugin."""
+    """The job's line that gave the value or uses the plugin, for a problem in a plugin's spec."""
     if draft is None or draft.used_at is None or (place and place.source.layer == "job"):
         return ()
-    # `{{ parameters.x }}` and nothing else: the mistake is in the parameter.
+    # Only `{{ parameters.x }}`: the mistake is in the parameter's value.
     whole = re.fullmatch(r"\{\{ *parameters\.(\w+) *\}\}", str(value.value) if value else "")
     given = draft.given.get(whole[1]) if whole and draft.given else None
     if given is not None:

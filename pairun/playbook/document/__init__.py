@@ -1,1 +1,1 @@
-"""YAML and JSON texts as trees in which every value knows its place."""
+"""YAML and JSON texts as trees in which every value has its place."""

@@ -1,4 +1,4 @@
-"""Checks a tree against a JSON Schema; every violation is a problem with its place."""
+"""Checks a tree against a JSON Schema; reports every violation with its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Ids(NamedTuple):
-    """Which error ids a format uses for the three ways to violate a schema."""
+    """The error ids that a format uses for the three ways to violate a schema."""
 
     unknown: str
     kind: str
@@ -42,10 +42,10 @@ def violations(
         node: the tree.
         schema: JSON Schema, draft 2020-12.
         ids: the error ids to use.
-        foreign: words of other formats, and the word to use here.
-        beside: keys below which people write what belongs beside them, and the help then.
-        what: what a mapping's entries are called in messages (``key``, ``keyword``).
-        whole: what the tree itself is called.
+        foreign: words of other formats, and their replacements here.
+        beside: keys under which people wrongly nest what belongs beside them, and the hint for it.
+        what: the name of a mapping's entries in messages (``key``, ``keyword``).
+        whole: the name of the tree itself in messages.
     """
     value = _validatable(node)
     if fits(value, schema):
@@ -54,7 +54,7 @@ def violations(
     from referencing import Registry
     from referencing.exceptions import Unresolvable
 
-    # An empty registry: a schema that points elsewhere is not fetched.
+    # An empty registry: references to other schemas are not fetched.
     validator = Draft202012Validator(schema, registry=Registry())
     try:
         for error in validator.iter_errors(value):
@@ -68,7 +68,7 @@ def violations(
 def _with_help(
     problem: Problem, root: Node, error: ValidationError, beside: Mapping[str, str]
 ) -> Problem:
-    """A problem with the help for a mapping that stands below a key in place of beside it."""
+    """A problem with the hint for a mapping that is nested below a key instead of beside it."""
     path = tuple(error.absolute_path)
     node, key = root.at(path), path[-1] if path else None
     if key in beside and node is not None and isinstance(node.value, dict):
@@ -77,7 +77,7 @@ def _with_help(
 
 
 def _innermost(error: ValidationError) -> list[ValidationError]:
-    """Of a choice the errors of the one alternative whose kind was meant, if there is one."""
+    """For a choice, the errors of the alternative that was most likely meant, if there is one."""
     if error.validator not in ("anyOf", "oneOf"):
         return [error]
     branches: dict[object, list[ValidationError]] = {}
@@ -137,7 +137,7 @@ def _problems(
 
 
 def _indices(error: ValidationError) -> list[int]:
-    """The numbers at the end of a path: of the elements of what has a name."""
+    """The indices at the end of an error's path."""
     indices: list[int] = []
     for part in error.absolute_path:
         indices = [*indices, part] if isinstance(part, int) else []
@@ -145,9 +145,9 @@ def _indices(error: ValidationError) -> list[int]:
 
 
 def _meant(name: str, node: Node, schema: Mapping[str, Any]) -> str | None:
-    """A hint if a missing key seems to be there under a misspelt name."""
+    """A hint if a key is missing but a misspelt one exists."""
     if schema.get("additionalProperties") is False:
-        return None  # the unknown key is an error of its own
+        return None  # the unknown key has its own error
     near = nearest(name, [k for k, _ in node.items() if k not in schema.get("properties", ())])
     return f"did you mean '{name}' by '{near}'?" if near else None
 
@@ -190,9 +190,9 @@ def _described(schema: Mapping[str, Any], error: ValidationError) -> str:
     if "const" in schema:
         return repr(schema["const"])
     if "enum" in schema and "$comment" in schema:
-        return f"a known value ({schema['$comment']})"  # too many for a line
+        return f"a known value ({schema['$comment']})"  # too many for one line
     if "enum" in schema:
-        # a patch's schema has null, which returns to the default and is not one of the choices
+        # a patch's schema allows null, which restores the default and is not one of the choices
         return "one of " + ", ".join(str(v) for v in schema["enum"] if v is not None)
     if error.validator == "type":
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -219,7 +219,7 @@ def _as_type(error: ValidationError) -> ValidationError:
 
 
 def shown(value: object) -> str:
-    """A value in a message: short, and never a secret."""
+    """A value in a message: short, with secrets masked."""
     if isinstance(value, Secret):
         return "a secret"
     if isinstance(value, dict):

@@ -8,13 +8,13 @@ from pairun.playbook.document.reading import Node
 
 
 def entries(node: Node | None, key: str) -> Iterator[tuple[str, Node]]:
-    """The entries of the mapping under a key; none if there is no mapping."""
+    """The entries of the mapping under a key; empty if there is no mapping."""
     child = node.get(key) if node else None
     return child.items() if child else iter(())
 
 
 def elements(node: Node | None, key: str) -> list[Node]:
-    """The elements of the list under a key; none if there is no list."""
+    """The elements of the list under a key; empty if there is no list."""
     child = node.get(key) if node else None
     return child.elements() if child else []
 
@@ -26,6 +26,6 @@ def text(node: Node, key: str) -> str | None:
 
 
 def whole(node: Node, *path: str) -> int | None:
-    """The whole number under a path (JavaScript knows no other than ``2.0``), or None."""
+    """The whole number under a path, or None; as in JavaScript, ``2.0`` is a whole number."""
     child = node.at(path)
     return int(child.value) if child and child.value is not None else None

@@ -1,8 +1,8 @@
-"""JSON Schema, draft 2020-12, without a package: the keywords of our own schemas, yes or no.
+"""JSON Schema, draft 2020-12, without a package: yes or no for the keywords of pairun's schemas.
 
-Importing `jsonschema` takes a tenth of the init phase, and nearly every document fits its schema. So
-these two functions answer first, and `jsonschema` is imported only to say what is wrong, or for a
-schema that goes beyond the keywords here.
+Importing `jsonschema` takes a tenth of the init phase, and nearly every document fits its schema.
+So these two functions run first. `jsonschema` is imported only to describe errors, or for a schema
+with other keywords.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 _SCALARS = (str, int, bool, type(None))
 _KNOWN = (*_SCALARS, float, list, dict)
 _NOTES = ("$schema", "$defs", "title", "description", "default", "examples", "then", "else")
-"""Keywords that check nothing by themselves; ``then`` and ``else`` belong to ``if``."""
+"""Keywords that check nothing themselves; ``then`` and ``else`` belong to ``if``."""
 
 
 class _Beyond(Exception):
-    """The schema or the value is beyond what is known here."""
+    """The schema or the value uses something that this module does not support."""
 
 
 def fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether a value certainly fits a schema.
+    """Whether a value definitely fits a schema.
 
     Args:
-        value: JSON as Python has it.
+        value: JSON as Python data.
         schema: a valid schema.
 
     Returns:
-        False where the value does not fit, and where only `jsonschema` can say.
+        False if the value does not fit, or if only `jsonschema` can decide.
     """
     try:
         return _fits(value, schema, schema)
@@ -47,7 +47,7 @@ def fits(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def is_schema(value: Any) -> bool:
-    """Whether a value certainly is a valid schema; False where only `jsonschema` can say."""
+    """Whether a value definitely is a valid schema; False if only `jsonschema` can decide."""
     if type(value) is bool:
         return True
     return type(value) is dict and all(
@@ -80,7 +80,7 @@ def _enum(value: Any, given: Any, *_: Any) -> bool:
 
 def _same(one: Any, other: Any) -> bool:
     if type(one) in _SCALARS and type(other) in _SCALARS:
-        # Python calls 1 and true equal, JSON Schema does not.
+        # In Python 1 equals true, in JSON Schema it does not.
         return type(one) is type(other) and bool(one == other)
     if type(one) in (list, dict) and type(other) in _SCALARS:
         return False
@@ -140,7 +140,7 @@ def _reference(value: Any, given: str, _: Any, root: Mapping[str, Any]) -> bool:
 def _measured(
     measure: Callable[[Any], float | None], compare: Callable[[Any, Any], bool]
 ) -> Callable[..., bool]:
-    """The check of a limit, for values that have a measure."""
+    """The check of a limit, for values that can be measured."""
 
     def check(value: Any, limit: Any, *_: Any) -> bool:
         measured = measure(value)
@@ -243,4 +243,4 @@ _VALID: Mapping[str, Callable[[Any], bool]] = {
     "maximum": _is_number,
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties"), _is_count),
 }
-"""Of each keyword, which values the metaschema surely allows."""
+"""For each keyword, the values that the metaschema definitely allows."""

@@ -1,7 +1,7 @@
-"""YAML and JSON text to a tree in which every key and value knows its place.
+"""Reads YAML and JSON text to a tree in which every key and value has its place.
 
-The text is read as a stream of events (libyaml's, through PyYAML's C parser) by one loop without
-recursion, so that depth, size and aliases are bounded before anything is built. Playbooks are
+One loop without recursion reads the text as a stream of events (libyaml's, through PyYAML's C
+parser), so that depth, size and aliases are bounded before anything is built. Playbooks are
 YAML 1.2 core plus ``<<``; job files follow js-yaml 3's default schema, because OpenPAI's REST
 server reads them with it.
 """
@@ -39,13 +39,13 @@ MAX_ALIASED_NODES = 10_000
 
 
 class Node:
-    """A value and where it was written.
+    """A value and its place in the text.
 
     Attributes:
         value: a scalar, a list of nodes, or a dict from text to node.
         place: of the value.
         key: the place of its key, for a mapping's entry.
-        overrides: the node of a lower layer that this one took the place of.
+        overrides: the node of a lower layer that this one replaces.
     """
 
     __slots__ = ("key", "overrides", "place", "value")
@@ -67,11 +67,11 @@ class Node:
         return self.value.get(key) if isinstance(self.value, dict) else None
 
     def items(self) -> Iterator[tuple[str, Node]]:
-        """The entries of a mapping; none of anything else."""
+        """The entries of a mapping; empty for anything else."""
         return iter(self.value.items()) if isinstance(self.value, dict) else iter(())
 
     def elements(self) -> list[Node]:
-        """The elements of a list; none of anything else."""
+        """The elements of a list; empty for anything else."""
         return self.value if isinstance(self.value, list) else []
 
     def plain(self) -> Any:
@@ -100,7 +100,7 @@ class Node:
 
 
 def node_of(value: Any, place: Place) -> Node:
-    """A tree made of plain data, every node at one place."""
+    """A tree of plain data, with every node at one place."""
     if isinstance(value, dict):
         return Node({str(k): node_of(v, place) for k, v in value.items()}, place, place)
     if isinstance(value, list | tuple):
@@ -112,7 +112,7 @@ def read_file(path: str, layer: str, dialect: Dialect = CORE) -> Node:
     """Read one document from a file (``-``: standard input).
 
     Raises:
-        PairunError: the file cannot be read, is not UTF-8, not YAML, or exceeds a bound.
+        PairunError: the file cannot be read, is not UTF-8, not YAML, or exceeds a limit.
     """
     return read_text(decode(load_bytes(path), path, layer), dialect)
 
@@ -121,8 +121,8 @@ def read_text(source: Source, dialect: Dialect = CORE) -> Node:
     """Read the one document of a text.
 
     Raises:
-        PairunError: not YAML (only the first such error is known), or bounds and duplicate keys
-            (all of them).
+        PairunError: the text is not YAML (reports the first error only), or exceeds limits or has
+            duplicate keys (reports all).
     """
     try:
         document = _Reader(source, dialect).document()
@@ -138,7 +138,7 @@ def read_text(source: Source, dialect: Dialect = CORE) -> Node:
 def _conceal(document: Node) -> None:
     """Mark passwords and other secrets in the text, so that no message shows them.
 
-    Values of ``parameters`` are public, whatever their names; a login in an address is not.
+    Values of ``parameters`` are public, whatever their names; logins in addresses are not.
     """
     todo = [(key, child, key != "parameters") for key, child in document.items()]
     seen: set[int] = set()
@@ -158,7 +158,7 @@ _SURROGATES = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-
 
 
 def _joined(pair: re.Match[str]) -> str:
-    """One escape for the two by which JSON writes a character beyond U+FFFF; libyaml has no pairs."""
+    """One escape for JSON's two of a character beyond U+FFFF; libyaml does not support pairs."""
     high, low = int(pair[1], 16), int(pair[2], 16)
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
@@ -180,7 +180,7 @@ def _not_yaml(e: yaml.YAMLError, source: Source) -> Problem:
 
 
 class _Parser(CParser):
-    """libyaml's event stream; the events keep what was written, tags are ours to resolve."""
+    """libyaml's event stream; events keep the text as written, and pairun resolves the tags."""
 
 
 class _Reader:
@@ -219,7 +219,7 @@ class _Reader:
                 node = Node(self._scalar(event), self._place(event))
                 self._anchor(event, node)
                 if event.value == "<<" and event.tag is None and not event.style and stack:
-                    # In quotes `<<` is a name and merges nothing.
+                    # A quoted `<<` is a plain key and merges nothing.
                     stack[-1].expects_merge = stack[-1].key is None
             elif isinstance(event, AliasEvent):
                 node = self._alias(event, len(stack))
@@ -291,8 +291,8 @@ class _Reader:
         return Node(target.value, target.place)
 
     def _extent(self, node: Node) -> _Extent:
-        # What an anchor expands to is known once its collection is closed, and kept; a node
-        # is never shared before that.
+        # An anchor's extent is known when its collection is closed, and then cached; no node is
+        # shared before that.
         if not isinstance(node.value, dict | list):
             return _SCALAR
         known = self._extents.get(id(node.value))
@@ -345,7 +345,7 @@ class _Reader:
                     closed.node.value.setdefault(name, node)
 
     def _named(self, event: Event, word: str | None) -> str:
-        """A word of the text for a message, unless its line may hold a secret."""
+        """A word of the text for a message, or a placeholder if its line may hold a secret."""
         place = self._place(event)
         if word and not place.source.line(place.line):
             place.source.conceal([word])
@@ -356,7 +356,7 @@ class _Reader:
         place = self._place(event)
         if place.source.line(place.line):
             return f"the tag {_short(event.tag)}"
-        # A secret that begins with '!' is read as a tag.
+        # YAML reads a secret that starts with '!' as a tag.
         place.source.conceal([(event.tag or "").lstrip("!")])
         return "a tag"
 
@@ -392,7 +392,7 @@ class _Reader:
 
 
 def _unquoted(key: Node) -> str | None:
-    """YAML takes ``{{ x }}`` for a mapping in a mapping; the author meant an expression."""
+    """Detect ``{{ x }}``, which YAML reads as nested mappings; the author meant an expression."""
     if isinstance(key.value, dict) and len(key.value) == 1:
         name, node = next(iter(key.value.items()))
         if node.value is None:
@@ -401,7 +401,7 @@ def _unquoted(key: Node) -> str | None:
 
 
 class _Extent(NamedTuple):
-    """What an alias expands to.
+    """The size of what an alias expands to.
 
     Attributes:
         nodes: how many values.

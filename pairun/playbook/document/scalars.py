@@ -1,4 +1,4 @@
-"""Plain scalars: a dialect says what unquoted text means; playbooks have YAML 1.2's core schema."""
+"""Plain scalars: a dialect defines their values; playbooks use YAML 1.2's core schema."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Scalar = str | int | float | bool | None
 
 
 class Dialect(NamedTuple):
-    """What a plain scalar means.
+    """Defines the values of plain scalars.
 
     Attributes:
-        name: of the dialect.
-        resolve: text to value.
+        name: the dialect's name.
+        resolve: converts text to a value.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Dialect(NamedTuple):
 
 
 class Timestamp(str):
-    """A date in a job file: text that prints as JavaScript prints a Date (in UTC)."""
+    """A date in a job file: text in the form in which JavaScript prints a Date (in UTC)."""
 
     __slots__ = ()
 
@@ -36,11 +36,11 @@ WORDS: Mapping[str, Scalar] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
     **{s + w: float(s + "inf") for s in ("", "+", "-") for w in (".inf", ".Inf", ".INF")},
 }
-"""Words that mean a value in every dialect."""
+"""Words with a special value in every dialect."""
 
 
 def resolve_core(text: str) -> Scalar:
-    """A plain scalar by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2)."""
+    """Resolve a plain scalar by YAML 1.2's core schema (YAML 1.2.2, section 10.3.2)."""
     if text in WORDS:
         return WORDS[text]
     if text[0] not in "0123456789+-.":

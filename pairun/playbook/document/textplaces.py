@@ -1,4 +1,4 @@
-"""Where a part of a text stands in the YAML that holds the text."""
+"""Finds the place of a part of a text in the YAML that contains the text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pairun.errors import Place
 from pairun.playbook.document.reading import Node
 
 _SNIPPET = 24
-"""Characters by which a part of a folded or quoted text is looked for in its lines."""
+"""How many characters to search for when a part of a folded or quoted text is located."""
 
 
 def place_in(node: Node, offset: int) -> Place:
-    """The place of a character of a text; of the text itself where the lines do not show it.
+    """The place of a character of a text; the text's own place if the lines do not show it.
 
     Args:
-        node: whose value is the text.
-        offset: of the character in the value, from 0.
+        node: the node whose value is the text.
+        offset: the character's index in the value, from 0.
     """
     text, place = node.value, node.place
     if not isinstance(text, str) or not 0 <= offset <= len(text):
@@ -37,7 +37,7 @@ def place_in(node: Node, offset: int) -> Place:
 
 
 def _searched(node: Node, written: str, column: int, number: int, lines: list[str]) -> Place:
-    """The first place that shows what follows, in the lines that the text can reach."""
+    """The first place that matches the following text, in the lines that the value can span."""
     place, snippet = node.place, written[column : column + _SNIPPET].split(" ", maxsplit=1)[0]
     last = min(len(lines), place.line + 2 * number + written.count(" ") + 2)
     for line in range(place.line, last + 1) if snippet else ():

@@ -1,4 +1,4 @@
-"""Reads files as text: UTF-8, with a bound on size."""
+"""Reads files as UTF-8 text with a limited size."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 def load_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
-    """The bytes of a file (``-``: standard input), bounded.
+    """The bytes of a file (``-``: standard input), up to a limit.
 
     Args:
         path: the file.
-        limit: bytes that it may have; one more is returned of a larger one, so that it shows.
+        limit: the largest size allowed, in bytes; of a larger file one more byte is returned.
 
     Raises:
         PairunError: it cannot be opened or read.
@@ -25,7 +25,7 @@ def load_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
 
             return sys.stdin.buffer.read(limit + 1)
         with open(path, "rb") as f:
-            # Memory for the limit at once would cost more than most files.
+            # Allocating the whole limit would cost more memory than most files need.
             size = min(os.fstat(f.fileno()).st_size, limit) + 1
             data = f.read(size)
             return data if len(data) < size else data + f.read(limit + 1 - size)
@@ -37,7 +37,7 @@ def decode(data: bytes, file: str, layer: str) -> Source:
     """Decode a text that must be UTF-8 (a byte order mark is allowed).
 
     Raises:
-        PairunError: too large, or not UTF-8.
+        PairunError: the text is too large, or not UTF-8.
     """
     source = Source(file, layer, data[:MAX_BYTES].decode("utf-8", "replace"))
     if len(data) > MAX_BYTES:

@@ -1,4 +1,4 @@
-"""What a person most likely meant by a text that is not YAML."""
+"""Suggests what a person most likely meant by a text that is not valid YAML."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import re
 from collections.abc import Sequence
 
 LABELS = re.compile(r"^( *)(?:- +)?[^\s#][^#]*:(?: |$)")
-"""A line that begins a value under a key, or an item that holds one."""
+"""A line that starts a value under a key, or an item that holds one."""
 
 _QUOTED = re.compile(
     r"""^ *(?:- +)*(?:[^\s#"'-][^#"']*?: +)?(?P<text>(?P<quote>["']).*(?P=quote) .*\S) *$"""
 )
-"""A line whose value begins with a quoted part, and goes on behind it."""
+"""A line whose value starts with a quoted part and has more text after it."""
 
 _NAME = re.compile(r"(?:^|\s)[*&][\w-]*$")
-"""An anchor or an alias at which the parser stopped."""
+"""An anchor or an alias where the parser stopped."""
 
 _KEY = re.compile(r"^( *(?:- +)*)[^\s#-][^#]*?:(?: +([^\s#].*)?)?$")
-"""A line that begins with a key: what stands before the key, and its value on this line."""
+"""A line that starts with a key: the text before the key, and its value on this line."""
 
 
 def likely_mistake(
     problem: str, lines: Sequence[str], line: int, column: int, *, secret: bool = False
 ) -> str | None:
-    """What to do about an error of the YAML parser; None where nothing is likely.
+    """How to fix an error of the YAML parser; None if no fix is likely.
 
     Args:
-        problem: the parser's words.
+        problem: the parser's message.
         lines: of the text.
-        line: where the parser stopped, from 1 on.
-        column: the same.
-        secret: nothing of the line may be shown.
+        line: where the parser stopped, from 1.
+        column: where the parser stopped, from 1.
+        secret: show nothing of the line.
     """
     here = lines[line - 1] if line <= len(lines) else ""
     before = here[: column - 1]
@@ -57,13 +57,13 @@ def likely_mistake(
 
 
 def _single_quoted(text: str) -> str:
-    """A text as YAML writes it between single quotes."""
+    """A text in YAML's single quotes."""
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
 
 
 def _too_deep(lines: Sequence[str], line: int) -> str | None:
-    """The indentation of the key above, if that has a value and this key stands deeper."""
+    """The indentation of the key above, if that key has a value and this one is indented deeper."""
     here = _KEY.match(lines[line - 1]) if line <= len(lines) else None
     above = ((n, _KEY.match(lines[n - 1])) for n in range(min(line, len(lines) + 1) - 1, 0, -1))
     number, sibling = next(((n, match) for n, match in above if match), (0, None))
@@ -77,7 +77,7 @@ def _too_deep(lines: Sequence[str], line: int) -> str | None:
 
 
 def _indentation(lines: Sequence[str], line: int, indent: int) -> str | None:
-    """Which lines this one's indentation is between, where it is between two."""
+    """The two lines whose indentations surround this one's, if it matches neither."""
     above = [
         (number, len(match[1]))
         for number, text in enumerate(lines[: line - 1], 1)

@@ -1,4 +1,4 @@
-"""Checks that every expression of a file compiles; needs no job."""
+"""Checks that every expression of a file compiles; it needs no job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.expressions.template import check_condition, check_text, is_template
 
 _NOT_RENDERED = ("parameters", "phase", "summary")
-"""Keys of a whole file whose texts are data."""
+"""Top-level keys of a file whose texts are data."""
 
 _TASKS = ("tasks", "patches", "init", "runtime", "on_exit")
 

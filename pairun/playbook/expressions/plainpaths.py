@@ -1,7 +1,7 @@
-"""Expressions that only name a value, as most do: read without Jinja, whose compiler costs a millisecond.
+"""Evaluates expressions that only name a value without Jinja, whose compiler takes 1 ms each.
 
-What this file does not answer, Jinja does: a name that is missing, unknown or secret, and every
-operator. The tests compare the answers of both.
+Jinja evaluates everything else: names that are missing, unknown or secret, and every operator. The
+tests compare the results of both.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _RESERVED = frozenset(
     {"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else", "self", "super", "caller", "loop",
      "varargs", "kwargs", "range", "context", "environment"}
 )  # fmt: skip
-"""What Jinja takes for something else than a name of the scope."""
+"""Names that Jinja does not read as names of the scope."""
 
 
 class NotPlain:
-    """The answer where only Jinja knows one."""
+    """The result if only Jinja can evaluate the expression."""
 
 
 NOT_PLAIN: Final = NotPlain()
@@ -33,7 +33,7 @@ def plain_expression(text: str, names: Mapping[str, Any]) -> Any:
 
     Args:
         text: the text.
-        names: of the scope.
+        names: the names of the scope.
 
     Returns:
         A copy of the value, or `NOT_PLAIN`.
@@ -64,7 +64,7 @@ def _value(path: str, names: Mapping[str, Any]) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    """A copy of plain data; `NOT_PLAIN` where anything in it is not."""
+    """A copy of plain data; `NOT_PLAIN` if it contains anything else."""
     if value is None or isinstance(value, str | int | float):
         return value
     if type(value) is dict:

@@ -1,4 +1,4 @@
-"""Jinja's immutable sandbox, made strict: dotted paths in errors, bounds on size and repetition."""
+"""Jinja's immutable sandbox, made strict: dotted paths in errors, limits on size and repetition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pairun.playbook.expressions.views import (
 
 
 class UndefinedName(UndefinedError):
-    """A name that does not exist: its path, and the names that do."""
+    """A name that does not exist; has its path and the names that do exist."""
 
     def __init__(self, path: str, known: Sequence[str], message: str | None = None) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ _FILTERS = frozenset(
 
 
 class SandboxEnvironment(ImmutableSandboxedEnvironment):
-    """The sandbox, with dotted paths in errors and bounds on every operation that can grow."""
+    """The sandbox, with dotted paths in errors and limits on every operation that can grow."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
@@ -153,7 +153,7 @@ def _replace(text: str, old: str, new: str) -> str:
 
 
 def _joined(texts: Iterable[Any]) -> str:
-    """The texts as one; counted before they are put together."""
+    """The joined texts; their size is counted before they are joined."""
     parts = []
     for each in texts:
         parts.append(str(_finalize(each)))
@@ -172,7 +172,7 @@ _SHELL_NAME = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_
 
 
 def _expand(text: str, env: Mapping[str, str]) -> str:
-    """A text with ``$NAME``, ``${NAME}`` and a leading ``~`` as a shell expands them, and no more."""
+    """Expand only ``$NAME``, ``${NAME}`` and a leading ``~``, as a shell does."""
     text = re.sub(r"^~(?=/|$)", lambda _: env.get("HOME", "~"), str(text))
     return _SHELL_NAME.sub(lambda name: env.get(name[1] or name[2], ""), text)
 
@@ -188,7 +188,7 @@ def _defined(value: Any) -> Any:
 
 
 class _Generator(CodeGenerator):
-    """Puts texts together (``~``) where they are counted."""
+    """Compiles concatenation (``~``) to a function that counts its result."""
 
     def visit_Concat(self, node: ast.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja's name
         self.write("environment.concat((")
@@ -203,7 +203,7 @@ SandboxEnvironment.concat = staticmethod(_joined)
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter whose results are counted."""
+    """A filter that counts its results."""
 
     @functools.wraps(function)
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -213,7 +213,7 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _three_valued(test: Any) -> Callable[..., Any]:
-    """A test that does not know the answer for a value that is not known."""
+    """A test whose result is unknown if its value is unknown."""
 
     @functools.wraps(test)
     def asked(*args: Any, **kwargs: Any) -> Any:
@@ -224,7 +224,7 @@ def _three_valued(test: Any) -> Callable[..., Any]:
 
 
 def _make_environment() -> SandboxEnvironment:
-    # Comments would swallow the shell's ${#list[@]}; there are none.
+    # Disable comments: they would match the shell's ${#list[@]}.
     environment = SandboxEnvironment(
         undefined=_Root,
         finalize=_finalize,

@@ -1,12 +1,12 @@
 """Expressions in playbooks: Jinja's immutable sandbox, strict, bounded, three-valued.
 
-- A name that does not exist is an error with its whole dotted path.
-- A name that is unknown before the run makes the value unknown, unless the result is the same
-  for every value of it.
-- A secret that an expression uses makes the result a secret.
-- Text that comes out of an expression is data: it is never rendered again.
+- A name that does not exist is an error that shows its whole dotted path.
+- A name that is unknown before run time makes the value unknown, unless the result is the same
+  for all its values.
+- If an expression uses a secret, the result is a secret.
+- The result of an expression is data: it is never rendered again.
 
-This file imports Jinja and low rooms only: late values need it in the user's container, too.
+This file imports only Jinja and low rooms: late values need it in the user's container, too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BRANCHES = 64
 
 
 class Scope(NamedTuple):
-    """What an expression may see.
+    """The names that an expression can use.
 
     Attributes:
         names: top-level name to value: plain data, `Secret`, `Unknown`, `Partial` or `Late`.
@@ -68,10 +68,10 @@ def render(text: str, place: Place | None, scope: Scope) -> Any:
     """Render a text; one that is a single expression keeps its value's type.
 
     Returns:
-        Plain data, a `Secret`, or a `Late` when only the run can tell.
+        Plain data, a `Secret`, or a `Late` if it is known only at run time.
 
     Raises:
-        PairunError: not an expression, an undefined name, a failure, or a bound.
+        PairunError: the expression is invalid, uses an undefined name, fails, or exceeds a limit.
     """
     value = plain_expression(text, scope.names)
     if value is not NOT_PLAIN:
@@ -89,7 +89,7 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     if not isinstance(truth, NotPlain):
         return truth
     check_condition(text, place)
-    # Its truth may be known where its value is not: `unknown or true`.
+    # Its truth value may be known even if its value is not: `unknown or true`.
     wrapped = "{{ true if (" + text + ") else false }}"
     value = _evaluate(wrapped, _prepare(wrapped, place, statements=False), place, scope)
     if isinstance(value, Late):
@@ -107,19 +107,19 @@ def check_text(text: str, place: Place | None) -> None:
 
 
 def check_condition(text: str, place: Place | None) -> None:
-    """The same for the bare expression of a ``when``."""
+    """Compile the bare expression of a ``when``, as `check_text` does."""
     if is_template(text):
         raise PairunError(
             Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
         )
     with _syntax(text, place):
-        # By itself, so that a parenthesis too many cannot become part of what follows.
+        # Compile it alone, so that an extra parenthesis cannot combine with the text after it.
         _compile_condition(text)
 
 
 @functools.lru_cache(maxsize=1024)
 def _compile_condition(text: str) -> None:
-    """Compile once: the tasks of a plugin that a job uses often have the same conditions."""
+    """Compile once: tasks of a plugin that a job uses often share conditions."""
     ENVIRONMENT.compile_expression(text)
 
 
@@ -127,11 +127,11 @@ def resolve(late: Late, names: Mapping[str, Any]) -> Any:
     """Resolve a late value while the plan runs.
 
     Args:
-        late: what could not be known before.
-        names: what is known now: ``results``, ``env``, ``cluster``.
+        late: the value that was unknown before.
+        names: the names known at run time: ``results``, ``env``, ``cluster``.
 
     Raises:
-        PairunError: as `render`; and when it is still not known.
+        PairunError: as `render`; also if the value is still unknown.
     """
     known = {k: _resolved(v, names) for k, v in late.vars.items()}
     scope = Scope({**names, **known})
@@ -210,7 +210,7 @@ def _compiled(text: str, statements: bool) -> _Prepared:
         and not isinstance(body[0].nodes[0], ast.TemplateData)
     )
     if single:
-        # One sign at either end belongs to the delimiter, a further one to the expression.
+        # One sign at either end belongs to the delimiter, any further sign to the expression.
         inner = re.sub(r"^[-+]|[-+]$", "", text.strip()[2:-2])
         expression = ENVIRONMENT.compile_expression(inner, undefined_to_none=False)
         return _Prepared(lambda given: expression(**given), True, names)
@@ -219,7 +219,7 @@ def _compiled(text: str, statements: bool) -> _Prepared:
 
 
 def _names_in(tree: ast.Template) -> frozenset[str]:
-    """What expressions need: nothing in them makes a name, so no code need be generated to know."""
+    """The names that expressions use; they define none, so no code needs to be generated."""
     names = {name.name for name in tree.find_all(ast.Name)}
     return frozenset(names - ENVIRONMENT.globals.keys() - {"self"})
 
@@ -239,11 +239,11 @@ def _broken(place: Place | None, text: str, number: int) -> Place | None:
 
 
 def _inside(place: Place | None, text: str, needle: str = "{{") -> Place | None:
-    """The place of the first expression within a value, where the value's own line shows it."""
+    """The place of the first expression in a value, if the value's own line shows it."""
     if place is None:
         return None
     head = place.source.line(place.line)[place.column - 1 :]
-    # The text of a block scalar begins below its sign.
+    # The text of a block scalar starts on the line below its sign.
     last = place.line + (text.count("\n") + 1 if head[:1] in ("|", ">", '"', "'", "") else 0)
     for line in range(place.line, last + 1):
         start = place.column - 1 if line == place.line else 0
@@ -266,7 +266,7 @@ def _evaluate(text: str, prepared: _Prepared, place: Place | None, scope: Scope)
             while waiting:
                 state.begin(waiting.pop())
                 outcomes.append(_once(prepared, names, state))
-                # An unknown whose truth value was needed is tried with the other value, too.
+                # If an unknown's truth value was needed, evaluate with the other value, too.
                 waiting += [[*state.taken[:i], True] for i in range(state.given, len(state.taken))]
                 if len(outcomes) > _BRANCHES:
                     outcomes.append(NotKnown("too much that is unknown"))
@@ -320,9 +320,9 @@ def _top_names(path: str, scope: Scope) -> list[str]:
 
 
 def _check_names(prepared: _Prepared, place: Place | None, text: str, scope: Scope) -> None:
-    """Refuse a late expression with a name that its scope does not have.
+    """Reject a late expression with a name that its scope does not have.
 
-    The run knows more names than a job may use (``env``), so a name that is missing here is an error.
+    More names exist at run time than a job may use (``env``), so check for missing names now.
     """
     for name in sorted(prepared.names - scope.names.keys() - ENVIRONMENT.globals.keys()):
         raise PairunError(
@@ -342,7 +342,7 @@ def _once(prepared: _Prepared, names: Mapping[str, Any], state: State) -> Any:
     except NotKnown as e:
         return e
     except TypeError:
-        # `in`, `/` and others raise TypeError for an unknown.
+        # `in`, `/` and other operators raise TypeError for an unknown.
         if state.unknown:
             return NotKnown(state.unknown)
         raise

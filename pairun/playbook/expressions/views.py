@@ -1,4 +1,4 @@
-"""Data as expressions see it: each view has its path, and tracks secrets, unknowns and cost."""
+"""Data as expressions see it: each view has its path and tracks secrets, unknowns and cost."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from pairun.plan import Late
 MAX_TEXT = 1_000_000
 MAX_RANGE = 10_000
 MAX_SECONDS = 2.0
-"""Of CPU time, for one expression."""
+"""CPU time limit of one expression, in seconds."""
 MAX_WORK = 16_000_000
 
 
 class Unknown(NamedTuple):
-    """A value of a scope that is unknown before the run.
+    """A value of a scope that is unknown before run time.
 
     Attributes:
-        because: why, in words.
-        children: the names that exist below it, or None when any may.
-        optional: it may turn out not to exist at all.
+        because: the reason, as text.
+        children: the names below it, or None if any name may exist.
+        optional: it may not exist at all.
     """
 
     because: str
@@ -34,14 +34,14 @@ class Unknown(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """A mapping of which some entries are known; any other is `Unknown`."""
+    """A mapping with some known entries; any other entry is `Unknown`."""
 
     known: Mapping[str, Any]
     because: str
 
 
 class NotKnown(Exception):
-    """An evaluation needs a value that is unknown before the run."""
+    """An evaluation needs a value that is unknown before run time."""
 
     def __init__(self, because: str) -> None:
         super().__init__(because)
@@ -49,7 +49,7 @@ class NotKnown(Exception):
 
 
 class State:
-    """What one evaluation read and assumed."""
+    """What one evaluation reads and assumes."""
 
     def __init__(self) -> None:
         self.secret = False
@@ -59,7 +59,7 @@ class State:
         self.given = 0
 
     def begin(self, choices: list[bool]) -> None:
-        """Start another evaluation, in which these are the truth values of unknowns."""
+        """Start another evaluation with these truth values of unknowns."""
         self._choices = choices
         self.given = len(choices)
         self.taken = []
@@ -74,7 +74,7 @@ class State:
 
 @contextlib.contextmanager
 def deadline() -> Iterator[None]:
-    """Stop an expression that runs away; between bytecodes, so single operations are bounded too."""
+    """Stop a slow expression; works between bytecodes, so single operations need limits, too."""
     work.done = 0
     try:
         with cpu_limit(MAX_SECONDS):
@@ -84,11 +84,11 @@ def deadline() -> Iterator[None]:
 
 
 class TooMuch(Exception):
-    """An expression costs more than it may."""
+    """An expression exceeds its limits."""
 
 
 class Work:
-    """Counts the characters and elements that one evaluation has made."""
+    """Counts the characters and elements that one evaluation creates."""
 
     done = 0
 
@@ -105,14 +105,14 @@ work = Work()
 
 
 def made(value: Any) -> Any:
-    """A value that an operation has made; its size is counted."""
+    """Count the size of a value that an operation created, and return the value."""
     if isinstance(value, str | list | tuple):
         work.spend(len(value))
     return value
 
 
 def wrap(value: Any, path: str, state: State) -> Any:
-    """A value as an expression sees it; the use of a secret is recorded."""
+    """A value as an expression sees it; records the use of a secret."""
     if isinstance(value, Secret):
         state.secret = True
         return value.reveal()
@@ -145,7 +145,7 @@ def plain(value: Any) -> Any:
 
 
 class MapView(Mapping[str, Any]):
-    """A mapping that knows its path; of a `Partial`, the rest is unknown."""
+    """A mapping that knows its path; missing entries of a `Partial` are unknown."""
 
     methods = frozenset({"items", "keys", "values", "get"})
 
@@ -205,7 +205,7 @@ class UnknownView:
         state.unknown = state.unknown or unknown.because
 
     def child(self, name: str) -> UnknownView:
-        """An entry of it, which is unknown, too."""
+        """An entry of it, which is also unknown."""
         return UnknownView(
             Unknown(self.unknown.because, None, self.unknown.optional),
             f"{self.path}.{name}",

@@ -1,4 +1,4 @@
-"""What is wrong with a policy's bounds on the settings of Pods, found when the policy is read."""
+"""Finds errors in a policy's limits on Pod settings when the policy is read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LISTS = ("one_of", "none_of")
 
 
 def bound_mistakes(key: str, bound: Node) -> Iterator[Problem]:
-    """Report what cannot be compared with the values of a setting.
+    """Report limits that cannot be compared with the values of a setting.
 
-    A setting that pairun does not know is no mistake here: another version may have it.
+    An unknown setting is not an error here: another version may have it.
 
     Args:
         key: the setting that the policy names.
-        bound: what the policy says of it; its schema is checked elsewhere.
+        bound: the policy's limit for it; its schema is checked elsewhere.
     """
     setting = POD_SETTINGS.get(key)
     if setting is None:
@@ -42,7 +42,7 @@ def bound_mistakes(key: str, bound: Node) -> Iterator[Problem]:
 
 
 def _crossed(setting: PodSetting, bound: Node) -> Iterator[Problem]:
-    """Report a ``min`` above the ``max``, of the setting or of an entry: nothing fits between them."""
+    """Report a ``min`` above the ``max``, of the setting or of an entry: it allows no value."""
     lowest, highest = bound.get("min"), bound.get("max")
     if lowest is None or highest is None:
         return
@@ -84,7 +84,7 @@ def _limit_mistakes(setting: PodSetting, edge: str, limit: Node) -> Iterator[Pro
 
 
 def _ordered_entries(setting: PodSetting) -> list[str] | None:
-    """The entries of a mapping that have an order; empty means all; None: no mapping with one."""
+    """The ordered entries of a mapping; empty means all; None if it has none."""
     if setting.kind == "quantities":
         return []
     properties = (setting.schema or {}).get("properties", {})

@@ -1,4 +1,4 @@
-"""A policy's bounds on the values of a Pod's settings."""
+"""Checks the values of a Pod's settings against a policy's limits."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SUFFIXES = {
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
 }  # fmt: skip
 _OPERATOR = ("built-in", "cluster")
-"""Layers that no bound holds for: they are the operator's own."""
+"""Layers that the limits do not apply to: the operator's own."""
 
 
 def quantity(text: Any) -> float | None:
-    """The number that a quantity of Kubernetes stands for; None for anything else.
+    """The number that a Kubernetes quantity represents; None for anything else.
 
     https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
     """
@@ -46,13 +46,13 @@ def _number(text: str) -> float | None:
 def check_bounds(
     policy: Policy, values: Mapping[str, Node], asked: Mapping[str, Node], problems: Problems
 ) -> None:
-    """Report values that are out of a policy's bounds.
+    """Report values that exceed a policy's limits.
 
     Args:
-        policy: what is in force.
+        policy: the effective policy.
         values: by the key in the table.
-        asked: likewise, what the job asks for in other places; `values` take its place.
-        problems: takes what is out of bounds.
+        asked: by the same keys, what the job requests in other places; `values` override it.
+        problems: takes the values that exceed a limit.
     """
     final = _final(values, asked)
     for key, bound in policy.pod_bounds:
@@ -74,7 +74,7 @@ def check_bounds(
 
 
 def _final(values: Mapping[str, Node], asked: Mapping[str, Node]) -> dict[str, Node]:
-    """The values as they stand in the Pod in the end: a request without an entry is the limit.
+    """The values that the Pod finally gets: a request without an entry defaults to the limit.
 
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/
     """
@@ -90,7 +90,7 @@ def _final(values: Mapping[str, Node], asked: Mapping[str, Node]) -> dict[str, N
 
 
 def _nodes(setting: PodSetting, values: Mapping[str, Node]) -> Iterator[Node]:
-    """The nodes of a setting; of a part that only a policy names, those of the list above it."""
+    """The nodes of a setting; for a part that only a policy names, those of its parent list."""
     above, _, part = setting.key.rpartition(".")
     if setting.schema is None and above in values:
         yield from (n for e in values[above].elements() if (n := e.get(part)) is not None)
@@ -99,7 +99,7 @@ def _nodes(setting: PodSetting, values: Mapping[str, Node]) -> Iterator[Node]:
 
 
 def _beyond(setting: PodSetting, node: Node, bound: Node) -> Iterator[tuple[Node, str]]:
-    """What is above the most or below the least."""
+    """Report values above the maximum or below the minimum."""
     for name, sign in (("max", 1), ("min", -1)):
         limit = bound.get(name)
         for of, each, edge in _compared(node, limit) if limit else ():
@@ -110,7 +110,7 @@ def _beyond(setting: PodSetting, node: Node, bound: Node) -> Iterator[tuple[Node
 
 
 def _unlisted(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
-    """What is not in the list of what is allowed, or in that of what is not."""
+    """Report values that are not in the allowed list, or are in the denied list."""
     words = list(_words(setting, node))
     if (allowed := bound.get("one_of")) is not None:
         patterns = [js_text(n.value) for n in allowed.elements()]
@@ -131,7 +131,7 @@ def _unlisted(setting: PodSetting, node: Node, bound: Node) -> Iterator[str]:
 
 
 def _compared(node: Node, limit: Node) -> Iterator[tuple[str, Node, Node]]:
-    """What is compared with a limit: the value, or each entry that the limit names."""
+    """What to compare with a limit: the value, or each entry that the limit names."""
     if not isinstance(limit.value, dict):
         yield "", node, limit
         return
@@ -141,12 +141,12 @@ def _compared(node: Node, limit: Node) -> Iterator[tuple[str, Node, Node]]:
 
 
 def measured(setting: PodSetting, value: Any) -> float | None:
-    """The number by which a value is compared, in seconds for a duration; None without one."""
+    """The number to compare for a value, in seconds for a duration; None if it has none."""
     return parse_seconds(str(value)) if setting.kind == "duration" else quantity(value)
 
 
 def _words(setting: PodSetting, node: Node) -> Iterator[str | None]:
-    """The texts of a value that a bound's lists are compared with; None stands for every text.
+    """The texts of a value to compare with a limit's lists; None matches every text.
 
     A toleration without a key tolerates every taint
     (https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/).

@@ -1,4 +1,4 @@
-"""The layers of a Pod's settings: defaults of the policies, the job, its role, the command line."""
+"""The layers of a Pod's settings: the policies' defaults, the job, its role, the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pairun.playbook.pod.table import POD_SETTINGS
 from pairun.playbook.policy import Policy
 
 COMMAND_LINE = "command line"
-"""The layer of a person's options."""
+"""The layer of command-line options."""
 
 
 @attrs.frozen
@@ -23,18 +23,18 @@ class PodSettings:
     """The settings of a role's Pods after every layer.
 
     Attributes:
-        values: by the key in the table, what is in force, with its history.
+        values: the effective values with their history, by the key in the table.
     """
 
     values: Mapping[str, Node] = attrs.field(factory=dict)
 
     def get(self, key: str) -> Any:
-        """The value of a setting as plain data; None where nothing sets it."""
+        """The value of a setting as plain data; None if no layer sets it."""
         node = self.values.get(key)
         return None if node is None else node.plain()
 
     def at(self, path: str) -> Node | None:
-        """The node at ``queue`` or ``init_resources.limits.memory``; a name may have dots."""
+        """The node at ``queue`` or ``init_resources.limits.memory``; a name may contain dots."""
         for key, node in self.values.items():
             if path == key:
                 return node
@@ -43,12 +43,12 @@ class PodSettings:
         return None
 
     def refused(self, problems: Iterable[Problem]) -> set[str]:
-        """The settings whose value, or a part of it, is an error."""
+        """The settings that have an error in their value or in a part of it."""
         places = refusal_places(problems)
         return {k for k, node in self.values.items() if not places.isdisjoint(places_of(node))}
 
     def above(self, *layers: str) -> dict[str, Node]:
-        """The settings that another layer than these has set."""
+        """The settings that layers other than these set."""
         return {k: n for k, n in self.values.items() if n.place.source.layer not in layers}
 
     def place(self, key: str) -> Place | None:
@@ -58,12 +58,12 @@ class PodSettings:
 
 
 def refusal_places(problems: Iterable[Problem]) -> set[Place]:
-    """The places of errors: of what is refused."""
+    """The places of errors."""
     return {p.place for p in problems if p.severity == "error" and p.place is not None}
 
 
 def places_of(node: Node) -> Iterator[Place]:
-    """The places of a value, its key, and everything in it."""
+    """The places of a value, its key, and all its parts."""
     yield node.place
     if node.key is not None:
         yield node.key
@@ -86,17 +86,17 @@ def pod_settings(
 ) -> PodSettings:
     """Stack the layers for one role, and check them against the policy.
 
-    A policy's ``job_may`` bounds the job alone; its ``bounds`` hold for the command line too.
+    A policy's ``job_may`` applies to the job only; its ``bounds`` apply to the command line, too.
 
     Args:
-        policy: what is in force, with the defaults of every root.
-        job: ``extras.pairun.pod``, which its schema allows.
-        flags: what a person's options set, in the same form.
+        policy: the effective policy, with the defaults of every root.
+        job: ``extras.pairun.pod``, valid by its schema.
+        flags: the settings of command-line options, in the same form.
         role: the role's name.
         aliases: other names that the job may use for it.
         problems: takes what the policy does not allow.
-        asked: what the role asks for in other places, by the key of the setting that replaces it;
-            the bounds hold for it, too.
+        asked: what the role requests in other places, by the key of the setting that overrides it;
+            the limits apply to it, too.
     """
     layers = list(policy.pod_defaults)
     if job is not None:
@@ -140,7 +140,7 @@ def check_roles(job: Node | None, roles: Iterable[str], problems: Problems) -> N
 
 
 def _check_mounts(values: Mapping[str, Node], problems: Problems) -> None:
-    """Report mounts of volumes that no layer has."""
+    """Report mounts of volumes that no layer defines."""
     volumes, mounts = values.get("volumes"), values.get("mounts")
     names = [_name(each) for each in (volumes.elements() if volumes else ())]
     for mount in mounts.elements() if mounts else ():
@@ -160,7 +160,7 @@ def _check_permitted(policy: Policy, layer: Node, problems: Problems) -> None:
 
 
 def leaves(layer: Node) -> list[tuple[str, Node]]:
-    """The settings that a layer has, with their keys; of volumes also each kind."""
+    """The settings of a layer, with their keys; for volumes also each kind."""
     found = []
     for key, setting in POD_SETTINGS.items():
         *path, last = key.split(".")

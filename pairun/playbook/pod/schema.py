@@ -17,7 +17,7 @@ def pod_schema() -> dict[str, Any]:
 
 
 def settings_schema(settings: Iterable[PodSetting]) -> dict[str, Any]:
-    """The schema of a mapping with some settings; null returns one to its default."""
+    """The schema of a mapping with some settings; null restores a default."""
     root: dict[str, Any] = _section()
     for setting in settings:
         if setting.schema is None:

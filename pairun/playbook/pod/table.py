@@ -1,7 +1,7 @@
-"""The table of a Pod's settings: key, schema, and where each goes in the objects of a cluster.
+"""The table of a Pod's settings: key, schema, and target field in the cluster's objects.
 
-Schema, layers, policy, review, command line, objects and the page docs/pod.md are made from this
-table. The names of fields are those of Kubernetes' API
+Schema, layers, policy, review, command line, objects and the page docs/pod.md are generated from
+this table. The names of fields are those of Kubernetes' API
 (https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/), of JobSet's, of
 Kueue's, of Volcano's and of FrameworkController's.
 """
@@ -20,7 +20,7 @@ Engine = Literal["framework", "job", "jobset", "pod"]
 Kind = Literal["plain", "duration", "quantity", "quantities", "profile"]
 
 QUANTITY = r"^[0-9]+(\.[0-9]+)?([eE][0-9]+|[EPTGMk]i?|Ki|m)?$"
-"""A number of Kubernetes, as ``500m``, ``2`` or ``16Gi``."""
+"""A Kubernetes quantity, such as ``500m``, ``2`` or ``16Gi``."""
 
 _TEXT: Schema = {"type": "string", "minLength": 1}
 _BOOL: Schema = {"type": "boolean"}
@@ -124,16 +124,16 @@ class PodSetting:
         key: its path in ``extras.pairun.pod``.
         meaning: one sentence for people.
         schema: JSON Schema of its value; None for a part that only a policy names.
-        target: where it goes: ``pod.`` is the Pod template, ``app.`` and ``init.`` are its
+        target: the target field: ``pod.`` is the Pod template, ``app.`` and ``init.`` are its
             containers, ``job.`` is the spec of each Job, ``workload.`` the spec of the whole.
-            A target without one of these is a sentence, and code of the engine makes it.
-        targets: engines with another target; None where the engine has no such thing.
-        example: a value for the page of documents.
-        per_role: a role may have its own value.
+            A target without one of these is a sentence, and the engine's code implements it.
+        targets: engines with another target; None if the engine does not support the setting.
+        example: a value for the documentation.
+        per_role: a role may override it.
         closed: a policy's ``"*"``, and the name above it, do not include it.
-        flag: the option of the command line.
+        flag: the command-line option.
         kind: how a value is measured and written.
-        element: of a list of mappings, the entry that a policy's bounds compare.
+        element: for a list of mappings, the entry that a policy's limits compare.
     """
 
     key: str
@@ -149,7 +149,7 @@ class PodSetting:
     element: str | None = None
 
     def target_of(self, engine: Engine) -> str | None:
-        """Where the setting goes with an engine; None where the engine has no such thing."""
+        """The setting's target in an engine; None if the engine does not support it."""
         return self.targets.get(engine, self.target)
 
 
