@@ -1,1 +1,1 @@
-"""What no sink may show: the type of a secret, the forms it takes, and what looks like one."""
+"""What output must not show: the type of a secret, its written forms, and how to detect one."""

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 
 MASK = "******"
 MIN_BYTES = 4
-"""Shorter values are not masked: to mask every ``1`` destroys the log and hides nothing."""
+"""Shorter values are not masked: masking every ``1`` would destroy the log and hide nothing."""
 
 MIN_LINE = 16
-"""A line of a secret with at least as many characters is a secret of its own."""
+"""A line of a secret with at least as many characters is masked as a separate secret."""
 
 
 def encoded(text: str) -> bytes:
-    """A text as the bytes that a log holds; surrogates that stand for no byte are kept."""
+    """A text as the bytes in a log; keeps surrogates that represent no byte."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -28,11 +28,11 @@ def encoded(text: str) -> bytes:
 
 
 def forms_of(secret: str) -> set[bytes]:
-    """Every form of a secret; none for one under `MIN_BYTES` bytes."""
+    """Every form of a secret; empty if it is shorter than `MIN_BYTES`."""
     if len(encoded(secret)) < MIN_BYTES:
         return set()
     lines = [line.strip() for line in secret.splitlines()]
-    # A key file is printed line by line, or indented.
+    # Programs print a key file line by line, or indented.
     parts = [line for line in lines if len(line) >= MIN_LINE] if len(lines) > 1 else []
     return {form for text in (secret, *parts) for form in _forms(text)}
 
@@ -52,13 +52,13 @@ def _json(text: str) -> Iterator[str]:
     for ascii_only in (True, False):
         escaped = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         yield escaped
-        # PHP escapes slashes, Go what HTML could misread.
+        # PHP escapes slashes; Go escapes characters that HTML could misread.
         yield escaped.replace("/", r"\/")
         yield escaped.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
 def _url(raw: bytes) -> Iterator[bytes]:
-    # heavy, and needed only where there are secrets
+    # slow to import, and needed only if there are secrets
     from urllib.parse import quote, quote_plus
 
     # RFC 3986, paths, forms, and JavaScript's encodeURIComponent
@@ -69,7 +69,7 @@ def _url(raw: bytes) -> Iterator[bytes]:
 
 def _base64(raw: bytes) -> Iterator[bytes]:
     for shift in range(3):
-        # Only the characters that depend on nothing but the secret.
+        # Only the characters that depend on the secret alone.
         padded = base64.b64encode(bytes(shift) + raw)
         inner = padded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
         if len(inner) >= MIN_BYTES:
@@ -84,12 +84,12 @@ _CODES = dict(zip("\a\b\t\n\v\f\r", "abtnvfr", strict=True))
 
 
 def _shell(text: str) -> Iterator[str]:
-    """As shells and their tools print a word: ``set -x``, ``printf %q``, ``${x@Q}``, ``export``."""
+    """A word as shells and their tools print it: ``set -x``, ``printf %q``, ``${x@Q}``, ``export``."""
     single = text.replace("'", r"'\''")
     yield single
     yield text.replace("'", "'\"'\"'")  # Python's shlex
-    yield text.replace("'", "''")  # zsh's rc_quotes; YAML and SQL, too
-    # Quotes at the end of a word are not followed by another pair.
+    yield text.replace("'", "''")  # zsh's rc_quotes; also YAML and SQL
+    # No other pair follows quotes at the end of a word.
     end = "'" if text.endswith("'") else ""
     yield re.sub("'+", lambda m: f"'\"{m[0]}\"'", text).removesuffix(end)  # dash, busybox
     zsh = re.sub("'+", lambda m: "'" + r"\'" * len(m[0]) + "'", text).removesuffix(end)
@@ -121,7 +121,7 @@ def _bash_code(character: str) -> str:
 
 
 def _bash_code_c(character: str) -> str:
-    """Likewise in the locale C."""
+    """As `_bash_code`, in the locale C."""
     return _bash_code(character) if character.isascii() else _code(character)
 
 
@@ -138,7 +138,7 @@ def _zsh_byte(byte: int) -> str:
 
 
 def _python(text: str) -> Iterator[str]:
-    """As ``repr`` writes text and bytes; the text around decides on the quotes."""
+    """As ``repr`` writes text and bytes; the surrounding text determines the quotes."""
     for written in (repr, ascii):
         yield written('"' + text)[2:-1]
         if '"' not in text:

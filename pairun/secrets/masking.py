@@ -14,26 +14,26 @@ _ESC = 0x1B
 
 
 class Holder(Protocol):
-    """Whoever knows the secrets; they may become more."""
+    """Has the secrets; it may get more later."""
 
     @property
     def scanner(self) -> Scanner | None:
-        """What finds them, or None where there are none."""
+        """Finds the secrets; None if there are none."""
 
 
 def mask(
     scanner: Scanner, data: bytes, *, final: bool, before: int = 0
 ) -> tuple[bytes | None, int]:
-    """Mask every form of a secret, also across seams.
+    """Mask every form of a secret, including those that cross seams.
 
     Args:
         scanner: finds the forms.
         data: the bytes.
-        final: nothing follows them.
-        before: how many characters of base64 stand on the same line before ``data``.
+        final: no more bytes follow.
+        before: how many characters of base64 precede ``data`` on the same line.
 
     Returns:
-        As `Scanner.scan`. Escape codes within a form stay, behind the mask.
+        As `Scanner.scan`. Escape codes within a form are kept, after the mask.
     """
     joined = scanner.joined(data, before)
     if joined is None:
@@ -57,10 +57,10 @@ def mask(
 
 
 class _Places:
-    """Where the bytes between seams stand in the data with them.
+    """Maps positions in the data without seams to positions in the data with them.
 
     Args:
-        seams: as `Scanner.joined` gives them.
+        seams: from `Scanner.joined`.
     """
 
     def __init__(self, seams: bytes) -> None:
@@ -70,11 +70,11 @@ class _Places:
         self._starts = [p + b for p, b in zip(self._places, self._before, strict=False)]
 
     def of(self, place: int) -> int:
-        """The place of a byte; seams in front of it stand before that."""
+        """The position of a byte, after any seams in front of it."""
         return place + self._before[bisect.bisect_right(self._places, place)]
 
     def span(self, span: Span) -> Span:
-        """The place of some bytes, without the seams around them."""
+        """The position of some bytes, without the seams around them."""
         return self.of(span[0]), self.of(span[1] - 1) + 1
 
     def escapes(self, data: bytes, start: int, stop: int) -> list[bytes]:
@@ -85,20 +85,20 @@ class _Places:
 
 
 class MaskedStream:
-    """Masks bytes that arrive in pieces: bytes that may begin a secret wait for the next piece."""
+    """Masks bytes that arrive in pieces: bytes that may start a secret wait for the next piece."""
 
     def __init__(self, holder: Holder) -> None:
         self._holder = holder
-        # What waits is not masked, so that a longer form may still hold all of it.
+        # The waiting bytes are not masked yet, because a longer form may contain them all.
         self._tail = b""
         self._before = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next piece; returns what may be written now."""
+        """Take the next piece; return the bytes that can be written now."""
         return self._take(data, final=False)
 
     def close(self) -> bytes:
-        """What waited."""
+        """Return the waiting bytes, masked."""
         return self._take(b"", final=True)
 
     def _take(self, data: bytes, *, final: bool) -> bytes:
@@ -110,5 +110,5 @@ class MaskedStream:
         out, size = mask(scanner, data, final=final, before=self._before)
         self._before = run_before(data, size, self._before)
         self._tail = data[size:]
-        # no copy where there is nothing to mask
+        # no copy if there is nothing to mask
         return data[:size] if out is None else out

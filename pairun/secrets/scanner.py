@@ -1,7 +1,7 @@
 """Finds forms of secrets in bytes.
 
-A reader skips two things that stand in the middle of a text: escape codes that colour it, and
-the wraps of base64 in lines. These are seams: a form is found across them.
+It ignores two things inside a text: escape codes for colours, and the line breaks of wrapped
+base64. These are seams: a form is found even if seams split it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pairun.secrets.forms import MASK
 Span = tuple[int, int]
 
 WRAPPED = 16
-"""The shortest line of wrapped base64 that is known as one: tools wrap at 60 columns (Ruby), 64 (PEM)
-or 76 (base64(1)), people at what fits. A line of fewer characters may be a word of any text."""
+"""The shortest line that counts as wrapped base64: tools wrap at 60 columns (Ruby), 64 (PEM) or 76
+(base64(1)), people at other widths. A shorter line may be a word of any text."""
 
 MAX_INDENT = 64
 """How many blanks before a wrapped line count as its indentation."""
@@ -28,7 +28,7 @@ _BASE64 = rb"A-Za-z0-9+/_-"
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _SEAM = re.compile(
     b"|".join(
-        # the line end first: looking back from every byte is slow
+        # match the line end first: a lookbehind at every byte is slow
         [ESCAPE.encode()]
         + [
             rb"%s(?<=[%s]{%d}%s)[ \t]{0,%d}" % (end, _BASE64, WRAPPED, end, MAX_INDENT)
@@ -47,18 +47,18 @@ _FULL_LINE = b"A" * WRAPPED + b"\n"
 
 
 class Scanner(Protocol):
-    """Searches bytes for forms; made of the forms, the longest first, and a mask."""
+    """Searches bytes for forms; made from the forms, longest first, and a mask."""
 
     def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
         """Mask every form.
 
         Args:
             data: the bytes to search.
-            final: nothing follows them.
+            final: no more bytes follow.
 
         Returns:
-            The masked bytes, or None where there is no form, and how many bytes of ``data`` they
-            stand for; the others may begin a form, and belong before the next piece.
+            The masked bytes, or None if there is no form; and how many bytes of ``data`` they
+            represent. The remaining bytes may start a form: prepend them to the next piece.
         """
         ...
 
@@ -67,25 +67,25 @@ class Scanner(Protocol):
         ...
 
     def joined(self, data: bytes, before: int, /) -> tuple[bytes, bytes] | None:
-        """The bytes without the seams that a form may cross.
+        """Remove the seams, which may split a form.
 
         Args:
             data: the bytes to search.
-            before: how many characters of base64 stand on the same line before ``data``.
+            before: how many characters of base64 precede ``data`` on the same line.
 
         Returns:
-            The rest, and these seams: two numbers for each, its place in the rest and its length,
-            as the machine writes a ``Py_ssize_t``. None where there is none. Most colours split no
-            form, so a text is rarely searched twice; a scanner may keep a seam that no form crosses.
+            The remaining bytes, and the seams: for each its position in the remaining bytes and its
+            length, in native ``Py_ssize_t``. None if there are no seams. Most colours split no form,
+            so a scanner may keep a seam that no form crosses, to avoid a second search.
         """
         ...
 
 
 class PythonScanner:
-    """A `Scanner` for where the one in C is not linked in.
+    """The `Scanner` that is used if the one in C is not linked in.
 
-    One search per form is far faster than an expression with all of them: each runs at the speed
-    of C, and skips what cannot match.
+    One search per form is far faster than one expression for all: each search runs at the speed of
+    C, and skips what cannot match.
     """
 
     def __init__(self, forms: list[bytes], mask: bytes) -> None:
@@ -101,7 +101,7 @@ class PythonScanner:
         self._pairs = {form[at : at + 2] for form in forms for at in range(len(form) - 2)}
 
     def scan(self, data: bytes, final: bool, /) -> tuple[bytes | None, int]:
-        """As `Scanner` says."""
+        """See `Scanner`."""
         spans, end = self.spans(data, final)
         if not spans:
             return None, end
@@ -112,13 +112,13 @@ class PythonScanner:
         return b"".join((*out, data[position:end])), end
 
     def spans(self, data: bytes, final: bool, /) -> tuple[list[Span], int]:
-        """As `Scanner` says."""
+        """See `Scanner`."""
         end = len(data) if final else len(data) - self._held(data)
         chosen = first_of(self._matches(data), end)
         return chosen, max(end, chosen[-1][1]) if chosen else end
 
     def joined(self, data: bytes, before: int, /) -> tuple[bytes, bytes] | None:
-        """As `Scanner` says."""
+        """See `Scanner`."""
         line_before = b"A" * min(before, WRAPPED)
         if not (
             b"\x1b" in data
@@ -139,7 +139,7 @@ class PythonScanner:
         )
 
     def _crossed(self, data: bytes, begin: int) -> Iterator[Span]:
-        """The places after ``begin`` of the seams in a row between two bytes that a form has so."""
+        """The seams after ``begin``, grouped, whose neighbouring bytes are also neighbours in a form."""
         row: list[Span] = []
         for seam in [*(m.span() for m in _SEAM.finditer(data, begin)), (-1, -1)]:
             if row and seam[0] != row[-1][1]:
@@ -151,11 +151,11 @@ class PythonScanner:
             row.append(seam)
 
     def _matches(self, data: bytes) -> list[Span]:
-        """Every place of every form."""
+        """The position of every match of every form."""
         matches = []
         forms: Iterable[bytes] = self._forms
         if len(self._forms) > len(data):
-            # Thousands of secrets: only those that begin as some part of the text does.
+            # With thousands of secrets, search only for those whose start occurs in the text.
             present = {data[at : at + _START] for at in range(len(data))}
             starts = [b"", *(self._by_start.keys() & present)]
             forms = [form for start in starts for form in self._by_start.get(start, ())]
@@ -167,13 +167,13 @@ class PythonScanner:
         return matches
 
     def _held(self, data: bytes) -> int:
-        """How many bytes at the end may be the start of a form."""
+        """How many bytes at the end may start a form."""
         held = int(data[-1:] in self._firsts)
         last = data[-2:]
         if last not in self._pairs:
             return held
         for form in self._forms:
-            # of each form the longest start
+            # for each form, its longest start
             at = form.rfind(last, 0, len(form) - 1)
             while at >= 0 and at + 2 > held:
                 if data.endswith(form[: at + 2]):
@@ -184,7 +184,7 @@ class PythonScanner:
 
 
 def first_of(spans: list[Span], end: int) -> list[Span]:
-    """Of spans that begin before ``end``: the first of those that overlap, there the longest."""
+    """The first of overlapping spans that start before ``end``; of equal starts, the longest."""
     chosen: list[Span] = []
     position = 0
     for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
@@ -195,7 +195,7 @@ def first_of(spans: list[Span], end: int) -> list[Span]:
 
 
 def make_scanner(forms: set[bytes]) -> Scanner:
-    """A scanner for some forms: the one in C where it is linked in."""
+    """A scanner for some forms: the one in C if it is linked in."""
     ordered = sorted(forms, key=lambda form: (-len(form), form))
     if "_pairun_scan" in sys.builtin_module_names:
         import _pairun_scan  # type: ignore[import-not-found]
@@ -206,12 +206,12 @@ def make_scanner(forms: set[bytes]) -> Scanner:
 
 
 def run_before(data: bytes, end: int, before: int) -> int:
-    """How many characters of base64, up to `WRAPPED`, stand before ``end`` on its line.
+    """How many characters of base64, up to `WRAPPED`, precede ``end`` on its line.
 
     Args:
         data: some bytes.
-        end: a place in them.
-        before: how many stand before the first byte.
+        end: a position in them.
+        before: how many characters precede the first byte on its line.
     """
     last = data[max(0, end - WRAPPED) : end]
     run = len(last) - len(last.rstrip(_ALPHABET))

@@ -1,10 +1,10 @@
-"""The type of a text that is shown nowhere."""
+"""The type of a text that is never shown."""
 
 from __future__ import annotations
 
 
 class Secret:
-    """A text that is shown nowhere; `reveal` is the one way to it."""
+    """A text that is never shown; only `reveal` returns it."""
 
     __slots__ = ("_text",)
 
@@ -12,7 +12,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself, for the one place that needs it."""
+        """The text itself, for code that needs it."""
         return self._text
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Secrets that stand in plain sight: what of a text must not be shown, by its key and its shape."""
+"""Finds secrets in plain text: what a text must not show, by its keys and its shape."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _WORDS = frozenset(
      "credential", "credentials", "apikey"}
 )  # fmt: skip
 _KEYS = frozenset({"api", "access", "private", "secret"})
-"""What makes a secret of a ``key``: others are the keys of mappings."""
+"""A value of this key marks ``key`` as secret: other values are keys of mappings."""
 _MISSPELT = ("password", "passwd", "token", "secret", "authorization")
 _NOT_MISSPELT = frozenset({"tokens", "secrets"})
 _CLOSE = 0.85
 
-# Tags, expressions and variables of a shell are no secrets themselves.
+# Tags, expressions and shell variables are not secrets themselves.
 _LOGIN = re.compile(r"""://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
 _LONGEST_SCHEME = 64
-"""Looked for backwards: in a text of one endless word a search forwards would not end."""
+"""Matched backwards: a forward search would not finish in a text of one very long word."""
 _LONG_USER = 16
-"""A name of that length in front of a server that needs no password is a token."""
+"""A name of at least this length before a server without a password counts as a token."""
 
-# What opens a store of Azure: the signature in an address of it, and an account's key.
+# Azure credentials: the signature in a storage URL, and an account's key.
 _SIGNATURE = re.compile(r"[?&;]sig=([^&;\s\"'<>{}$]+)")
 _ACCOUNT_KEY = re.compile("[A-Za-z0-9+/]{86}==")
 
-# Each word is looked at once, as in _KEY below.
+# Match each word only once, as in _KEY below.
 _ASSIGNMENT = re.compile(r"""(?<![\w-])([\w-]++)=["']?([^\s,;&|"'`<>()]++)""")
 
 _SCHEMES = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
@@ -39,7 +39,7 @@ _SCHEMES = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S.*)", re.DOTALL)
 
 @functools.lru_cache(maxsize=4096)
 def is_secret_key(name: str) -> bool:
-    """Whether what stands under a key is a secret by its name, also by one that is misspelt."""
+    """Whether a key's name, even misspelt, marks its value as a secret."""
     words = [w.lower() for w in re.findall("[A-Z]*[a-z0-9]+|[A-Z]+", name)]
     if not words:
         return False
@@ -55,7 +55,7 @@ def is_secret_key(name: str) -> bool:
 
 
 def yaml_lines(text: str) -> list[str]:
-    """The lines of a text as libyaml counts them: by every line break of YAML 1.1, section 4.1.4."""
+    """The lines of a text as libyaml counts them: all line breaks of YAML 1.1, section 4.1.4."""
     return _BREAK.split(text)
 
 
@@ -63,10 +63,10 @@ _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 def secret_lines(text: str) -> set[int]:
-    """The lines (from 1) of a text that may hold secrets, found by shape: it may not parse.
+    """The lines (from 1) that may hold secrets, by their shape, because the text may not parse.
 
-    These are the block of a job's ``secrets``, from that key to the next word in column 0 or, in
-    JSON and flow mappings, to the end; values of keys that mean a secret; and logins in addresses.
+    These are: the block of a job's ``secrets``, from that key to the next word in column 0 or, in
+    JSON and flow mappings, to the end; values of secret keys; and logins in addresses.
     """
     hidden: set[int] = set()
     lines = yaml_lines(text)
@@ -100,7 +100,7 @@ def secret_lines(text: str) -> set[int]:
 _FLOW_SECRETS = re.compile(r"""[{,]\s*["']?secrets["']?\s*:|"secrets"\s*:""")
 _FIRST_KEY = re.compile(r"""["']?([\w-]+)["']?\s*:""")
 _NEXT_BLOCK = re.compile(r"""[\w"']""")
-# Each word is looked at once: in a text of one endless word anything else would take for ever.
+# Match each word only once: otherwise a text of one very long word takes far too long.
 _KEY = re.compile(r"""(?<![\w-])([\w-]++)["']?[ \t]*:(?=[ \t]|$)""")
 _BLOCK_SCALAR = re.compile(r"[|>][-+0-9]*\s*(?:#|$)")
 _NOT_WRITTEN_OUT = re.compile(r"""$|#|["']?(?:\{\{|<%|\$)|[|>][-+0-9]*\s*(?:#|$)""")
@@ -111,12 +111,12 @@ def _is_written_out(value: str) -> bool:
 
 
 def _may_be_secret(key: str) -> bool:
-    """Whether a key's line is better not shown; also one that only ends with a word for a secret."""
+    """Whether a key's line should be hidden; also true if only the key's last word is secret."""
     return is_secret_key(key) or key.lower().endswith(_MISSPELT)
 
 
 def _means_secrets(word: str) -> bool:
-    """Whether a key is ``secrets``, also one that is misspelt."""
+    """Whether a key is ``secrets``, even misspelt."""
     if word == "secrets" or word[:1] not in "sS":
         return word == "secrets"
     from difflib import SequenceMatcher
@@ -125,7 +125,7 @@ def _means_secrets(word: str) -> bool:
 
 
 def logins(text: str) -> Iterator[str]:
-    """The passwords and tokens before the ``@`` of the addresses in a text, also as decoded."""
+    """The passwords and tokens before the ``@`` of a text's addresses, raw and URL-decoded."""
     if "://" not in text:
         return
     from urllib.parse import unquote
@@ -142,7 +142,7 @@ def logins(text: str) -> Iterator[str]:
 
 
 def plain_secrets(key: str, value: Any) -> Iterator[str]:
-    """What of a value that stands under a key must not be shown, as far as it is written out."""
+    """The parts of a key's value to hide, as far as they are literal."""
     if not isinstance(value, str):
         return
     yield from logins(value)
@@ -154,7 +154,7 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
 
 
 def script_secrets(text: str) -> Iterator[str]:
-    """What of a script must not be shown: logins in addresses, signatures, options such as ``password=x``."""
+    """The parts of a script to hide: logins in addresses, signatures, options like ``password=x``."""
     yield from logins(text)
     yield from _signatures(text)
     for key, value in _ASSIGNMENT.findall(text):
@@ -173,15 +173,15 @@ def _signatures(text: str) -> Iterator[str]:
 
 
 def _is_made(value: str) -> bool:
-    """Whether a text is made of others: what these are decides."""
+    """Whether a text consists of references to others, which decide whether it is secret."""
     return "{{" in value or "<%" in value
 
 
 def with_secrets(value: Any, key: str = "") -> Any:
-    """Plain data in which every text that `plain_secrets` finds something in is a `Secret`."""
+    """Plain data in which every text with a match of `plain_secrets` is a `Secret`."""
     if isinstance(value, dict):
         return {k: with_secrets(v, str(k)) for k, v in value.items()}
     if isinstance(value, list):
         return [with_secrets(v, key) for v in value]
-    # what stands for something else is a text of another type
+    # placeholders are texts of another type
     return Secret(value) if type(value) is str and any(plain_secrets(key, value)) else value

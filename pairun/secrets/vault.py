@@ -1,4 +1,4 @@
-"""The vault: every text that one process hides, and every filter that hides them."""
+"""The vault: every secret text of one process, and the filters that mask them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 _ELLIPSIS = "…".encode()
 _CUT = re.compile(rb"(\.\.\.|" + _ELLIPSIS + rb")")
-"""What stands in a text in place of its end."""
+"""Marks where a text was cut."""
 
-# What finds secrets is imported with the first one: every start of pairun makes a vault.
+# Every start of pairun makes a vault, so the scanner is imported with the first secret.
 
 
 class Vault:
-    """Masks what one process hides, in texts, bytes, streams and records.
+    """Masks a process's secrets in texts, bytes, streams and records.
 
-    A process has one vault. Its entry makes it, adds secrets as they become known, and passes it
-    to whatever writes. A stream that exists already hides what is added later.
+    A process has one vault. Its entry point creates it, adds secrets as they become known, and
+    passes it to all code that writes. Existing streams also mask secrets that are added later.
 
     Args:
         texts: the plain values; values under `forms.MIN_BYTES` bytes are not masked.
 
     Attributes:
-        scanner: finds every form of every value; None where there is nothing to hide.
+        scanner: finds every form of every value; None if there are no secrets.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -37,16 +37,16 @@ class Vault:
         self.add(texts)
 
     def __bool__(self) -> bool:
-        """Whether there is anything to hide."""
+        """Whether there are secrets to mask."""
         return self.scanner is not None
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The values that are hidden, sorted."""
+        """The masked values, sorted."""
         return tuple(sorted(self._texts))
 
     def add(self, texts: Iterable[str]) -> None:
-        """Hide more values from now on."""
+        """Mask more values from now on."""
         new = set(texts) - self._texts
         if not new:
             return
@@ -72,9 +72,9 @@ class Vault:
         return data if out is None else out
 
     def text(self, text: str) -> str:
-        """Mask a complete text, as its reader gets it: cleaned, cut and wrapped.
+        """Mask a complete text in its final form: cleaned, cut and wrapped.
 
-        The start of a form is masked, too, where the text was cut after it: before ``...`` or ``…``.
+        It also masks the start of a form if the text was cut after it: before ``...`` or ``…``.
         """
         if self.scanner is None:
             return text
@@ -91,7 +91,7 @@ class Vault:
         return out.decode("utf-8", "surrogateescape")
 
     def _without_starts(self, data: bytes) -> bytes:
-        """Mask what a cut has left of a form."""
+        """Mask what remains of a form after a cut."""
         if b"..." not in data and _ELLIPSIS not in data:
             return data
         from pairun.secrets.forms import MASK, MIN_BYTES
@@ -99,7 +99,7 @@ class Vault:
 
         assert self.scanner is not None
         parts = _CUT.split(data)
-        # Every other part is a mark.
+        # Every second part is a mark.
         for n in range(0, len(parts) - 1, 2):
             _, end = mask(self.scanner, parts[n], final=False)
             if len(parts[n]) - end >= MIN_BYTES:
@@ -115,16 +115,16 @@ class Vault:
     def record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Mask the values of a record at any depth, before it is serialised.
 
-        Keys stay as they are: a secret that equals a key must not break the record.
+        Keys do not change: a secret that equals a key must not break the record.
         """
         return {key: self.value(each) for key, each in record.items()}
 
     def value(self, value: Any) -> Any:
-        """Mask every text in plain data; the keys of mappings stay as they are."""
+        """Mask every text in plain data; the keys of mappings do not change."""
         if isinstance(value, str):
             return self.text(value)
         if value is None or isinstance(value, int | float):
-            # Asking for a mapping costs more, and most values of a record are numbers.
+            # Skip the slower check for a mapping, because most values of a record are numbers.
             return value
         if isinstance(value, Mapping):
             return self.record(value)
