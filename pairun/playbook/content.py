@@ -91,7 +91,7 @@ class Root:
 
 
 def built_in_root() -> Root:
-    """pairun's own root: below the package in a wheel, else in the checkout."""
+    """The root that is part of pairun: below the package in a wheel, else in the checkout."""
     return Root(path=built_in_folder(), layer="built-in")
 
 

@@ -90,7 +90,7 @@ class Values:
         self._draft = draft
 
     def of(self, node: Node) -> Any:
-        """A value with its expressions resolved; `BROKEN` if that fails, with the error reported."""
+        """A value with its expressions resolved; an error is reported and gives `BROKEN`."""
         if isinstance(node.value, dict):
             return {k: self.of(v) for k, v in node.items()}
         if isinstance(node.value, list):
@@ -145,7 +145,7 @@ class Values:
         return [self._public(v) for v in value] if isinstance(value, list) else value
 
     def _visible_to(self, node: Node) -> Scope:
-        """The names that a value's expressions can use, which depends on the layer that wrote it."""
+        """The names that a value's expressions can use; the layer that wrote it decides."""
         scope, inputs = self._scope, self._scope.inputs
         names: dict[str, Any] = {
             "job": inputs.job,

@@ -84,7 +84,7 @@ _CODES = dict(zip("\a\b\t\n\v\f\r", "abtnvfr", strict=True))
 
 
 def _shell(text: str) -> Iterator[str]:
-    """A word as shells and their tools print it: ``set -x``, ``printf %q``, ``${x@Q}``, ``export``."""
+    """A word as shells and tools print it: ``set -x``, ``printf %q``, ``${x@Q}``, ``export``."""
     single = text.replace("'", r"'\''")
     yield single
     yield text.replace("'", "'\"'\"'")  # Python's shlex

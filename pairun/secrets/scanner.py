@@ -75,8 +75,8 @@ class Scanner(Protocol):
 
         Returns:
             The remaining bytes, and the seams: for each its position in the remaining bytes and its
-            length, in native ``Py_ssize_t``. None if there are no seams. Most colours split no form,
-            so a scanner may keep a seam that no form crosses, to avoid a second search.
+            length, in native ``Py_ssize_t``. None if there are no seams. Most colours split no
+            form, so a scanner may keep a seam that no form crosses, to avoid a second search.
         """
         ...
 
@@ -139,7 +139,7 @@ class PythonScanner:
         )
 
     def _crossed(self, data: bytes, begin: int) -> Iterator[Span]:
-        """The seams after ``begin``, grouped, whose neighbouring bytes are also neighbours in a form."""
+        """The seams after ``begin``, in rows, between two bytes that also adjoin in a form."""
         row: list[Span] = []
         for seam in [*(m.span() for m in _SEAM.finditer(data, begin)), (-1, -1)]:
             if row and seam[0] != row[-1][1]:

@@ -14,7 +14,7 @@ _WORDS = frozenset(
      "credential", "credentials", "apikey"}
 )  # fmt: skip
 _KEYS = frozenset({"api", "access", "private", "secret"})
-"""A value of this key marks ``key`` as secret: other values are keys of mappings."""
+"""Words that make a ``key`` secret (``api_key``); other keys are those of mappings."""
 _MISSPELT = ("password", "passwd", "token", "secret", "authorization")
 _NOT_MISSPELT = frozenset({"tokens", "secrets"})
 _CLOSE = 0.85
@@ -23,7 +23,7 @@ _CLOSE = 0.85
 _LOGIN = re.compile(r"""://([^\s/@:"'<>{}`]*)(?::([^\s/"'<>{}`]*))?@""")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
 _LONGEST_SCHEME = 64
-"""Matched backwards: a forward search would not finish in a text of one very long word."""
+"""How far to search backwards for a scheme: searching one very long word forwards never ends."""
 _LONG_USER = 16
 """A name of at least this length before a server without a password counts as a token."""
 
@@ -154,7 +154,7 @@ def plain_secrets(key: str, value: Any) -> Iterator[str]:
 
 
 def script_secrets(text: str) -> Iterator[str]:
-    """The parts of a script to hide: logins in addresses, signatures, options like ``password=x``."""
+    """The parts of a script to hide: logins in addresses, signatures, ``password=x`` options."""
     yield from logins(text)
     yield from _signatures(text)
     for key, value in _ASSIGNMENT.findall(text):
