@@ -1,1 +1,1 @@
-"""The job: read from text, checked, and planned for each of its roles."""
+"""Reads a job from text, checks it, and plans each of its roles."""

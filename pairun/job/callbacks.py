@@ -6,7 +6,7 @@ from pairun.errors import Problems, did_you_mean
 from pairun.playbook.document.reading import Node
 
 EVENTS = ("taskStarts", "taskSucceeds", "taskFails", "containerStart", "containerExit")
-"""The events of the job protocol, and those that its extension proposal added."""
+"""The events of the job protocol, and those of its extension proposal."""
 
 
 def check_callbacks(parameters: Node, problems: Problems) -> None:

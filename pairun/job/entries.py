@@ -20,7 +20,7 @@ def read_prerequisites(document: Node, problems: Problems) -> tuple[Prerequisite
     for node in elements(document, "prerequisites"):
         name, type_ = text(node, "name"), text(node, "type")
         if name is None or type_ is None:
-            continue  # the check of the schema reports it
+            continue  # the schema check reports it
         entry = Prerequisite(
             name=name,
             type=type_,
@@ -47,7 +47,7 @@ def _prerequisite_plugin(node: Node, problems: Problems) -> str | None:
     plugin = node.get("plugin")
     if plugin is None:
         return "cmd" if node.get("callbacks") else None
-    # Plugins of other kinds are not the runtime's; OpenPAI leaves them alone too.
+    # Other kinds of plugins do not belong to the runtime; OpenPAI ignores them too.
     if not isinstance(plugin.value, str) or not plugin.value.startswith(RUNTIME_PLUGIN):
         return None
     name = plugin.value[len(RUNTIME_PLUGIN) + 1 :]
@@ -66,7 +66,7 @@ def check_requirements(prerequisites: tuple[Prerequisite, ...], problems: Proble
     by_name = {p.name: p for p in prerequisites}
     done: set[str] = set()
     for start in prerequisites:
-        # Depth first without recursion: each step is a prerequisite and the rest of its list.
+        # Depth first without recursion: each step is a prerequisite and its remaining list.
         path = [(start.name, iter(start.requires))]
         while path and start.name not in done:
             name, rest = path[-1]
@@ -167,7 +167,7 @@ def _read_filter(
     for element in filter_.elements():
         name = js_text(element.value) if not isinstance(element.value, dict | list) else ""
         names.append(name)
-        # OpenPAI runs such jobs; the item applies to no role.
+        # OpenPAI runs such jobs, and applies the item to no role.
         if name not in role_names:
             problems.warning(
                 "PR509",

@@ -1,4 +1,4 @@
-"""Finds the secrets in a job's text, and hides them in everything that shows the text."""
+"""Finds the secrets in a job's text, and hides them in every excerpt of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"(^secrets:)[\s\S]*?(^[A-Za-z0-9_])", re.MULTILINE)
 
 
 def hide_secrets(node: Node) -> None:
-    """Keep secrets and logins out of every excerpt, however the job is laid out or misspelt."""
+    """Hide secrets and logins in every excerpt, whatever the job's layout or misspellings."""
     for entry in elements(node, "prerequisites"):
         if (auth := entry.get("auth")) is not None:
             _hide_login(auth)
@@ -34,7 +34,7 @@ def hide_secrets(node: Node) -> None:
 def _hide_login(auth: Node) -> None:
     fields = list(auth.items()) or [("password", auth)]
     for key, field in fields:
-        # a key that nobody knows is a password, unless it is nearly one of the others
+        # treat an unknown key as a password, unless it is almost one of the others
         if (nearest(key, _LOGIN) or "password") != "password":
             continue
         for leaf in leaves(field):
@@ -67,15 +67,15 @@ def leaves(node: Node) -> Iterator[Node]:
 
 
 def hide_lines(node: Node, vault: Vault) -> None:
-    """Keep the lines of a job in which a vault finds a secret out of every excerpt.
+    """Hide in every excerpt the lines of a job in which a vault finds a secret.
 
-    An excerpt may cut a secret in two, and a value may be written otherwise than it is read.
+    An excerpt may cut a secret in two, and the text of a value may differ from the value.
     """
     source = node.place.source
-    # A text in which nothing is found has no part in which something is: most jobs need one search.
+    # If the whole text has no match, neither has any line: most jobs need only one search.
     is_clean = vault.text(source.text) == source.text
     for number, line in () if is_clean else enumerate(yaml_lines(source.text), 1):
-        # A line that is hidden already reads as empty.
+        # The text of a line that is already hidden is empty.
         if source.line(number) and vault.text(line) != line:
             source.hide(number, number)
     for leaf in leaves(node):
@@ -87,7 +87,7 @@ def hide_lines(node: Node, vault: Vault) -> None:
 
 
 def check_logins(node: Node, problems: Problems) -> None:
-    """Warn of keys in an image's login that nobody reads; OpenPAI's REST server accepts them."""
+    """Warn of unknown keys in an image's login; OpenPAI's REST server accepts and ignores them."""
     for entry in elements(node, "prerequisites"):
         auth = entry.get("auth")
         for key, field in auth.items() if auth else ():
@@ -103,7 +103,7 @@ def check_logins(node: Node, problems: Problems) -> None:
 def mask_secrets(text: str) -> str:
     """A job's text as OpenPAI's REST server stores it.
 
-    Only a block that begins with ``secrets:`` in the first column is masked, up to the next line
-    that begins with a word; in JSON, secrets stay readable.
+    It masks only a block that starts with ``secrets:`` in the first column, up to the next line
+    that starts with a word; in JSON, secrets stay readable.
     """
     return _BLOCK.sub(rf'\1 "{MASK}"\n\2', text + "\nZ", count=1)[:-2]

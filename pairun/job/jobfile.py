@@ -1,4 +1,4 @@
-"""Reads a job file as a `Job`, and reports everything that is wrong with it at once."""
+"""Reads a job file as a `Job`, and reports all of its errors at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load_job(
 
     Args:
         path: the file; ``-`` for standard input.
-        user: the submitting user; a Framework names its own.
+        user: the submitting user; a Framework overrides it.
         dialect: how the cluster's REST server reads job files.
 
     Returns:
@@ -61,8 +61,8 @@ def read_input(
     Args:
         data: the file's bytes.
         path: its name.
-        user: as above.
-        dialect: as above.
+        user: as in `load_job`.
+        dialect: as in `load_job`.
     """
     try:
         framework = framework_in(data, path)
@@ -109,10 +109,10 @@ def read_job(
 
     Args:
         node: the document.
-        user: who submits the job.
+        user: the user who submits the job.
         stored: the text comes from a Framework, where secrets may be masked.
-        secrets: the job's secrets, if they are stored apart from it.
-        dialect: how the document was read.
+        secrets: the job's secrets, if they are stored separately.
+        dialect: the dialect in which the document was read.
 
     Returns:
         The job, or None if a problem is an error; and all problems.
@@ -127,7 +127,7 @@ def read_job(
             return None, problems
         node, written = converted, as_yaml(converted.plain())
     if _is_masked(node) and stored:
-        # A stored job has passed the REST server; only the mask is not what it accepts.
+        # A stored job has passed the REST server's checks; only its mask would not.
         children = {k: v for k, v in node.items() if k != "secrets"}
         node = Node(children, node.place, node.key)
     if secrets is not None and secrets.value is not None and isinstance(node.value, dict):
@@ -216,7 +216,7 @@ def _role(raw: str, node: Node, prerequisites: tuple[Prerequisite, ...]) -> Role
         name=raw,
         fc_name=fc_name(raw),
         instances=instances,
-        # A zero or null means the default, as in the REST server.
+        # Zero or null means the default, as in the REST server.
         min_failed=whole(node, "completion", "minFailedInstances") or 1,
         min_succeeded=whole(node, "completion", "minSucceededInstances") or instances,
         retry_count=int(retry_count.value) if retry_count else None,

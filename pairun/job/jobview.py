@@ -12,13 +12,13 @@ from pairun.playbook.document.scalars import js_text
 
 
 def job_context(job: Job, role: Role, *, command: str | None = None) -> dict[str, Any]:
-    """A job, seen from one of its roles, as plain data; secret values as `Secret`.
+    """A job, from the view of one of its roles, as plain data; secret values as `Secret`.
 
     Args:
         job: the job.
         role: the role.
-        command: the user's command where the platform has rendered it (``USER_CMD``); rendered
-            here by default. Secrets are put in either way.
+        command: the user's command if the platform has rendered it (``USER_CMD``); rendered here
+            by default. Secrets are inserted in both cases.
     """
     text = user_command(job, role) if command is None else command
     asked = role.resources
@@ -59,14 +59,14 @@ def _uri(role: Role) -> str:
 
 
 def image_login(job: Job, image: Prerequisite) -> dict[str, str | Secret | None] | None:
-    """The login of an image's registry; None where the job has none."""
+    """The login of an image's registry; None if the job has none."""
     auth = image.node.get("auth")
     if auth is None:
         return None
     password = _field(job, auth, "password")
     return {
         "username": _field(job, auth, "username"),
-        # Also one that the job carries in plain sight.
+        # Also a password that the job has in plain text.
         "password": None if password is None else Secret(reveal(password)),
         "registry": _field(job, auth, "registryuri"),
     }

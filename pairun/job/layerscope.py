@@ -1,4 +1,4 @@
-"""The names in expressions of a job's own layer, and tags that are mistaken for them."""
+"""The names in expressions of a job's own layer, and the protocol's tags that people use instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = ("secrets", "parameters")
 
 
 def expression_secrets(job: Job) -> Any:
-    """The job's own secrets as its layer sees them: each value a `Secret`."""
+    """The job's own secrets as its layer uses them: each value is a `Secret`."""
     if job.secrets_unknown:
         return _SECRETS_UNKNOWN
     return {} if job.secrets is None else _secret(job.secrets.plain())
@@ -45,7 +45,7 @@ def _rendered(value: Any, secrets: Node | None) -> Any:
 
 
 def check_layer_tags(layer: Node | None, problems: Problems) -> None:
-    """Report tags of the job protocol in ``extras.pairun``, where they are not replaced."""
+    """Report tags of the job protocol in ``extras.pairun``, where they have no effect."""
     for leaf in leaves(layer) if layer else ():
         for tag in TAG.finditer(leaf.value) if isinstance(leaf.value, str) else ():
             if (key := tag_key(tag)) is not None:

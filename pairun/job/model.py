@@ -13,7 +13,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 
 RUNTIME_PLUGIN = "com.microsoft.pai.runtimeplugin"
-"""The key of a job's plugins in ``extras``, and what a prerequisite's plugin begins with."""
+"""The key of a job's plugins in ``extras``, and the prefix of a prerequisite's plugin."""
 
 DEFAULT_SHM_MB = 512
 
@@ -65,7 +65,7 @@ class PluginEntry:
 
     Attributes:
         plugin: its name.
-        roles: the roles that it is for, as the job writes them; None means all.
+        roles: the roles that it applies to, as the job writes them; None means all.
         failure_policy: whether its failure fails the job.
         parameters: as written, with tags; None if there are none.
         node: the whole item.
@@ -84,10 +84,10 @@ class PluginEntry:
 
 @attrs.frozen(kw_only=True)
 class Resources:
-    """What one instance of a role gets.
+    """The resources of one instance of a role.
 
     Attributes:
-        shm_mb: the size of ``/dev/shm`` in MB that the job asks for, or None.
+        shm_mb: the requested size of ``/dev/shm`` in MB, or None.
         ports: label to number of ports, in the order of the port-scheduling annotation.
     """
 
@@ -173,12 +173,12 @@ class Job:
 
     @property
     def framework_name(self) -> str:
-        """``user~job``, the job's name for people."""
+        """``user~job``, the job's name in messages."""
         return f"{self.user}~{self.name}"
 
     @property
     def framework_id(self) -> str:
-        """The name of the job's Framework object, made as OpenPAI's REST server makes it."""
+        """The name of the job's Framework object, computed as in OpenPAI's REST server."""
         return hashlib.md5(self.framework_name.encode(), usedforsecurity=False).hexdigest()
 
     @property
@@ -193,7 +193,7 @@ class Job:
         return storages
 
     def role(self, name: str) -> Role | None:
-        """The role with a name: in the job first, then in the Pods."""
+        """The role with a name: searches the names in the job first, then those in the Pods."""
         by_raw = [r for r in self.roles if r.name == name]
         return next(iter(by_raw + [r for r in self.roles if r.fc_name == name]), None)
 

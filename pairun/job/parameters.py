@@ -1,4 +1,4 @@
-"""The parameters of plugins: tags are replaced in the tree, and the result is never parsed again."""
+"""Renders the parameters of plugins: replaces tags in the tree, and never parses the result."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pairun.playbook.document.reading import Node
 
 @attrs.frozen(kw_only=True)
 class Scope:
-    """What the tags in a plugin's parameters can name.
+    """The names that tags in a plugin's parameters can use.
 
     Attributes:
-        namespaces: ``$parameters`` and so on; None where the job or role has no such thing.
-        this: for a prerequisite: itself, then what it requires, depth first.
-        secrets_unknown: the job has secrets that nobody here knows, so their tags stay.
+        namespaces: ``$parameters`` and so on; None if the job or role does not have it.
+        this: for a prerequisite: itself, then those it requires, depth first.
+        secrets_unknown: the values of the job's secrets are unknown, so their tags stay.
     """
 
     namespaces: Mapping[str, Node | None]
@@ -29,7 +29,7 @@ class Scope:
     secrets_unknown: bool = False
 
     def look_up(self, key: str) -> tuple[Node | None, str]:
-        """The node that a tag's key names, or None and the reason in words."""
+        """The node that a tag's key names, or None and the reason as text."""
         first, *path = tag_path(key)
         if first == "this":
             return self._inherited(path), "neither the prerequisite nor what it requires has it"
@@ -75,12 +75,12 @@ def role_scope(job: Job, role: Role, this: tuple[Node, ...] = ()) -> Scope:
 def render_parameters(node: Node, scope: Scope, problems: Problems) -> Node:
     """Replace the tags in a tree of parameters.
 
-    A tag that is a whole text gives way to the value with its type; others to its text. What a
-    secret went into is a `Secret`. Tags without a ``$`` or ``this.`` are not ours and stay.
+    A tag that is a whole text is replaced by the value with its type; others by its text. A text
+    with a secret in it becomes a `Secret`. Tags without a ``$`` or ``this.`` do not change.
 
     Args:
         node: the parameters as written.
-        scope: what tags can name.
+        scope: the names that tags can use.
         problems: takes an error for each tag that cannot be resolved.
     """
     return _walk(node, lambda text: _render_text(text, scope, problems))
@@ -136,7 +136,7 @@ def _is_secret(key: str) -> bool:
 
 
 def _moved(node: Node, place: Place, key: Place | None, *, secret: bool) -> Node:
-    """A copy that stands where its tag stood."""
+    """A copy of a value at the place of its tag."""
     value = node.value
     if isinstance(value, dict):
         value = {k: _moved(v, place, place, secret=secret) for k, v in value.items()}

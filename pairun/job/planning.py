@@ -1,4 +1,4 @@
-"""Plans a role of a job: the two plans that its containers run."""
+"""Plans a role of a job: makes the two plans that its containers run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USER_EXTENSION_UNKNOWN = Unknown(
 
 @attrs.frozen(kw_only=True)
 class RolePlan:
-    """What the containers of one role run.
+    """The plans of one role's containers.
 
     Attributes:
         job: the job.
@@ -71,19 +71,19 @@ def plan_role(
     """Make the plans of one role.
 
     Args:
-        layers: the content roots, read.
+        layers: the content roots, already read.
         job: the job.
         role: the role.
-        env: environment of each phase: a mapping, or what is not known of it.
-        cluster: what expressions see under that name, once peers and ports are known.
-        init_plugins: what the cluster lists in place of the init playbook's tasks.
+        env: environment of each phase: a mapping, or what is unknown about it.
+        cluster: the value of that name in expressions, once peers and ports are known.
+        init_plugins: the cluster's list that replaces the init playbook's tasks.
         engine: operations of the engine.
-        user_extension: what plugin specs see under that name.
+        user_extension: the value of that name in plugin specs.
         written: the scripts that programs of plugin folders wrote; None before they run.
-        command: the user's command where the platform has rendered it.
-        rewrite: the shared volume's path, and what stands in its place.
+        command: the user's command if the platform has rendered it.
+        rewrite: the shared volume's path, and its replacement.
         vault: takes the job's secrets.
-        problems: takes everything that is wrong.
+        problems: takes every error and warning.
     """
     vault.add(secrets_of(job))
     uses, plugin_problems = collect(job, role)
@@ -114,7 +114,7 @@ def plan_role(
 
 
 def secrets_of(job: Job) -> list[str]:
-    """Every text of a job that no sink may show, also those that stand in it in plain sight."""
+    """Every text of a job that output must not show, including secrets in plain text."""
     secrets = list(job.node.place.source.concealed)
 
     def collect_from(value: object) -> None:

@@ -11,19 +11,19 @@ from pairun.plan import FailurePolicy
 from pairun.playbook.document.reading import Node, node_of
 from pairun.playbook.inputs import PluginUse
 
-# What is not a parameter of the plugin that handles a prerequisite.
+# Keys of a prerequisite that are not parameters of its plugin.
 _LIFTED = frozenset({"type", "plugin", "failurePolicy"})
 
 
 def collect(job: Job, role: Role) -> tuple[list[PluginUse], Problems]:
     """The plugins of a role with rendered parameters.
 
-    First the role's prerequisites in order, each after those it requires and each once, then the
-    items of the job's plugin list that are for the role. The single ``script``, ``data`` and
-    ``output`` of a role are names for templates only: OpenPAI never executes them.
+    First the role's prerequisites in order, each once and after those it requires, then the items
+    of the job's plugin list that apply to the role. The single ``script``, ``data`` and ``output``
+    of a role are only names for templates: OpenPAI never executes them.
 
-    A tag that cannot be resolved is an error; where the failure policy is ``ignore``, a warning,
-    and the plugin is left out.
+    A tag that cannot be resolved is an error. If the failure policy is ``ignore``, it is a
+    warning, and the plugin is skipped.
     """
     uses: list[PluginUse] = []
     problems = Problems()
@@ -74,7 +74,7 @@ def _left_out(problem: Problem) -> Problem:
 
 
 def prerequisites_of(job: Job, role: Role) -> list[Prerequisite]:
-    """The prerequisites that a role lists, each after those it requires, each once."""
+    """The prerequisites that a role lists, each once and after those it requires."""
     used: dict[int, Prerequisite] = {}
     for name in role.prerequisites:
         for entry in _with_requirements(job, name):
@@ -83,7 +83,7 @@ def prerequisites_of(job: Job, role: Role) -> list[Prerequisite]:
 
 
 def _with_requirements(job: Job, name: str) -> list[Prerequisite]:
-    """A prerequisite after all that it requires, depth first; circles were refused before."""
+    """A prerequisite after all that it requires, depth first; cycles are already rejected."""
     start = job.prerequisite(name)
     if start is None:
         return []
@@ -102,7 +102,7 @@ def _with_requirements(job: Job, name: str) -> list[Prerequisite]:
 
 
 def _inheritance(job: Job, entry: Prerequisite) -> tuple[Node, ...]:
-    """A prerequisite, then what it requires, depth first: where its properties are looked up."""
+    """A prerequisite, then those it requires, depth first: the order to search for properties."""
     inherited: dict[str, Node] = {}
     stack = [entry]
     while stack:

@@ -1,4 +1,4 @@
-"""What a role's ``resourcePerInstance`` and ``extraContainerOptions`` ask of its Pods."""
+"""What a role's ``resourcePerInstance`` and ``extraContainerOptions`` request for its Pods."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from pairun.job.model import Role
 from pairun.playbook.document.reading import Node
 
 GPU_RESOURCE = "nvidia.com/gpu"
-"""What most clusters call a GPU."""
+"""The resource name of a GPU in most clusters."""
 
 
 def asked(role: Role, gpu_resource: str) -> dict[str, Node]:
-    """What a role asks for, by the keys and in the form of the settings that replace it.
+    """What a role requests, by the keys and in the form of the settings that override it.
 
     Args:
         role: the role.
-        gpu_resource: what the cluster calls a GPU.
+        gpu_resource: the cluster's resource name of a GPU.
 
     Returns:
-        ``resources.limits`` and ``shm``, each value with its line of the job. Zero is no limit.
+        ``resources.limits`` and ``shm``, each value with its line of the job. Zero sets no limit.
     """
     own = role.resources
     per_instance = role.node.get("resourcePerInstance") or role.node

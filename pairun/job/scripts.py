@@ -1,4 +1,4 @@
-"""The user's command of a role as the shell reads it, with the place of each of its characters."""
+"""A role's command as the shell reads it, with the place of each of its characters."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Script:
     """A text that a shell reads.
 
     Attributes:
-        name: what it is, for people.
-        text: the text; a tag that only the run replaces is a word of the same length.
-        lines: for each line the node that holds it, and its position in the node's value.
-        secret: a secret is in it, so that no message may quote it.
+        name: its name in messages.
+        text: the text; a word of the same length replaces each tag that is resolved at run time.
+        lines: for each line the node that contains it, and its position in the node's value.
+        secret: it contains a secret, so no message may quote it.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Script:
         return place_in(node, start + min(column, length))
 
     def place_of_line(self, number: int) -> Place:
-        """The place where a line begins, counted from 1; of the last line before it that is not empty."""
+        """The place where a line starts, counted from 1; of the last non-empty line up to it."""
         lines = self.text.split("\n")[: max(number, 1)]
         while len(lines) > 1 and not lines[-1].strip():
             lines.pop()
@@ -60,7 +60,7 @@ def command_script(job: Job, role: Role) -> Script:
 
 
 def _trimmed_lines(node: Node) -> list[tuple[Node, int]]:
-    """Where each line of a command begins in its node, without the spaces that rendering removes."""
+    """Where each line of a command starts in its node, without the spaces that rendering removes."""
     value = str(node.value)
     trimmed = mustache.trim(value)
     begin = value.find(trimmed)
@@ -68,7 +68,7 @@ def _trimmed_lines(node: Node) -> list[tuple[Node, int]]:
 
 
 def node_lines(node: Node) -> list[tuple[Node, int]]:
-    """Where each line of a text begins in its node."""
+    """Where each line of a text starts in its node."""
     return [(node, at) for at in _starts(str(node.value))]
 
 

@@ -16,11 +16,11 @@ def resized(job: Job, roles: Sequence[str], instances: Sequence[str]) -> Job:
 
     Args:
         job: the whole job.
-        roles: names of the roles to keep, all when empty.
+        roles: names of the roles to keep; empty keeps all.
         instances: ``N`` for every role, or ``ROLE=N``.
 
     Raises:
-        PairunError: there is no such role, or N is no number from 1 to 999999.
+        PairunError: the role does not exist, or N is not a number from 1 to 999999.
     """
     problems = Problems()
     kept = [_role(job, name, problems) for name in roles] or list(job.roles)
@@ -56,7 +56,7 @@ def _role(job: Job, name: str, problems: Problems) -> Role | None:
 
 
 def _with_instances(role: Role, instances: int) -> Role:
-    """A role with another number of instances; a limit that meant all of them still does."""
+    """A role with another number of instances; a limit equal to the old number changes with it."""
     return attrs.evolve(
         role,
         instances=instances,

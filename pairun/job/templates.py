@@ -1,4 +1,4 @@
-"""The tags ``<% $namespace.key %>`` of a job: which renderer replaces which tag.
+"""The tags ``<% $namespace.key %>`` of a job, and which renderer replaces which tag.
 
 There are three renderers. OpenPAI's REST server renders the user's command before a Pod exists. The
 runtime inserts secrets into that command and into the login of the image. It also renders the
@@ -21,7 +21,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.scalars import js_text
 
 TAG = re.compile("<%([^<>%]*)%>")
-"""A text that may be one of our tags; `tag_key` decides."""
+"""A text that may be a tag of the protocol; `tag_key` decides."""
 
 _ANY_TAG = re.compile(r"<%(?:(?!<%|%>).)*%>", re.DOTALL)
 
@@ -44,7 +44,7 @@ def chosen_prerequisites(role: Role) -> Mapping[str, Prerequisite | None]:
 
 
 def command_nodes(job: Job, role: Role) -> list[Node]:
-    """The commands of a role, with those of the deployment."""
+    """The commands of a role, including those of the deployment."""
     return _commands(job.deployment, role.name, role.node)
 
 
@@ -62,7 +62,7 @@ def _joined(commands: list[Node]) -> str:
 
 
 def check_tags(document: Node, deployment: Node | None, problems: Problems) -> None:
-    """Report tags for which OpenPAI's REST server refuses the job."""
+    """Report tags for which OpenPAI's REST server rejects the job."""
     for name, role in entries(document, "taskRoles"):
         commands = [c for c in _commands(deployment, name, role) if isinstance(c.value, str)]
         try:
@@ -94,8 +94,8 @@ def render_secrets(
 
     Args:
         text: the user's command, or a field of an image's login.
-        secrets: the value of ``$secrets``; None leaves the text as it is.
-        problems: takes a warning for each tag that stays.
+        secrets: the value of ``$secrets``; None leaves the text unchanged.
+        problems: takes a warning for each tag that is not replaced.
         place: the text's place.
 
     Returns:
@@ -117,7 +117,7 @@ def render_secrets(
 
 
 def unresolved_tags(text: str, secrets: Node | None) -> list[str]:
-    """The tags of a text that secrets do not resolve, ours or others."""
+    """The tags in a text that the secrets do not resolve, including foreign ones."""
     tags = (m[0] for m in _ANY_TAG.finditer(text))
     known = ((t, TAG.fullmatch(t)) for t in tags)
     return [t for t, tag in known if tag is None or _secret(tag_key(tag), secrets) is None]
@@ -129,7 +129,7 @@ def _secret(key: str | None, secrets: Node | None) -> Node | None:
 
 
 def tag_key(tag: re.Match[str]) -> str | None:
-    """The key of a match of `TAG`, or None if the tag is not one of ours."""
+    """The key of a match of `TAG`, or None if the tag is not one of the protocol."""
     key = tag[1].strip()
     # `&` and `{` mean "raw" in mustache, and the runtime's values are always raw.
     if key.startswith("&"):

@@ -1,4 +1,4 @@
-"""A job that is not valid: what of its plugins can be read all the same, so that all problems come at once."""
+"""Reads the plugins of an invalid job as far as possible, to report all problems at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pairun.playbook.inputs import PluginUse
 
 
 def job_document(data: bytes, path: str, dialect: Dialect) -> Node | None:
-    """The document of a job file of protocol v2 whose job is not valid; None where it is none.
+    """The document of a job file of protocol v2 with an invalid job; None if it is not one.
 
     Args:
         data: the file's bytes.
@@ -42,8 +42,8 @@ def role_names(document: Node) -> list[str]:
 
 
 def plugin_uses(document: Node) -> list[PluginUse]:
-    """Every plugin that some role may use, with parameters as they are written."""
-    reported = Problems()  # by the check of the job
+    """Every plugin that any role may use, with parameters as written."""
+    reported = Problems()  # the check of the job reports them
     uses = [
         PluginUse(
             plugin=entry.plugin,

@@ -12,7 +12,7 @@ from pairun.playbook.document.scalars import resolve_core
 
 
 def as_yaml(document: Any, comments: Iterable[str] = ()) -> str:
-    """Plain data as YAML: texts of several lines as blocks, everything in its order.
+    """Plain data as YAML: texts of several lines as blocks, in the original order.
 
     Args:
         document: mappings, lists and scalars.
@@ -30,10 +30,10 @@ def as_yaml(document: Any, comments: Iterable[str] = ()) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what either dialect would take for a number, a date or a word of its own."""
+    """Quotes texts that either dialect would read as a number, a date or a special word."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write everything out: nobody looks for anchors in a job file."""
+        """Write aliases out in full: people do not expect anchors in a job file."""
         return True
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
@@ -44,14 +44,14 @@ class _Dumper(yaml.SafeDumper):
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style = None
     if not all(c.isprintable() or c in "\n\t" for c in value):
-        # Of the line breaks that are not \n, readers make one; escapes stay what they are.
+        # Readers convert line breaks other than \n to \n; escapes keep them.
         style = '"'
     elif "\n" in value:
         style = "|"
     elif type(resolve_js(value)) is not str or type(resolve_core(value)) is not str:
         style = "'"
     elif value in ("y", "Y", "n", "N"):
-        style = "'"  # to YAML 1.1, which kubectl reads, but not to PyYAML, they are no texts
+        style = "'"  # YAML 1.1, which kubectl reads, does not read them as texts, but PyYAML does
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 

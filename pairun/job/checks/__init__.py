@@ -1,1 +1,1 @@
-"""Checks of a job: what is wrong with it, and what will surprise its author."""
+"""Checks of a job: errors, and what may surprise its author."""

@@ -1,4 +1,4 @@
-"""Characters that look like ASCII and are not: what an editor or a web page makes of quotes and spaces."""
+"""Finds characters that look like ASCII quotes and spaces, as editors and web pages insert them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIRECTIONS = dict.fromkeys(
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", ""
 )
 _ASCII = {**_QUOTES, **_DASHES, **_SPACES, **_INVISIBLE, **_DIRECTIONS}
-"""Each such character, and what is meant; empty where nothing is."""
+"""Each such character and its replacement; empty if it is to be removed."""
 
 _COMMANDS = frozenset({"commands", "preCommands", "postCommands", "script", "unless"})
 _ADDRESSES = frozenset({"uri", "registryuri", "repo_uri", "repo", "url"})
@@ -79,7 +79,7 @@ def _text_warnings(key: str, node: Node) -> Iterator[Problem]:
 
 
 def _in_command(text: str) -> Iterator[int]:
-    """Where a command has such a character and no text for people."""
+    """The positions of such characters in a command, outside of text for people."""
     yield from (n for n, c in enumerate(text) if c in _DIRECTIONS)
     for offset, char in read_shell(text).bare:
         before, after = text[:offset][-1:], text[offset + 1 : offset + 2]

@@ -1,4 +1,4 @@
-"""Tasks of a role that write the same path: the second finds what the first has left there."""
+"""Finds tasks of a role that write the same path, so that the second meets the first one's files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pairun.playbook.drafts import Draft, TaskDraft
 def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
     """A warning for each path that two tasks of a phase write, unless both do the same.
 
-    Args:
+    plan: the role's plan.
         plan: of the role.
-        content: the content roots, which have the modules.
+        content: the content roots, which contain the modules.
     """
     for phase, phase_plan in plan.plans.items():
         draft = plan.effective.drafts[phase]
@@ -32,13 +32,13 @@ def destination_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
 
 
 def _written(task: Task, content: Content) -> Iterator[str]:
-    """The paths that a task certainly writes."""
+    """The paths that a task definitely writes."""
     if task.when is not True:
         return
     try:
         module, _ = build(content.module(task.module), task.args)
         written = list(module.writes()) if isinstance(module, StateModule) else []
-    except Exception:  # noqa: BLE001 - a module's code may raise anything; the verdict says so
+    except Exception:  # noqa: BLE001 - a module's code may raise anything; the verdict reports it
         return
     yield from map(os.path.normpath, written)
 
@@ -56,5 +56,5 @@ def _warning(path: str, first: Task, second: Task, draft: Draft) -> Problem:
 
 
 def _place(draft: TaskDraft | None) -> Place | None:
-    """Where the job asks for the task, else where the task is written."""
+    """The place where the job uses the task, or else where the task is written."""
     return None if draft is None else draft.used_at or draft.place

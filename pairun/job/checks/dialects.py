@@ -1,4 +1,4 @@
-"""Scalars that REST servers of OpenPAI read differently, and which reading was used."""
+"""Finds scalars that versions of OpenPAI's REST server read differently."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def ambiguous_scalars(node: Node, dialect: Dialect) -> list[tuple[Node, str]]:
 
     Args:
         node: the job's document.
-        dialect: what it was read with.
+        dialect: the dialect in which it was read.
     """
     lines: dict[str, list[str]] = {}
     ambiguous = []
     for leaf in leaves(node):
         source = leaf.place.source
         if source.file not in lines:
-            # `Source.line` shows no secret.
+            # `Source.line` hides secrets.
             lines[source.file] = yaml_lines(source.text)
-        # A leaf of plain data has no line.
+        # A leaf of plain data has no line in the text.
         own = lines[source.file][leaf.place.line - 1 : leaf.place.line]
         text = _text_at(leaf, own[0]) if own else ""
         used = text and _same(leaf.value, dialect.resolve(text))
@@ -38,7 +38,7 @@ def ambiguous_scalars(node: Node, dialect: Dialect) -> list[tuple[Node, str]]:
 
 
 def check_dialects(ambiguous: list[tuple[Node, str]], dialect: Dialect, problems: Problems) -> None:
-    """Warn of each such scalar, and say which reading was used; a hidden one is not shown."""
+    """Warn of each such scalar, with the reading that was used; hidden scalars are not shown."""
     other = JS if dialect is JS4 else JS4
     for leaf, text in ambiguous:
         if _text_at(leaf, leaf.place.source.line(leaf.place.line)) == text:
@@ -50,7 +50,7 @@ def check_dialects(ambiguous: list[tuple[Node, str]], dialect: Dialect, problems
 
 
 def _text_at(leaf: Node, line: str) -> str:
-    """The number or time that stands in a line where a value begins, without quotes."""
+    """The unquoted number or time in a line at the position of a value."""
     token = _NUMBER.match(line[leaf.place.column - 1 :])
     return token[0] if token else ""
 

@@ -1,4 +1,4 @@
-"""Likely mistakes in a job's ``extras``, which OpenPAI's REST server accepts unread."""
+"""Finds likely mistakes in a job's ``extras``, which OpenPAI's REST server does not check."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KEYS = (
     "submitFrom",
 )
 _CLOSE = 0.85
-"""Higher than elsewhere: extras are anyone's, and most unknown ones are no slips."""
+"""Higher than elsewhere: anyone may add extras, and most unknown ones are no typos."""
 _STORAGE_KEYS = ("name", "mountPath")
 
 
 def check_extras(document: Node, problems: Problems) -> None:
-    """Warn of keys that are nearly a known one, and of storages that are skipped."""
+    """Warn of keys that are almost a known one, and of storages that are skipped."""
     extras = document.get("extras")
     if extras is None:
         return

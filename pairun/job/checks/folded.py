@@ -1,4 +1,4 @@
-"""Commands that YAML joins into one, because the second stands deeper than the first."""
+"""Finds commands that YAML joins into one, because the second is indented deeper than the first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pairun.secrets.shapes import yaml_lines
 
 
 def folded_warnings(commands: Iterable[Node]) -> Iterator[Problem]:
-    """A warning for each line that looks like a command of the list, and continues the one above.
+    """A warning for each line that looks like a command but continues the one above.
 
     Args:
-        commands: of a role.
+        commands: the role's commands.
     """
     for command in commands:
         for place in _items(command):
@@ -27,7 +27,7 @@ def folded_warnings(commands: Iterable[Node]) -> Iterator[Problem]:
 
 
 def _items(command: Node) -> Iterator[Place]:
-    """The lines of a plain text that begin as an item of a list, but for the first."""
+    """The lines of a plain text, except the first, that look like an item of a list."""
     place, text = command.place, command.value
     if not isinstance(text, str):
         return
@@ -35,7 +35,7 @@ def _items(command: Node) -> Iterator[Place]:
     joined = lines[place.line - 1][place.column - 1 :].strip() if place.line <= len(lines) else ""
     for number in range(place.line, len(lines)):
         line = lines[number].strip()
-        # Quotes and the head of a block are no part of a text, and a comment ends a plain one.
+        # Quotes and a block's header are not part of the text, and a comment ends a plain text.
         if not line or not text.startswith(f"{joined} {line}"):
             return
         if line.startswith("- "):

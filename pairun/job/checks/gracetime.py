@@ -1,4 +1,4 @@
-"""Warnings about exit handlers and signals that do not fit into the grace time."""
+"""Warns of exit handlers and signals that do not fit into the grace time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TORCHRUN = re.compile(r"\btorchrun\b|\btorch\.distributed\.(run|launch)\b")
 
 
 class PodGrace(NamedTuple):
-    """The grace time that a manifest gives its Pod.
+    """The grace time that a manifest sets for its Pod.
 
     Attributes:
         seconds: PID 1's part of it.
@@ -38,8 +38,8 @@ def grace_warnings(plan: RolePlan, pod: PodGrace | None = None) -> Iterator[Prob
     """Every warning about the grace time in the user's container of a role.
 
     Args:
-        plan: of the role.
-        pod: the grace time that the Pod's manifest sets; it replaces the playbook's.
+        plan: the role's plan.
+        pod: the grace time in the Pod's manifest; it overrides the playbook's.
     """
     if (runtime := plan.plans.get("runtime")) is None:
         return
@@ -91,7 +91,7 @@ def _handlers(plan: Plan, draft: Draft, grace: Grace, also: _Also) -> Iterator[P
 
 
 def _longest_s(handler: Task) -> float | None:
-    """A handler's own time limit; None without one, because then it gets a share of the time."""
+    """A handler's own time limit; None if it has none and gets a share of the grace time."""
     attempts = None if handler.timeout_s is None else handler.timeout_s * (handler.retries + 1)
     return min((s for s in (handler.deadline_s, attempts) if s is not None), default=None)
 
@@ -165,4 +165,4 @@ def _forwarding(command: Task) -> Forwarding | None:
     try:
         return read_forwarding(signals, command.args.get("signals_to"))
     except ValueError:
-        return None  # the check of the module's arguments says so
+        return None  # the check of the module's arguments reports it

@@ -1,4 +1,4 @@
-"""Plugins of a job that bring no task: their parameters ask for nothing."""
+"""Finds plugins of a job that add no tasks, because their parameters enable none."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def idle_plugin_warnings(plan: RolePlan, content: Content) -> Iterator[Problem]:
     """A warning for each plugin of a role that does nothing with its parameters.
 
     Args:
-        plan: of the role.
-        content: the content roots, which have the plugin specs.
+        plan: the role's plan.
+        content: the content roots, which contain the plugin specs.
     """
     drafts = plan.effective.drafts.values()
     busy = {str(task.used_at) for draft in drafts for task in draft.tasks()}
@@ -40,13 +40,13 @@ def _brings_tasks(spec: Node) -> bool:
 
 
 def _has_unknown(parameters: Node, spec: Node) -> bool:
-    """Whether a parameter is one that the spec does not list, as a slip is: that is the problem then."""
+    """Whether the spec does not list a parameter, which is then the likely mistake."""
     properties = spec.at(("parameters", "properties"))
     return any(properties is None or properties.get(name) is None for name, _ in parameters.items())
 
 
 def _hint(plugin: str, spec: Node) -> str:
-    """What its tasks wait for, if that is short enough to read."""
+    """The condition of its tasks, if it is short enough to read."""
     tasks = [task for phase in PHASES for task in elements(spec, phase)]
     conditions = dict.fromkeys(filter(None, (text(task, "when") for task in tasks)))
     words = f"it runs tasks only if {' or '.join(conditions)}"

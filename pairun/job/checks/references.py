@@ -1,4 +1,4 @@
-"""Names in a job that must refer to something; a schema cannot check them."""
+"""Checks the references between names in a job, which a schema cannot check."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ REFERENCES = {
     "data": "data",
     "output": "output",
 }
-"""A role's key to the type of the prerequisite that it names."""
+"""A role's keys, and the types of the prerequisites that they name."""
 
 
 def check_references(
     node: Node, prerequisites: tuple[Prerequisite, ...], problems: Problems
 ) -> None:
-    """Report every prerequisite that a role names and the job lacks."""
+    """Report every prerequisite that a role names and the job does not define."""
     for _, role in entries(node, "taskRoles"):
         for key, type_ in REFERENCES.items():
             named = role.get(key)

@@ -43,11 +43,11 @@ def check_schema(node: Node, problems: Problems) -> None:
 
 @functools.cache
 def _validator() -> jsonschema.Draft202012Validator:
-    """What finds each mistake; made once for all jobs of a process."""
+    """The validator, made once per process for all jobs."""
     import jsonschema
 
     base = jsonschema.Draft202012Validator
-    # To the REST server an unquoted date is an object, not text.
+    # For the REST server an unquoted date is an object, not text.
     types = base.TYPE_CHECKER.redefine(
         "string", lambda _, value: isinstance(value, str) and not isinstance(value, Timestamp)
     )
@@ -56,7 +56,7 @@ def _validator() -> jsonschema.Draft202012Validator:
 
 
 def _misplaced(document: Node) -> dict[tuple[str | int, ...], Problem]:
-    """A problem for each key of a role that stands in ``taskRoles`` itself, by its path there."""
+    """A problem for each key of a role that is directly in ``taskRoles``, by its path there."""
     roles = document.get("taskRoles")
     misplaced: dict[tuple[str | int, ...], Problem] = {}
     above = None
@@ -105,7 +105,7 @@ def _report(
 
 
 def _misspelt(at: Node, schema: Schema) -> set[str | None]:
-    """The known keys that unknown ones most likely mean, which are errors of their own."""
+    """The known keys that unknown ones most likely mean; unknown keys have their own errors."""
     if schema.get("additionalProperties") is not False:
         return set()
     unknown = (key for key, _ in _unknown(at, schema))
@@ -113,7 +113,7 @@ def _misspelt(at: Node, schema: Schema) -> set[str | None]:
 
 
 def _other_kind(value: object) -> str | None:
-    """What a document is that has nothing of a job but is well known."""
+    """The kind of a document that is clearly not a job but of a well-known format."""
     if not isinstance(value, dict) or "taskRoles" in value:
         return None
     if "services" in value and all(isinstance(s, dict) for s in (value["services"] or {}).values()):
@@ -122,7 +122,7 @@ def _other_kind(value: object) -> str | None:
 
 
 def _command_hint(path: tuple[str | int, ...], at: Node) -> str | None:
-    """How a command is written, for what people write instead."""
+    """How to write a command, for common mistakes."""
     if path[-1:] == ("commands",) and isinstance(at.value, str):
         script = at.value.strip()
         if "\n" in script:

@@ -1,4 +1,4 @@
-"""Warnings about a valid job that may surprise its author."""
+"""Warnings about a valid job with settings that may surprise its author."""
 
 from __future__ import annotations
 

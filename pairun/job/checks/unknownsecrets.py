@@ -1,4 +1,4 @@
-"""Commands that need a secret whose value only the cluster has."""
+"""Finds commands that need a secret whose value only the cluster has."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pairun.job.templates import TAG, command_nodes, tag_key, tag_place
 
 
 def unknown_secrets(job: Job) -> Iterator[Problem]:
-    """An error for each tag of a secret in a command, if the job's secrets are unknown.
+    """An error for each secret's tag in a command, if the job's secrets are unknown.
 
-    Such a tag stays in the script, where bash reads `<% $secrets.token %>` as a redirection.
+    Such a tag would stay in the script, where bash reads `<% $secrets.token %>` as a redirection.
     """
     if not job.secrets_unknown:
         return

@@ -1,4 +1,4 @@
-"""Variables that a user's command uses, and that nothing sets: under ``nounset`` it ends there."""
+"""Finds variables that a user's command uses but nothing sets: with ``nounset`` it would exit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SHELL = re.compile(
     r"|IFS|LINENO|LINES|MACHTYPE|OLDPWD|OPT(?:ARG|ERR|IND)|OSTYPE|PATH|PIPESTATUS|PPID|PS4|PWD"
     r"|RANDOM|REPLY|SECONDS|SHELL|SHELLOPTS|SHLVL|SRANDOM|TERM|UID"
 )
-"""What the shell or the container runtime sets; bash(1), Shell Variables."""
+"""Variables that the shell or the container runtime sets; bash(1), Shell Variables."""
 
 _PLATFORM = re.compile(
     r"(?:PAI|FC|PAIRUN|KUBERNETES|KUBE|HIVED|JOBSET|NVIDIA|NCCL|OMPI|PMI|SLURM)_\w+"
     r"|USER_CMD|GANG_ALLOCATION|REST_SERVER_URI|STORAGE_CONFIGS"
     r"|\w+_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP)\w*)"
 )
-"""What OpenPAI, FrameworkController, pairun, Kubernetes or a launcher sets."""
+"""Variables that OpenPAI, FrameworkController, pairun, Kubernetes or a launcher sets."""
 
 _IMAGES = re.compile(
     r"LANG|LC_\w+|TZ|DEBIAN_FRONTEND|HTTPS?_PROXY|NO_PROXY|https?_proxy|no_proxy"
@@ -33,22 +33,22 @@ _IMAGES = re.compile(
     r"|PYTHON_VERSION|PYTHON_\w+|JAVA_HOME|HADOOP_\w+|SPARK_HOME|GOPATH|GOROOT|GOLANG_VERSION"
     r"|NODE_VERSION|NVM_DIR|R_HOME|JULIA_\w+|CARGO_HOME|RUSTUP_HOME|PIP_\w+|UV_\w+"
 )
-"""What base images of languages and accelerators set with ENV."""
+"""Variables that base images of languages and accelerators set with ENV."""
 
 _OFTEN_UNSET = frozenset(
     {"PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "PKG_CONFIG_PATH",
      "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PS1"}
 )  # fmt: skip
-"""What scripts often extend and images often leave unset."""
+"""Variables that scripts often extend and images often do not set."""
 
 
 def variable_warnings(plan: RolePlan, *, other_settings: bool = False) -> Iterator[Problem]:
-    """A warning for each variable that the command of a role uses and nothing sets.
+    """A warning for each variable that the command of a role uses but nothing sets.
 
     Args:
-        plan: of the role.
-        other_settings: programs of the cluster may set further variables, as in a plain Pod; then
-            only names in lower case are certain.
+        plan: the role's plan.
+        other_settings: programs of the cluster may set more variables, as in a plain Pod; then
+            report only names in lower case.
     """
     runtime = plan.plans.get("runtime")
     command = (
@@ -85,7 +85,7 @@ def _is_known(name: str, *, other_settings: bool) -> bool:
 
 
 def _exported(runtime: Plan) -> set[str] | None:
-    """The variables that scripts before the command set; None if that is unknown."""
+    """The variables that scripts set before the command; None if unknown."""
     names: set[str] = set()
     for task in runtime.tasks():
         if task.when is False or not task.args.get("export"):
