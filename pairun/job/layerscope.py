@@ -1,4 +1,4 @@
-"""The names in expressions of a job's own layer, and the protocol's tags that people use instead."""
+"""The names in expressions of a job's own layer, and tags that people confuse with them."""
 
 from __future__ import annotations
 

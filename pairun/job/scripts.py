@@ -60,7 +60,7 @@ def command_script(job: Job, role: Role) -> Script:
 
 
 def _trimmed_lines(node: Node) -> list[tuple[Node, int]]:
-    """Where each line of a command starts in its node, without the spaces that rendering removes."""
+    """Where each line of a command starts in its node; rendering removes the spaces before it."""
     value = str(node.value)
     trimmed = mustache.trim(value)
     begin = value.find(trimmed)

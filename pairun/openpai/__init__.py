@@ -1,1 +1,1 @@
-"""OpenPAI's platform: Framework and plain Pod to `Job`, environment, exit spec."""
+"""OpenPAI's platform: converts Framework and plain Pod to `Job`, environment and exit spec."""

@@ -1,4 +1,4 @@
-"""The variables that describe the peers to the user's command, in OpenPAI's order."""
+"""The variables that describe the peers for the user's command, in OpenPAI's order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Variable = tuple[str, str]
 def runtime_environment(cluster: Cluster) -> list[Variable]:
     """The variables of ``runtime_env.sh``, in the order in which OpenPAI's runtime writes them.
 
-    Names bear the roles' sanitised names. Users build them from ``PAI_CURRENT_TASK_ROLE_NAME``,
-    which is the raw name, so for roles whose two names differ the same values follow under the
-    raw one, after everything else; a cluster made without raw names has no such aliases.
+    The names of variables contain the roles' sanitised names. Users build them from
+    ``PAI_CURRENT_TASK_ROLE_NAME``, which is the raw name. So if a role's two names differ, the same
+    values follow at the end under the raw name; a cluster without raw names has no such aliases.
     """
     out: list[Variable] = []
     for role in cluster.roles:
@@ -65,7 +65,7 @@ def _own(instance: Instance) -> Iterator[Variable]:
         *((f"PAI_CONTAINER_HOST_{label}_PORT_LIST", _joined(n)) for label, n in lists),
         ("PAI_CONTAINER_HOST_PORT_LIST", "".join(f"{label}:{_joined(n)};" for label, n in lists)),
     ]
-    # What is not known yet is left out: a made-up value would be believed.
+    # Omit unknown values: commands would rely on a made-up value.
     for name, value in variables:
         if ip if name.endswith("_IP") else instance.is_placed:
             yield name, value
@@ -81,7 +81,7 @@ def _aliases(cluster: Cluster) -> Iterator[Variable]:
 
 
 def cluster_facts(cluster: Cluster) -> dict[str, Any]:
-    """What expressions see as ``cluster`` once every peer has an address."""
+    """The value of ``cluster`` in expressions once every peer has an address."""
     summary = cluster_summary(cluster)
     own_instances: list[dict[str, Any]] = next(
         (r["instances"] for r in summary["roles"] if r["fc_name"] == cluster.own_role), []

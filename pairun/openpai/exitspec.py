@@ -1,8 +1,8 @@
-"""The cluster's exit spec: which exit code a failure gets (OpenPAI's cluster configuration).
+"""The cluster's exit spec: assigns exit codes to failures (OpenPAI's cluster configuration).
 
-The init phase reads the file, because it has YAML and positions, and hands it over as JSON. Go's
-regular expressions become Python's. Each comes with words that must occur in the log, so PID 1 skips
-most of them.
+The init phase reads the file, because it has YAML and positions, and writes it as JSON for PID 1.
+It translates Go's regular expressions to Python's. Each has words that must occur in the log, so
+PID 1 can skip most of them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ExitSpec:
 
     Attributes:
         text: as the cluster wrote it.
-        data: as PID 1 reads it, plain data.
+        data: plain data in the form that PID 1 reads.
     """
 
     text: bytes
@@ -71,11 +71,11 @@ def read_exit_spec(source: Source, problems: Problems) -> ExitSpec:
 
     Args:
         source: the text of ``runtime-exit-spec.yaml``.
-        problems: takes what is wrong, as warnings: what cannot be used is left out, and a mistake of
-            the cluster's does not keep jobs from running.
+        problems: takes every error as a warning: invalid parts are skipped, and must not keep
+            jobs from running.
 
     Raises:
-        PairunError: the text is no YAML.
+        PairunError: the text is not YAML.
     """
     node = read_text(source, CORE)
     wrong = [
@@ -98,7 +98,7 @@ def _spec(entry: Node, problems: Problems) -> dict[str, Any]:
 
 def _pattern(code: Node, node: Node, problems: Problems) -> dict[str, Any]:
     if not node.value:
-        # The original takes it for one that every failure matches.
+        # The original runtime treats it as a pattern that every failure matches.
         _say_empty(code, node, problems)
         return {}
     out: dict[str, Any] = {}

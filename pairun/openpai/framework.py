@@ -1,4 +1,4 @@
-"""The Framework object: how the cluster stores a job, and how pairun reads it."""
+"""The Framework object: how the cluster stores a job. pairun writes and reads it."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def make_framework(
     apiserver: str = "",
     rest_server: str = "",
 ) -> Object:
-    """The Framework that OpenPAI's REST server makes of a job, without status.
+    """The Framework, without status, that OpenPAI's REST server makes from a job.
 
     Args:
         job: the job.
-        framework_name: the object's name; made of user and job name by default.
-        ports: the half-open range that ports are taken from.
-        runtime_image: of the init container.
+        framework_name: the object's name; default: made from user and job name.
+        ports: the half-open range of ports to assign.
+        runtime_image: the init container's image.
         apiserver: address of the API server, for the init container.
-        rest_server: address of OpenPAI's REST server, likewise.
+        rest_server: address of OpenPAI's REST server, for the init container.
     """
     name = framework_name or job.framework_id
     gpus = sum(role.resources.gpu * role.instances for role in job.roles)
@@ -91,12 +91,12 @@ def _task_role(job: Job, role: Role, pod: Object) -> Object:
 
 
 def with_statuses(framework: Object, pods: Mapping[str, Sequence[Object | None]]) -> Object:
-    """A copy of a Framework with the status that FrameworkController would give it.
+    """A copy of a Framework with the status that FrameworkController would set.
 
     Args:
         framework: the object.
-        pods: for each sanitised role name, for each task in order, what the status says of its
-            Pod (``podUID``, ``podHostIP``, ``podIP``, ``podName``), or None while there is none.
+        pods: by sanitised role name, for each task in order, its Pod's status
+            (``podUID``, ``podHostIP``, ``podIP``, ``podName``), or None without a Pod.
     """
     roles = [
         {
@@ -117,18 +117,18 @@ def with_statuses(framework: Object, pods: Mapping[str, Sequence[Object | None]]
 def job_from_framework(
     framework: Mapping[str, Any], secrets: Node | None = None, dialect: Dialect = JS
 ) -> tuple[Job | None, Problems]:
-    """The job that a Framework carries.
+    """The job in a Framework.
 
     Args:
         framework: the object.
         secrets: the job's secrets, from the file that OpenPAI mounts into the Pod.
-        dialect: what the cluster's REST server reads job files with.
+        dialect: the dialect in which the cluster's REST server reads job files.
 
     Returns:
-        The job, or None when a problem is an error; and every problem found.
+        The job, or None if a problem is an error; and all problems.
 
     Raises:
-        PairunError: it carries no job, or one that cannot be read.
+        PairunError: it contains no job, or one that cannot be read.
     """
     node = read_text(job_source(framework), dialect)
     return read_job(node, user=user_of(framework), stored=True, secrets=secrets, dialect=dialect)

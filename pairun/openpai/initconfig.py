@@ -50,8 +50,8 @@ def read_init_config(source: Source, init_dir: str | None, problems: Problems) -
 
     Args:
         source: the text of ``INIT_CONFIG`` or of ``init_plugins.yaml``.
-        init_dir: the folder of the operator's own programs, or None where there is none.
-        problems: takes what is wrong.
+        init_dir: the folder of the operator's own programs, or None if there is none.
+        problems: takes every error.
     """
     node = read_setting(source, ("initPlugins",), CORE)
     wrong = list(violations(node, SCHEMA, IDS, whole=source.file))
@@ -82,7 +82,7 @@ def _plugin(entry: Node, init_dir: str | None) -> InitPlugin:
 
 
 def _task(name: Node, sentence: str, args: Node, init_dir: str | None = None) -> InitPlugin:
-    """A `cmd` task; what its author wrote is data, also where it looks like an expression."""
+    """A `cmd` task; its author's text is data, even if it looks like an expression."""
     script = args.value["script"]
     scope = {"init_plugin": {"command": script.value, "dir": init_dir}}
     if is_template(script.value):
@@ -109,10 +109,10 @@ def _task(name: Node, sentence: str, args: Node, init_dir: str | None = None) ->
 
 
 def _builtin_task(name: str, command: str, init_dir: str | None) -> str | None:
-    """The id of the task that does a command's work, or None when the command itself is run.
+    """The id of the task that replaces a command, or None if the command itself runs.
 
-    The program that the command names decides: the operator's own where it lies in the folder,
-    else one of OpenPAI's; the plugin's name only where the program says nothing.
+    The command's program decides: the operator's own if it is in the folder, else one of OpenPAI's.
+    The plugin's name decides only if the program is neither.
     """
     program = program_of(command)
     if program is not None:
@@ -127,7 +127,7 @@ def _builtin_task(name: str, command: str, init_dir: str | None) -> str | None:
 
 
 def program_of(command: str) -> str | None:
-    """The program that a command names: of ``python frameworkParser.py x`` the script."""
+    """The program that a command runs; for ``python frameworkParser.py x`` the script."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -141,7 +141,7 @@ def program_of(command: str) -> str | None:
 
 
 def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> None:
-    """Warn of a program that is nearly one of OpenPAI's, and is none; the shell may know it."""
+    """Warn of a program whose name is almost one of OpenPAI's; the shell may still find it."""
     program = program_of(command.value)
     if program is None or os.path.isabs(program) or _plain(program) in _programs():
         return
@@ -158,14 +158,14 @@ def _warn_of_a_slip(command: Node, init_dir: str | None, problems: Problems) -> 
 
 
 def _plain(program: str) -> str:
-    """A program's name without what people write differently."""
+    """A program's name without the parts that people spell differently."""
     stem = os.path.basename(program).removesuffix(".py").removesuffix(".sh")
     return re.sub("[_-]", "", stem).lower()
 
 
 @functools.cache
 def _table() -> dict[str, list[str]]:
-    """Task to the programs whose work it does."""
+    """Task to the programs that it replaces."""
     table: dict[str, list[str]] = read_file(_PROGRAMS, "built-in").plain()
     return table
 

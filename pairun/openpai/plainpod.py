@@ -1,4 +1,4 @@
-"""A plain Pod: its commands and plugins as a job of one role with one instance."""
+"""Reads a plain Pod's commands and plugins as a job of one role with one instance."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ SCHEMA: dict[str, Any] = {
         },
     },
 }
-_PORTS = "ports"  # of a plain Pod: numbers of its own choice, and not a request for some
+_PORTS = "ports"  # for a plain Pod these are port numbers, not a request for ports
 _REST_SERVER_ONLY = frozenset({"PR906", "PR909"})
-"""Warnings about OpenPAI's own servers, which a plain Pod never meets."""
+"""Warnings about OpenPAI's own servers, which a plain Pod never uses."""
 
 
 def read_plain_job(
@@ -64,13 +64,13 @@ def read_plain_job(
 
     Args:
         source: the text of ``RUNTIME_CONFIG`` or of ``runtime_plugin.yaml``.
-        name: of the Pod.
-        user: whose it is.
+        name: the Pod's name.
+        user: the Pod's user.
         secrets: the Pod's secrets.
-        gang: the roles of the gang that the Pod belongs to, with the number of their instances.
+        gang: the roles of the Pod's gang, with their numbers of instances.
 
     Returns:
-        The job, or None when a problem is an error; and every problem found.
+        The job, or None if a problem is an error; and all problems.
 
     Raises:
         PairunError: the text is not YAML.
@@ -91,12 +91,12 @@ def no_commands() -> Source:
 
 
 def without_server_warnings(problems: list[Problem]) -> list[Problem]:
-    """The problems that concern a plain Pod."""
+    """The problems that apply to a plain Pod."""
     return [p for p in problems if p.id not in _REST_SERVER_ONLY]
 
 
 def _document(node: Node, name: str, gang: Mapping[str, int] | None) -> Node:
-    """The same as a job of the protocol; what the Pod says keeps its places."""
+    """The same data as a job of the protocol; the Pod's values keep their places."""
     place = node.place
     given = {key: child for key, child in node.items() if child.value is not None}
     resources = {"cpu": 0, "memoryMB": 0, "gpu": 0}
@@ -125,7 +125,7 @@ def _document(node: Node, name: str, gang: Mapping[str, int] | None) -> Node:
 
 
 def pod_name(env: Mapping[str, str]) -> str:
-    """The Pod's name as a job may bear it."""
+    """The Pod's name in a form that is valid for a job."""
     name = env.get("POD_NAME") or env.get("HOSTNAME") or "pod"
     return re.sub("[^A-Za-z0-9_-]", "-", name)[:255]
 
@@ -134,8 +134,8 @@ def plain_cluster(job: Job, env: Mapping[str, str]) -> Cluster:
     """The cluster of one Pod.
 
     Args:
-        job: what `read_plain_job` made.
-        env: ``PAIRUN_HOST_IP`` or ``POD_IP`` is its address, that of the host's name by default.
+        job: the result of `read_plain_job`.
+        env: ``PAIRUN_HOST_IP`` or ``POD_IP`` is its address; default: the address of its host name.
     """
     ports = job.extras.get(_PORTS) if job.extras else None
     numbers = {label: tuple(list_.plain()) for label, list_ in (ports.items() if ports else ())}
@@ -151,7 +151,7 @@ def plain_cluster(job: Job, env: Mapping[str, str]) -> Cluster:
 
 def _own_address() -> str | None:
     try:
-        # In a Pod, /etc/hosts has the name.
+        # A Pod's /etc/hosts contains its name.
         return socket.gethostbyname(socket.gethostname())
     except OSError:
         return None

@@ -1,4 +1,4 @@
-"""The variables that OpenPAI's REST server and FrameworkController give to both containers."""
+"""The variables that OpenPAI's REST server and FrameworkController set in both containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Environment = dict[str, str]
 
 
 def framework_environment(job: Job) -> Environment:
-    """What every task of a job is told about the job, in the REST server's order."""
+    """The job's variables in every task, in the REST server's order."""
     roles = job.roles
     tasks = str(sum(role.instances for role in roles))
     count, names = str(len(roles)), ",".join(role.name for role in roles)
@@ -29,7 +29,7 @@ def framework_environment(job: Job) -> Environment:
         out[f"PAI_RESOURCE_{role.name}"] = ",".join(map(str, resources))
         out[f"PAI_MIN_FAILED_TASK_COUNT_{role.name}"] = str(role.min_failed)
         out[f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}"] = str(role.min_succeeded)
-    # Names of the time before the protocol had a version.
+    # Names from before the protocol had versions.
     return out | {
         "PAI_USERNAME": job.user,
         "PAI_TASKS_NUM": tasks,
@@ -43,7 +43,7 @@ def framework_environment(job: Job) -> Environment:
 def init_variables(
     job: Job, role: Role, *, apiserver: str = "", rest_server: str = ""
 ) -> Environment:
-    """What only the init container is told by the REST server."""
+    """The variables that the REST server sets only in the init container."""
     return {
         "USER_CMD": user_command(job, role),
         "KUBE_APISERVER_ADDRESS": apiserver,
@@ -53,8 +53,8 @@ def init_variables(
 
 
 def app_variables(role: Role) -> Environment:
-    """What only the user's container is told by the REST server, the task's index aside."""
-    # Without it, the NVIDIA container runtime shows all GPUs to images that ask for them.
+    """The variables that the REST server sets only in the user's container, except the index."""
+    # Without it, the NVIDIA container runtime exposes all GPUs to images that request them.
     return {} if role.resources.gpu else {"NVIDIA_VISIBLE_DEVICES": "none"}
 
 
@@ -68,14 +68,14 @@ def platform_environment(
     apiserver: str = "",
     rest_server: str = "",
 ) -> tuple[Environment, Environment]:
-    """The environment of a task's two containers, as a cluster would make it.
+    """The environment of a task's two containers, as a cluster would set it.
 
     Args:
         job: the job.
         role: the task's role.
-        index: its number.
-        pod_uid: of its Pod.
-        framework_uid: of the job's Framework; derived from its name by default.
+        index: the task's number.
+        pod_uid: the Pod's UID.
+        framework_uid: the UID of the job's Framework; default: derived from its name.
         apiserver: address of the API server.
         rest_server: address of OpenPAI's REST server.
 
@@ -118,7 +118,7 @@ def _controller_variables(
 
 
 def _uid(*parts: str) -> str:
-    # Imported where it is used: no Pod needs it.
+    # Import it here: no Pod needs it.
     import uuid
 
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(parts)))

@@ -1,4 +1,4 @@
-"""The settings of a plain Pod: from variables, else from files of a mounted folder."""
+"""The settings of a plain Pod: from variables, or else from files of a mounted folder."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EXIT_SPEC = "runtime-exit-spec.yaml"
 
 
 def with_config_dir(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which the cluster's layer is found where the platform mounts it.
+    """The environment with ``PAI_CONFIG_DIR`` set to the folder that the platform mounts.
 
     Args:
-        env: of the init container; its own ``PAI_CONFIG_DIR`` counts.
+        env: of the init container; it may already set ``PAI_CONFIG_DIR``.
     """
     if env.get("PAI_CONFIG_DIR") or not os.path.isdir(DEFAULT_CONFIG_DIR):
         return dict(env)
@@ -33,13 +33,13 @@ def with_config_dir(env: Mapping[str, str]) -> dict[str, str]:
 
 @attrs.frozen(kw_only=True)
 class PodConfig:
-    """Where the settings of this Pod are.
+    """Finds the settings of this Pod.
 
     Attributes:
         env: the environment of the init container.
         pai_dir: the shared volume.
-        problems: takes what will surprise.
-        dialect: what the cluster's REST server reads and writes YAML with.
+        problems: takes warnings.
+        dialect: the dialect of YAML of the cluster's REST server.
     """
 
     env: Mapping[str, str]
@@ -49,26 +49,26 @@ class PodConfig:
 
     @property
     def files(self) -> PodFiles:
-        """Reads what the platform mounted."""
+        """Reads the files that the platform mounts."""
         return PodFiles(self.pai_dir, self.problems)
 
     def init(self) -> Source | None:
-        """The list of init plugins: ``INIT_CONFIG``, else ``init_plugins.yaml``."""
+        """The list of init plugins: ``INIT_CONFIG``, or else ``init_plugins.yaml``."""
         return self._setting("INIT_CONFIG", "init_plugins.yaml", "cluster")
 
     def runtime(self) -> Source | None:
-        """Commands and plugins: ``RUNTIME_CONFIG``, else ``runtime_plugin.yaml``."""
+        """Commands and plugins: ``RUNTIME_CONFIG``, or else ``runtime_plugin.yaml``."""
         return self._setting("RUNTIME_CONFIG", "runtime_plugin.yaml", "job")
 
     def exit_spec(self) -> Source | None:
-        """The description of exit codes; None where there is none.
+        """The description of exit codes; None if there is none.
 
         Raises:
             PairunError: it cannot be read.
         """
         path = self.find(EXIT_SPEC)
         if path is not None and self.files.is_folder(path):
-            # A volume mounted without `subPath` is a folder with the file in it.
+            # A volume mounted without `subPath` is a folder that contains the file.
             path = os.path.join(path, EXIT_SPEC)
             if EXIT_SPEC not in self.files.names(os.path.dirname(path)):
                 raise PairunError(
@@ -79,7 +79,7 @@ class PodConfig:
         return None if path is None else decode(self.files.load(path), path, "cluster")
 
     def init_dir(self) -> str | None:
-        """The folder of the operator's own init programs; never one on the shared volume."""
+        """The folder of the operator's own init programs; never a folder on the shared volume."""
         given = self.env.get("PAI_INIT_DIR")
         if given and not os.path.isdir(given):
             hint = "correct the variable, or unset it"
@@ -89,13 +89,13 @@ class PodConfig:
         if given and self.files.counts(given, _HINT):
             return given
         image = DEFAULT_PAI_DIR
-        # With a volume mounted there, whatever that folder holds is not the image's.
+        # A volume mounted there hides the image's folder.
         hidden = self.pai_dir != image or os.path.ismount(image)
         dirs = INIT_DIRS if hidden else (*INIT_DIRS, os.path.join(image, "init.d"))
         return next((d for d in dirs if os.path.isdir(d)), None)
 
     def find(self, *names: str) -> str | None:
-        """The first file or folder of these names that counts, or None."""
+        """The first trusted file or folder with one of these names, or None."""
         for name in names:
             for folder in self._folders():
                 path = os.path.join(folder, name)
@@ -125,11 +125,11 @@ def read_setting(source: Source, keys: Sequence[str], dialect: Dialect) -> Node:
 
     Args:
         source: the text.
-        keys: the keys that may stand in it.
-        dialect: how scalars are read.
+        keys: the keys that it may contain.
+        dialect: the dialect of its scalars.
 
     Raises:
-        PairunError: it is not YAML; of a text that was folded, how to write it.
+        PairunError: it is not YAML; for folded text, the error shows how to write it.
     """
     try:
         return read_text(source, dialect)
@@ -150,19 +150,19 @@ def read_setting(source: Source, keys: Sequence[str], dialect: Dialect) -> Node:
 
 
 def _folds(text: str, keys: Sequence[str]) -> Iterator[int]:
-    """Where a line end was: before a key, and before the dash of a list's item."""
+    """The positions of removed line ends: before a key, and before the dash of an item."""
     names = "|".join(map(re.escape, keys))
     pattern = rf"(?<=[^\s,{{])[ \t]+(?:(?:{names})[ \t]*:(?=\s|$)|-[ \t]+(?=[\w'\"]))"
     for match in re.finditer(pattern, text):
         begin = text.rfind("\n", 0, match.start()) + 1
-        # A dash after nothing but a key, a closed list's end or another item.
+        # Count a dash only after a key, the end of a list or another item.
         dash = match[0].lstrip().startswith("-")
         if not dash or re.search(r"(:|\]|^\s*-|[ \t]-[ \t].*)$", text[begin : match.start()]):
             yield match.end() - len(match[0].lstrip())
 
 
 def _corrected(source: Source, keys: Sequence[str]) -> str:
-    """The text as it was probably written, as it should stand in the Pod's manifest."""
+    """The text as it was probably meant, in the form for the Pod's manifest."""
     text, begin, out = source.text, 0, []
     for at in _folds(text, keys):
         out.append(text[begin:at].rstrip())
@@ -180,10 +180,10 @@ _SECRETS = ("secret.yaml", "secrets.yaml")
 
 
 def read_secrets(config: PodConfig) -> Node | None:
-    """The secrets of the Pod: a file, or a Secret mounted as a folder with a file per key.
+    """The secrets of the Pod: from a file, or from a Secret mounted as a folder of files per key.
 
     Raises:
-        PairunError: they cannot be read; no message has a part of them.
+        PairunError: they cannot be read; its message contains no part of them.
     """
     path = config.find(*_SECRETS)
     if path is None:
@@ -198,7 +198,7 @@ def read_secrets(config: PodConfig) -> Node | None:
     for key in keys:
         source = _hidden(os.path.join(path, key), files)
         place = Place(source, 1, 1)
-        # As a shell does with what a command prints: files mostly end with a line end.
+        # Like a shell with a command's output, remove line ends: most files end with one.
         secrets[key] = Node(source.text.rstrip("\n"), place, place)
     return Node(secrets, Place(Source(path, "job", ""), 1, 1))
 
@@ -208,7 +208,7 @@ def _secrets_document(path: str, files: PodFiles) -> Node:
     try:
         node = read_text(source, JS)
     except PairunError as e:
-        # What the reader says may quote the text: an alias is a word of it.
+        # The reader's messages may quote the text, such as an alias.
         places = [p.place for p in e.problems]
         raise PairunError(
             *(Problem("PR716", f"{path} is not valid YAML here", place) for place in places)

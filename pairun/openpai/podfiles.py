@@ -1,4 +1,4 @@
-"""The platform's files in an init container: outside the shared volume, or mounted into it."""
+"""Reads the platform's files in an init container: outside the shared volume or mounted into it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pairun.playbook.document.texts import MAX_BYTES, load_bytes
 
 
 class PodFiles:
-    """Reads the platform's files. What lies on the volume counts only where it is mounted there.
+    """Reads the platform's files; trusts files on the shared volume only if they are mounted there.
 
-    The user's container may write to the volume, and an init container runs again when its Pod is
-    set up anew; what is mounted into the volume is read-only for both.
+    The user's container may write to the volume, and an init container runs again when its Pod's
+    sandbox is recreated. Mounts into the volume are read-only for both.
 
     Args:
         pai_dir: the shared volume.
-        problems: takes a warning for each file that does not count.
+        problems: takes a warning for each file that is not trusted.
     """
 
     def __init__(self, pai_dir: str, problems: Problems) -> None:
@@ -25,11 +25,11 @@ class PodFiles:
         self._problems = problems
 
     def counts(self, path: str, hint: str) -> bool:
-        """Whether something stands at a path, and only the platform can have put it there.
+        """Whether a path exists and only the platform can have written it.
 
         Args:
             path: a file or folder.
-            hint: what to do where it does not count.
+            hint: what to do if it is not trusted.
         """
         if path not in self._door:
             return os.path.exists(path)
@@ -46,11 +46,11 @@ class PodFiles:
         return False
 
     def is_folder(self, path: str) -> bool:
-        """Whether a path that counts is a folder."""
+        """Whether a trusted path is a folder."""
         return os.path.isdir(path) if path not in self._door else self._names(path) is not None
 
     def names(self, path: str) -> list[str]:
-        """The sorted names in a folder that counts.
+        """The sorted names in a trusted folder.
 
         Raises:
             PairunError: it cannot be listed.
@@ -67,11 +67,11 @@ class PodFiles:
             return None
 
     def load(self, path: str, limit: int = MAX_BYTES) -> bytes:
-        """The content of a file that counts.
+        """The content of a trusted file.
 
         Args:
             path: the file.
-            limit: bytes that it may have.
+            limit: the largest size allowed, in bytes.
 
         Raises:
             PairunError: it cannot be read.

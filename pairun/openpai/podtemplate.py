@@ -1,4 +1,4 @@
-"""The Pod template of a role, as OpenPAI's REST server writes it into the Framework."""
+"""The Pod template of a role, as OpenPAI's REST server writes it to the Framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The changes that a way to start a Pod makes in the playbooks (layer ``engine``)."""
+"""The changes that each way to start a Pod makes to the playbooks (layer ``engine``)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pairun.playbook.document.reading import Node, decode, load_bytes, node_of, 
 
 
 def start_layer(file: str, name: str) -> Node:
-    """The operations of one way to start; their place is the layer, whose file a user cannot open.
+    """The operations of one way to start; their place is the layer: users cannot open its file.
 
     Args:
-        file: the description, beside this module.
+        file: the description, in this module's folder.
         name: the layer's name in reviews.
     """
     data = load_bytes(os.path.join(os.path.dirname(__file__), file))
@@ -21,7 +21,7 @@ def start_layer(file: str, name: str) -> Node:
 
 
 def merged(low: Node | None, high: Node | None) -> Node | None:
-    """Two layers of the engine as one; the operations of the higher one come last."""
+    """Merge two layers of the engine into one; the higher one's operations come last."""
     if low is None or high is None or not isinstance(low.value, dict):
         return high if low is None else low
     both = dict(low.value)

@@ -1,4 +1,4 @@
-"""Finds tasks of a role that write the same path, so that the second meets the first one's files."""
+"""Finds tasks of a role that write the same path: the second then meets files of the first."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What OpenPAI's own runtime does with a job, as far as it can be told from the job file."""
+"""Predicts what OpenPAI's own runtime does with a job, as far as the job file shows it."""

@@ -1,4 +1,4 @@
-"""Which cases of the table a job meets, as far as its file shows."""
+"""Finds the cases of the table that apply to a job, as far as its file shows."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pairun.playbook.inputs import PluginUse
 
 _HTML = re.compile("[&<>\"']")
 _IMAGE = re.compile(r"(?:[a-z0-9.:_-]+/)*[a-z0-9_.-]+(?::[a-z0-9_.-]+)?")
-"""The names of images that the original takes: no upper case, no digest, nothing around them."""
+"""The image names that the original accepts: no upper case, digest or surrounding text."""
 _EVENTS = {"taskFails", "containerStart", "containerExit"}
 _TRUE = ("true", "True")
 
 
 @attrs.frozen(kw_only=True)
 class Met:
-    """A case that a role of a job meets.
+    """A case that applies to a role of a job.
 
     Attributes:
-        id: of the case in the table.
-        place: where in the job file.
-        what: what it is here; nothing of a secret.
-        ends: the exit code with which the original's init container ends for it, or None.
+        id: the case's id in the table.
+        place: its place in the job file.
+        what: what it is in this job, without secrets.
+        ends: the exit code of the original's init container in this case, or None.
     """
 
     id: str
@@ -42,12 +42,12 @@ class Met:
 
 
 def cases_of(job: Job, role: Role, uses: tuple[PluginUse, ...]) -> list[Met]:
-    """The cases of the table that a role meets.
+    """The cases of the table that apply to a role.
 
     Args:
         job: the job.
         role: the role.
-        uses: its plugins, with parameters as pairun renders them.
+        uses: its plugins, with parameters as rendered by pairun.
     """
     return [
         *_names(job, role),
@@ -104,7 +104,7 @@ def _images(job: Job, role: Role) -> Iterator[Met]:
 
 
 def _parameters(job: Job, role: Role, uses: tuple[PluginUse, ...]) -> Iterator[Met]:
-    """What the original's way of passing parameters on makes of them."""
+    """Cases that come from the original's way of passing parameters."""
     try:
         document = documents(job)
     except InitFails as e:
@@ -188,7 +188,7 @@ def _revealed(value: Any) -> Any:
 def _paths(
     there: Any, here: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[str | int, ...]]:
-    """Where two values differ."""
+    """The paths at which two values differ."""
     if isinstance(there, dict) and isinstance(here, dict) and there.keys() == here.keys():
         for key, value in here.items():
             yield from _paths(there[key], value, (*path, key))

@@ -1,7 +1,7 @@
-"""A plugin's parameters as OpenPAI's own runtime passes them on.
+"""Computes a plugin's parameters as OpenPAI's own runtime passes them.
 
-It reads the job file with PyYAML, turns the parameters into Python's text of them, replaces the tags
-there, and reads the result as YAML again.
+It reads the job file with PyYAML, converts the parameters to their Python text, replaces the tags
+in that text, and reads the result as YAML again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _TAG = re.compile(r"<%\s*(\$[\s\S]*?)\s*%>")
 
 
 class InitFails(Exception):
-    """The original's init phase ends with 1; the text says why."""
+    """The original's init phase exits 1; the text gives the reason."""
 
 
 def documents(job: Job) -> Any:
     """The job file as PyYAML reads it.
 
     Raises:
-        InitFails: it does not.
+        InitFails: PyYAML cannot read it.
     """
     try:
         return yaml.safe_load(job.text)
@@ -34,7 +34,7 @@ def documents(job: Job) -> Any:
 
 
 def listed_plugins(job: Job) -> list[Any]:
-    """The items of the job's plugin list, as the original reads them."""
+    """The items of the job's plugin list, as the original runtime reads them."""
     document = documents(job)
     extras = document.get("extras") if isinstance(document, dict) else None
     items = extras.get(RUNTIME_PLUGIN) if isinstance(extras, dict) else None
@@ -42,7 +42,7 @@ def listed_plugins(job: Job) -> list[Any]:
 
 
 def passed_on(parameters: Any, job: Job, role: Role) -> Any:
-    """What the plugin's program gets.
+    """The parameters that the plugin's program receives.
 
     Args:
         parameters: as PyYAML reads them from the job file.
@@ -50,7 +50,7 @@ def passed_on(parameters: Any, job: Job, role: Role) -> Any:
         role: the role that uses the plugin.
 
     Raises:
-        InitFails: a tag or a text that the original does not survive.
+        InitFails: the original fails on a tag or a text.
     """
     scope = role_scope(job, role)
 

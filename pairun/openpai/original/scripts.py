@@ -1,4 +1,4 @@
-"""Which scripts the programs of OpenPAI's own plugins write for a use of them."""
+"""Predicts the scripts that OpenPAI's own plugin programs write for a use of a plugin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRUE = ("true", "True", True)
 
 
 class Scripts(NamedTuple):
-    """Whether there is a script for before and for after the command; None: a program decides."""
+    """Whether scripts exist for before and after the command; None if only a program can tell."""
 
     pre: bool | None
     post: bool | None

@@ -1,4 +1,4 @@
-"""The steps of OpenPAI's own init phase, and every case in which pairun does otherwise on purpose."""
+"""The steps of OpenPAI's own init phase, and every case in which pairun differs on purpose."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Step:
     """One step of the original's init phase.
 
     Attributes:
-        step: its name, as its log has it.
-        task: the id of pairun's task, ``plugins`` for all of the plugins', or ``init`` for what
+        step: its name in the original's log.
+        task: the id of pairun's task, ``plugins`` for all tasks of plugins, or ``init`` for what
             pairun's init does without a task.
-        exit_codes: those of the init container when it fails, in words.
-        gang: it runs for gang allocation, for the others, or, if None, always.
+        exit_codes: the init container's exit codes if the step fails, as text.
+        gang: True: only with gang allocation; False: only without it; None: always.
     """
 
     step: str
