@@ -1,8 +1,8 @@
 """Regular expressions in Go's syntax, translated to Python's.
 
 A cluster's exit spec uses Go's ``regexp`` package (RE2, documented in the package
-``regexp/syntax``). Most of its syntax means the same in Python. The rest is rewritten; patterns that
-Go rejects are rejected.
+``regexp/syntax``). Most of its syntax is the same in Python. This module translates the rest, and
+rejects patterns that Go rejects.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import re
 
 FLAGS = re.ASCII
-"""The flags for compiling the result: Go's classes and word boundaries are ASCII."""
+"""The flags to compile the result with: Go's classes and word boundaries are ASCII."""
 
 _POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
@@ -19,7 +19,7 @@ _POSIX = {
     "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ", "upper": "A-Z", "word": "0-9A-Za-z_",
     "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
-_NO_TAB = r"\t\n\f\r "  # Go's \s: without the vertical tab that Python's has
+_NO_TAB = r"\t\n\f\r "  # Go's \s does not match the vertical tab, Python's does
 _SAME = "dDwWbB"
 _CONTROL = {"a": r"\x07", "f": r"\x0c", "t": r"\t", "n": r"\n", "r": r"\r", "v": r"\x0b"}
 
@@ -81,7 +81,7 @@ class _Reader:
                 if match[3] == ":":
                     branches[-1].append(("", self._repeated(f"(?:{self._body(inner)})")))
                 else:
-                    flags = inner  # in Go it applies to the end of the group, across every |
+                    flags = inner  # in Go it applies up to the end of the group, across every |
             elif self.text[self.at] == "(":
                 branches[-1].append(("", self._repeated(self._group(flags))))
             else:
@@ -117,7 +117,7 @@ class _Reader:
             raise ValueError(f"nothing to repeat before {char}")
         self.at += 1
         if char == "$":
-            # without the flag m it is the end of the text; Python's $ also matches before a newline
+            # without the flag m only the end of the text; Python's $ also matches before a newline
             return "$" if "m" in flags else r"\Z"
         return char if char in ".^" else re.escape(char)
 
@@ -173,7 +173,7 @@ class _Reader:
         return re.escape(char)
 
     def _class(self) -> str:
-        """Translate a class in brackets; a ] that comes first is one of its characters."""
+        """Translate a class in brackets; a ] in first position is a member of it."""
         self.at += 1
         out = "["
         if self.text.startswith("^", self.at):

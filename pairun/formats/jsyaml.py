@@ -1,4 +1,4 @@
-"""The default schemas of js-yaml 3 and 4, in which REST servers of OpenPAI read job files."""
+"""The default schemas of js-yaml 3 and 4, with which OpenPAI's REST servers read job files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _js_timestamp(text: str) -> Scalar:
                 when += offset if m[8] == "-" else -offset
         else:
             return text
-    except ValueError:  # the 32nd of a month, which js-yaml takes for a day of the next one
+    except ValueError:  # the 32nd of a month, which js-yaml reads as a day of the next month
         return text
     return Timestamp(when.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)"))
 
@@ -101,8 +101,8 @@ def _js_timestamp(text: str) -> Scalar:
 def resolve_js4(text: str) -> Scalar:
     """Read a plain scalar as js-yaml 4.1's default schema does (its ``lib/type``).
 
-    This is YAML 1.2's core schema with digits grouped by ``_``, binary numbers and dates: ``012`` is
-    twelve, ``0o14`` too, and ``1:30`` is text.
+    This is YAML 1.2's core schema plus digits grouped by ``_``, binary numbers and dates: ``012``
+    and ``0o14`` are twelve, and ``1:30`` is text.
     """
     if text in WORDS:
         return WORDS[text]
@@ -120,7 +120,7 @@ JS = Dialect(name="js-yaml 3", resolve=resolve_js)
 """The dialect of OpenPAI's REST server."""
 
 JS4 = Dialect(name="js-yaml 4", resolve=resolve_js4)
-"""The dialect of the REST server of OpenPAI's living fork."""
+"""The dialect of the REST server of OpenPAI's maintained fork."""
 
 
 def dialect_named(name: str) -> Dialect:

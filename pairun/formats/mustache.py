@@ -39,7 +39,7 @@ class TagError(Exception):
 
 
 class Token(NamedTuple):
-    """A piece of a template: ``text``, ``name``, or the sign that a tag begins with."""
+    """A piece of a template: ``text``, ``name``, or the character that starts a tag."""
 
     kind: str
     text: str
@@ -82,7 +82,7 @@ def parse(template: str) -> list[Token]:
     """Split a template into tokens.
 
     Raises:
-        TagError: a tag does not end, or sections do not match.
+        TagError: a tag is not closed, or sections do not match.
     """
     return _Parser(template).tokens() if "<%" in template else [Token("text", template, 0)]
 

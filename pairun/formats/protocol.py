@@ -1,4 +1,4 @@
-"""The job protocol v2 as a JSON Schema: the one description of what a job file may contain.
+"""The job protocol v2 as a JSON Schema: the single description of a job file's content.
 
 It accepts exactly what the schema of OpenPAI's REST server accepts. pairun's additions (callbacks
 without ``plugin``, ``require``) are possible because prerequisites allow further keys.
@@ -10,7 +10,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-# Python's `$` also matches before a newline at the end, ECMAScript's does not.
+# Python's `$` also matches before a final newline, ECMAScript's does not.
 NAME_PATTERN = r"^[a-zA-Z0-9_-]+$(?!\n)"
 IDENTIFIER_PATTERN = r"^[a-zA-Z_][a-zA-Z0-9_]*$(?!\n)"
 
@@ -75,7 +75,7 @@ _TASK_ROLE: Schema = {
         "data": _TEXT,
         "output": _TEXT,
         "script": _TEXT,
-        # Further keys are allowed, because the REST server's schema fails to forbid them.
+        # Allow further keys, because the REST server's schema fails to forbid them.
         "extraContainerOptions": {"type": "object", "properties": {"shmMB": {"type": "integer"}}},
         "resourcePerInstance": {
             "type": "object",
@@ -152,10 +152,10 @@ SCHEMA: Schema = {
 
 
 def home_of(key: str) -> str | None:
-    """Where a key belongs, in words; None for an unknown key and for one that fits several places.
+    """Where a key belongs, as text; None for an unknown key and for one that fits several places.
 
     Args:
-        key: of the job, of a role, or of a mapping in a role.
+        key: a key of the job, of a role, or of a mapping in a role.
     """
     if key in _COMMON:
         return None

@@ -1,4 +1,4 @@
-"""What each key of a job file means, for editors: the schema of `protocol` with descriptions."""
+"""The meaning of each key of a job file, for editors: `protocol`'s schema with descriptions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _RESOURCES: Mapping[str, str] = {
 
 
 def editor_schema(overrides: Schema) -> Schema:
-    """The schema of job files with descriptions, and with that of ``extras.pairun``.
+    """The schema of job files with descriptions, including the schema of ``extras.pairun``.
 
     Args:
         overrides: the schema of ``extras.pairun``.
@@ -74,7 +74,7 @@ def editor_schema(overrides: Schema) -> Schema:
 
 
 def _described(schema: Schema, meanings: Mapping[str, str]) -> dict[str, Any]:
-    """A copy of an object's schema in which each key has its meaning."""
+    """A copy of an object's schema with a description of each key."""
     properties = {
         name: {**its, "description": meanings[name]} if name in meanings else its
         for name, its in schema["properties"].items()

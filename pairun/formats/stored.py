@@ -23,14 +23,14 @@ _JOB_KEYS = frozenset({"protocolVersion", "taskRoles", "jobName"})
 
 
 def job_text(framework: Mapping[str, Any], file: str = "the Framework") -> str:
-    """The job file in a Framework, with its secrets masked.
+    """The job file in a Framework, with masked secrets.
 
     Args:
         framework: the object.
-        file: its name for people.
+        file: its name in messages.
 
     Raises:
-        PairunError: it contains none.
+        PairunError: it contains no job file.
     """
     try:
         text = framework["metadata"]["annotations"]["config"]
@@ -48,10 +48,10 @@ def job_text(framework: Mapping[str, Any], file: str = "the Framework") -> str:
 
 
 def job_source(framework: Mapping[str, Any], file: str = "the Framework") -> Source:
-    """The job file in a Framework, as a source for places of problems.
+    """The job file in a Framework, as a source for the places of problems.
 
     Raises:
-        PairunError: it contains none.
+        PairunError: it contains no job file.
     """
     owner = f"{file}'s" if file == "the Framework" else f"{file},"
     return Source(f"{owner} annotation 'config'", "job", job_text(framework, file))
@@ -81,7 +81,7 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
         file: its name.
 
     Returns:
-        The object; None if the file is not an object of Kubernetes.
+        The object; None if the file is not a Kubernetes object.
 
     Raises:
         PairunError: it is another kind of object, or cannot be read.
@@ -100,10 +100,10 @@ def framework_in(data: bytes, file: str) -> dict[str, Any] | None:
 
 
 def is_manifest(text: str) -> bool:
-    """Whether a text seems to hold objects of Kubernetes, and no Framework among them.
+    """Whether a text seems to contain Kubernetes objects, none of them a Framework.
 
     Args:
-        text: of a file, whose one document or several need not be valid.
+        text: of a file with one or more documents, which may be invalid.
     """
     in_yaml = _API_VERSION.search(text) and _KIND.search(text)
     in_json = _JSON_OBJECT.match(text) and '"apiVersion"' in text and '"kind"' in text
@@ -111,7 +111,7 @@ def is_manifest(text: str) -> bool:
 
 
 def _parsed(text: str, file: str) -> Any:
-    """A document that may be an object of Kubernetes, as plain data; None for others."""
+    """A document that may be a Kubernetes object, as plain data; None for others."""
     if _JSON_OBJECT.match(text):
         try:
             return json.loads(text)
@@ -125,7 +125,7 @@ def _parsed(text: str, file: str) -> Any:
 
 
 def _yaml(text: str, file: str) -> Any:
-    """A document of YAML; several objects of a manifest are an error of their own."""
+    """A YAML document; a manifest with several objects is reported as such."""
     try:
         return read_text(_silent(text, file)).plain()
     except PairunError as e:

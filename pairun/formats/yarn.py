@@ -37,7 +37,7 @@ _SHM_MB, _CPU, _MEMORY_MB = 64, 1, 100
 
 
 def is_yarn(document: Node) -> bool:
-    """Whether a document is a job of the YARN era."""
+    """Whether a document is a job for OpenPAI on YARN."""
     return document.get("protocolVersion") is None and _has_yarn_keys(document)
 
 
@@ -95,7 +95,7 @@ def _env_exports(document: Node, problems: Problems) -> Iterator[Node]:
         if hint := _SWITCHES.get(name):
             problems.warning("PR732", f"'{name}' switches nothing any more", value.key, hint)
         if isinstance(value.value, dict | list) or value.value is None:
-            continue  # the check of the schema reports it
+            continue  # the schema check reports it
         if not re.search(IDENTIFIER_PATTERN, name):
             problems.warning(
                 "PR732",
@@ -107,7 +107,7 @@ def _env_exports(document: Node, problems: Problems) -> Iterator[Node]:
         written = js_text(value.value)
         shell = f"'<% $parameters.{name} %>'"
         if "'" in written:
-            # Between quotes, where a tag's value would end them; `<''%` is no tag.
+            # Quote the value itself: the value of a tag would end the quotes; `<''%` is no tag.
             shell = shlex.quote(written).replace("<%", "<''%")
         yield Node(f"export {name}={shell}", value.place, value.key)
 
@@ -183,7 +183,7 @@ def _role(document: Node, role: Node, exports: list[Node]) -> Node:
 
 
 def _completion(document: Node, role: Node) -> Node:
-    """The completion policy: null meant "never" for failures, "all have ended" for successes."""
+    """The completion policy: null meant "never" for failures, "all complete" for successes."""
     first_ends = number(document.get("killAllOnCompletedTaskNumber"), 0) > 0
     failed, succeeded = role.get("minFailedTaskCount"), role.get("minSucceededTaskCount")
     never = failed is not None and failed.value is None and not first_ends

@@ -1,4 +1,4 @@
-"""The problems of a YARN-era job, and the parts that protocol v2 cannot express."""
+"""Reports the errors of a job for OpenPAI on YARN, and its settings that protocol v2 lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILE_SYSTEM = re.compile(r"\$(?:PAI_DEFAULT_FS_URI\b|\{PAI_DEFAULT_FS_URI\})")
 
 
 def check(document: Node, problems: Problems) -> None:
-    """Report everything for which the old REST server, or the one of v2, rejects the job."""
+    """Report everything for which the old or the v2 REST server rejects the job."""
     problems.extend(violations(document, SCHEMA, Ids("PR502", "PR503", "PR504")))
     _check_names(document, problems)
     _check_numbers(document, problems)
@@ -92,7 +92,7 @@ def number(node: Node | None, default: int) -> int:
 
 
 def warn_of_losses(document: Node, problems: Problems) -> None:
-    """Warn of settings that no longer have an effect, except folders and variables."""
+    """Warn of settings that no longer have an effect, other than folders and variables."""
     problems.warning(
         "PR738",
         "this job is one of OpenPAI on YARN, and is read as protocol v2",

@@ -1,6 +1,6 @@
 """A JSON Schema of the job files of OpenPAI on YARN.
 
-It is the REST server's own, with the limits from its manual; a key with a default may be missing.
+It is the REST server's own, with the limits from its manual; keys with a default are optional.
 """
 
 from __future__ import annotations

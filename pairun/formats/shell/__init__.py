@@ -1,6 +1,6 @@
-"""Shell scripts, read without running them: which variables they use and set, and in which order.
+"""Reads shell scripts without running them: which variables they use and set, in which order.
 
-A reader of pairun's own: `bashlex` is under the GPL, `tree-sitter-bash` is a compiled library that
-the images of operators would carry for one warning. This reader refuses nothing. Where it cannot
-follow a text, it says that the rest is unknown.
+pairun has its own reader, because `bashlex` is under the GPL, and `tree-sitter-bash` is a compiled
+library that operators' images would carry for one warning. The reader rejects no text. Where it
+cannot follow one, it reports the rest as unknown.
 """

@@ -1,4 +1,4 @@
-"""What a simple command of a script does to variables; bash(1), SHELL BUILTIN COMMANDS."""
+"""The effect of a script's simple command on variables; bash(1), SHELL BUILTIN COMMANDS."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _DECLARES = frozenset(
     {"export", "declare", "typeset", "local", "readonly", "read", "mapfile", "readarray", "getopts",
      "wait", "let", "unset", "coproc"}
 )  # fmt: skip
-"""Builtins whose arguments are names of variables, which have a value afterwards."""
+"""Builtins whose arguments are names of variables that they set."""
 
 _UNKNOWN = frozenset(
     {"source", ".", "eval", "conda", "mamba", "micromamba", "module", "ml", "spack", "workon", "nvm",
      "pyenv"}
 )  # fmt: skip
-"""Commands after which variables have values that the script does not show."""
+"""Commands that may set variables that the script does not show."""
 
 _PREFIXES = ("command", "builtin")
 _NOUNSET_OFF = re.compile(r"\+[a-zA-Z]*u")
 
 
 class Word(NamedTuple):
-    """A word of a command: its text without quotes, and where it stands.
+    """A word of a command: its text without quotes, and its position.
 
     Attributes:
         text: the word without quotes.
         start: its position in the script.
         end: the position after it.
-        quoted: whether a part of it was quoted.
+        quoted: whether any part of it was quoted.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Word(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a command does: names that it sets or guards, and whether all else is unknown after it."""
+    """A command's effect: names that it sets or guards, and whether the rest is then unknown."""
 
     sets: tuple[tuple[str, int], ...] = ()
     guards: tuple[tuple[str, int], ...] = ()
@@ -51,7 +51,7 @@ class Effect(NamedTuple):
 
 
 def effect(words: Sequence[Word]) -> Effect:
-    """The effect of a simple command, keywords such as ``then`` left out."""
+    """The effect of a simple command, without keywords such as ``then``."""
     descriptors = ((re.fullmatch(r"\{([A-Za-z_]\w*)\}", w.text), w) for w in words)
     sets = [(m[1], w.end) for m, w in descriptors if m]
     assigned = takewhile(lambda w: ASSIGNMENT.match(w.text), words)

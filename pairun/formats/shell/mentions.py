@@ -1,4 +1,4 @@
-"""What a script says about its variables, as data."""
+"""The uses and assignments of variables in a script, as data."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Mention(NamedTuple):
     """A variable at one place of a script.
 
     Attributes:
-        name: of the variable.
-        offset: where it stands in the text.
-        kind: ``use`` fails under ``nounset`` when the variable is unset, ``guard`` is a use that does
-            not (``${X:-}``, ``[ -v X ]``), ``set`` gives it a value.
-        in_order: whether it runs in the order of the text: it is in no function and no loop.
+        name: the variable's name.
+        offset: its position in the text.
+        kind: ``use`` fails under ``nounset`` if the variable is unset; ``guard`` is a use that does
+            not (``${X:-}``, ``[ -v X ]``); ``set`` assigns a value.
+        in_order: whether it runs in the order of the text, outside of functions and loops.
     """
 
     name: str
@@ -25,14 +25,14 @@ class Mention(NamedTuple):
 
 
 class ShellText(NamedTuple):
-    """A script, read.
+    """The result of reading a script.
 
     Attributes:
-        mentions: of variables, in the order in which the shell meets them.
-        unknown_from: from where on other variables may be set, because the script reads another
-            file, runs text, or switches ``nounset`` off; None if that is nowhere.
-        bare: position and character of everything beyond ASCII that no quote, comment or here
-            document holds.
+        mentions: of variables, in the order in which the shell evaluates them.
+        unknown_from: the position from which other variables may be set, because the script reads
+            another file, runs text, or disables ``nounset``; None if there is none.
+        bare: position and character of all non-ASCII text outside of quotes, comments and here
+            documents.
     """
 
     mentions: tuple[Mention, ...]
@@ -40,7 +40,7 @@ class ShellText(NamedTuple):
     bare: tuple[tuple[int, str], ...]
 
     def unset(self) -> list[Mention]:
-        """The first use of each variable that nothing in the script sets before it."""
+        """The first use of each variable that the script does not set before it."""
         set_anywhere = {m.name for m in self.mentions if m.kind != "use"}
         seen: set[str] = set()
         unset = []

@@ -27,7 +27,7 @@ _BEFORE_COMMANDS = frozenset(
         "esac",
     }
 )
-"""Words after which a command begins."""
+"""Words that a command can follow."""
 
 _METACHARACTERS = frozenset(" \t\n;&|()<>")
 _SPECIAL = frozenset("0123456789*@#?-$!")
@@ -41,7 +41,7 @@ def read_shell(text: str) -> ShellText:
     """Read a script, whatever it contains.
 
     Args:
-        text: for bash or a POSIX shell; nothing is known of one that is very long.
+        text: for bash or a POSIX shell; in a very long one, all variables are unknown.
     """
     if len(text) > _MAX_CHARACTERS:
         return ShellText((), -1, ())
@@ -55,7 +55,7 @@ class _HereDocument(NamedTuple):
 
 
 class _TooDeep(Exception):
-    """The script nests deeper than anybody writes."""
+    """The script nests deeper than any real one."""
 
 
 class _Reader:
@@ -69,7 +69,7 @@ class _Reader:
         self._unknown_from: int | None = None
         self._bare: list[tuple[int, str]] = []
         self._here: list[_HereDocument] = []
-        # What encloses the position: "loop", "function" or "group".
+        # What surrounds the position: "loop", "function" or "group".
         self._enclosing: list[str] = []
         self._function_next = False
 
@@ -135,7 +135,7 @@ class _Reader:
         self._depth -= 1
 
     def _structure(self, keyword: str) -> None:
-        """Follow loops, groups and functions."""
+        """Track loops, groups and functions."""
         if len(self._enclosing) >= _MAX_ENCLOSING:
             raise _TooDeep
         if keyword in ("for", "while", "until", "select"):
@@ -151,7 +151,7 @@ class _Reader:
                 self._enclosing.pop()
 
     def _finish(self, command: list[Word]) -> None:
-        """Take over what a command that is read to its end does."""
+        """Record the effect of a complete command."""
         words = list(dropwhile(lambda w: w.text in _BEFORE_COMMANDS and not w.quoted, command))
         command.clear()
         if not words:
@@ -195,7 +195,7 @@ class _Reader:
         self._at = len(self._text) if newline < 0 else newline
 
     def _redirection(self) -> None:
-        """Read the operator; the word after it is read as any other."""
+        """Read the operator; the following word is read like any other."""
         if self._text.startswith("<<<", self._at):
             self._at += 3
         elif self._text.startswith("<<", self._at):
@@ -224,7 +224,7 @@ class _Reader:
         self._here.append(_HereDocument(plain, strips, expands=plain == written))
 
     def _raw_word(self) -> None:
-        """Skip a word in which nothing is expanded."""
+        """Skip a word without expansions."""
         while (char := self._peek()) and char not in _METACHARACTERS:
             if char in "'\"":
                 closing = self._text.find(char, self._at + 1)
@@ -233,7 +233,7 @@ class _Reader:
         self._at = min(self._at, len(self._text))
 
     def _here_documents(self) -> None:
-        """Read the texts of the here documents that the line before asked for."""
+        """Read the texts of the here documents that the previous line opened."""
         pending, self._here = self._here, []
         for each in pending:
             start = self._at
@@ -261,7 +261,7 @@ class _Reader:
     # Words
 
     def _word(self, end: str) -> Word:
-        """Read a word: up to a metacharacter that is not quoted."""
+        """Read a word: up to an unquoted metacharacter."""
         start, parts, quoted = self._at, list[str](), False
         while char := self._peek():
             if char == "(" and self._in_array(start, parts):
@@ -333,7 +333,7 @@ class _Reader:
     # Expansions
 
     def _expansion(self) -> bool:
-        """Read what begins with ``$`` or a back quote; False, and nothing read, if nothing does."""
+        """Read an expansion that starts with ``$`` or a back quote; False if there is none."""
         char, following = self._peek(), self._peek(1)
         if char == "`":
             self._at += 1
@@ -386,7 +386,7 @@ class _Reader:
         self._rest("}")
 
     def _rest(self, closing: str) -> None:
-        """Read to the closing bracket of an expansion, expansions and quotes in it included."""
+        """Read to the closing bracket of an expansion, including nested expansions and quotes."""
         if self._depth >= _MAX_DEPTH:
             raise _TooDeep
         self._depth += 1
@@ -409,7 +409,7 @@ class _Reader:
         while (char := self._peek()) and (open_ or not self._text.startswith(closing, self._at)):
             open_ += (char == "(") - (char == ")" and open_ > 0)
             if name := NAME.match(self._text, self._at):
-                # Nobody misses one that arithmetic alone uses: it counts as set.
+                # Do not report variables that only arithmetic uses: treat them as set.
                 self._mention(name[0], name.end(), "set")
                 self._at = name.end()
             elif not self._expansion():
