@@ -94,7 +94,7 @@ class Door(Way):
             return file.read(size)
 
     def stat(self, path: str, *, mounted: bool = False) -> os.stat_result | None:
-        """The status of a path; None if it does not exist or does not come from the platform.
+        """The status of a path; None if it does not exist, or must be mounted and is not.
 
         Raises:
             OSError: the path cannot be followed.

@@ -43,7 +43,7 @@ class Features:
     def addition(
         self, template: Template, container: MappingPart, siblings: Sequence[Template]
     ) -> Addition:
-        """What a template with this main container gets added."""
+        """The additions for a template with this main container."""
         made = Addition()
         asked = self._options
         name = _name(template.owner)

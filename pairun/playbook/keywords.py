@@ -204,7 +204,7 @@ _MAY_BE_SET_BACK = [n for n in keywords_of("task") if n not in ("id", "name", "l
 
 
 def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A keyword's schema in a patch: also null, and null for single entries of texts or codes."""
+    """A keyword's schema in a patch: allows null, also for single entries of texts or codes."""
     of_entry = schema.get("additionalProperties")
     inner = {"additionalProperties": _or_null(of_entry)} if of_entry else {}
     if "enum" in schema:
