@@ -9,13 +9,13 @@ NEVER = -1
 
 
 class RolePolicy(NamedTuple):
-    """What decides the job, for one role; `NEVER` switches a condition off.
+    """The limits of one role; `NEVER` switches a condition off.
 
     Attributes:
-        role: its name.
-        instances: their number.
-        min_failed: so many failures fail the job.
-        min_succeeded: so many successes end it.
+        role: the role's name.
+        instances: how many instances it has.
+        min_failed: this many failures fail the job.
+        min_succeeded: this many successes complete the job.
     """
 
     role: str
@@ -25,7 +25,7 @@ class RolePolicy(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An instance that has ended, in the order in which they ended.
+    """An instance that has ended.
 
     Attributes:
         role: name of its role.
@@ -59,11 +59,11 @@ class Decision(NamedTuple):
 
 
 def decide(policies: Iterable[RolePolicy], ended: list[Ended], total: int) -> Decision | None:
-    """The decision, or None while the job goes on.
+    """Decide how the job ends; None while it runs.
 
     Args:
         policies: one per role.
-        ended: the instances that have ended, first one first.
+        ended: the instances that have ended, in the order in which they ended.
         total: the number of instances of all roles.
     """
     for policy in policies:

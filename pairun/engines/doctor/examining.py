@@ -12,14 +12,14 @@ from pairun.errors import PairunError
 
 
 class Examination(NamedTuple):
-    """What to look at.
+    """What to check, and from where.
 
     Attributes:
         account: the service account of init containers.
-        in_pod: this login is that account.
+        in_pod: whether this login is that account.
         images: images that nodes must be able to pull.
-        env: for the requests to registries: proxies, authorities.
-        now: the clock of this machine.
+        env: for requests to registries: proxies, certificate authorities.
+        now: this machine's clock, in seconds since the epoch.
     """
 
     account: str
@@ -30,9 +30,9 @@ class Examination(NamedTuple):
 
 
 def examine(cluster: Cluster, what: Examination) -> Iterator[Finding]:
-    """Yield the findings as they are made; all requests only read.
+    """Check the cluster and yield each finding as it is made; all requests only read.
 
-    A server that does not answer is asked no more.
+    If the API server does not respond, the examination ends.
     """
     reached = server.of_server(cluster)
     yield reached

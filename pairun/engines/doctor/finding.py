@@ -14,10 +14,10 @@ class Finding(NamedTuple):
     """What one check found.
 
     Attributes:
-        subject: what was checked.
-        level: ``ok``; ``warning``: some jobs or commands may not work; ``failure``: jobs do not.
+        subject: what the check is about.
+        level: ``ok``; ``warning``: some jobs or commands may fail; ``failure``: jobs fail.
         message: what was found.
-        do: what to do about it; empty for ``ok``.
+        do: how to fix it; empty for ``ok``.
     """
 
     subject: str
@@ -27,13 +27,13 @@ class Finding(NamedTuple):
 
 
 def of_error(subject: str, level: Level, error: PairunError, forbidden: str = "") -> Finding:
-    """The finding for a question that the API server did not answer.
+    """The finding for a request that the API server refused or did not answer.
 
     Args:
-        subject: what was checked.
-        level: what it means, unless this login may not ask: that is a warning.
-        error: the server's refusal.
-        forbidden: what to do where this login may not ask.
+        subject: what the check is about.
+        level: the level; a missing right of this login is always a warning.
+        error: the API server's error.
+        forbidden: what to do if this login lacks the right.
     """
     problem = error.problems[0]
     if isinstance(error, ClusterRefusal) and error.status == 403:
@@ -42,7 +42,7 @@ def of_error(subject: str, level: Level, error: PairunError, forbidden: str = ""
 
 
 def is_missing(error: PairunError) -> bool:
-    """Whether the API server says that there is no such object or kind."""
+    """Whether the API server reports that the object or kind does not exist."""
     return isinstance(error, ClusterRefusal) and error.status == 404
 
 

@@ -16,12 +16,12 @@ from pairun.host.context import HostContext
 from pairun.module import CheckModule, Failure, Permanent, Skip
 
 CHECK = "image_check"
-"""The module that asks a registry in every Pod."""
+"""The module that checks images in every Pod."""
 REGISTRY_S = 15.0
 
 
 def of_account(cluster: Cluster, account: str) -> Iterator[Finding]:
-    """The account of the Pods, and the Secrets by which it pulls images."""
+    """Check the account of the Pods, and its image pull secrets."""
     subject = f"account {account}"
     try:
         found = cluster.get(cluster.path("v1", "serviceaccounts", account))
@@ -47,7 +47,7 @@ def of_account(cluster: Cluster, account: str) -> Iterator[Finding]:
 
 
 def of_image(image: str, env: Mapping[str, str]) -> Finding:
-    """What the registry answers when asked for an image, from this machine and without a login."""
+    """Ask the registry for an image, from this machine and without a login."""
     subject = f"image {image}"
     cls = load_module(CHECK, built_in_modules()[CHECK])
     module, problems = build(cls, {"image": image})

@@ -1,4 +1,4 @@
-"""The rights of an account, verb by verb, as the API server itself decides them."""
+"""The rights of an account, verb by verb, as the API server decides them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Need(NamedTuple):
     """What an account must be allowed to do.
 
     Attributes:
-        group: the API group; empty for the core.
-        resource: the plural, with a subresource after a slash.
-        verbs: as a Role has them.
-        level: what it means if one is missing.
-        use: what needs it.
+        group: the API group; empty for the core group.
+        resource: the plural; a subresource follows a slash.
+        verbs: the verbs, as in a Role.
+        level: the level of a finding if one is missing.
+        use: what needs the right.
     """
 
     group: str
@@ -38,7 +38,7 @@ INIT = (
     ),
     Need(FRAMEWORKS, "frameworks", ("get",), "failure", "the init phase of a Framework's Pods"),
 )
-"""What the init container's account needs; of Frameworks only where the kind exists."""
+"""What the init container's account needs; rights on Frameworks only if the kind exists."""
 
 _MADE = ("create", "delete", "get", "list")
 PERSON = (
@@ -51,24 +51,24 @@ PERSON = (
     Need(FRAMEWORKS, "frameworks", _MADE, "warning", "--engine framework"),
     Need("jobset.x-k8s.io", "jobsets", _MADE, "warning", "--engine jobset"),
 )
-"""What a person needs who submits jobs; of kinds that an operator installs only where they exist."""
+"""What a person needs to submit jobs; rights on operators' kinds only if the kinds exist."""
 
 _INSTALLED = {FRAMEWORKS: "v1", "jobset.x-k8s.io": "v1alpha2"}
-"""Groups that not every cluster has, and their version."""
+"""API groups that some clusters lack, and their versions."""
 
 
 def of_person(cluster: Cluster) -> Iterator[Finding]:
-    """The rights of this login."""
+    """Check the rights of this login."""
     yield from _findings(cluster, PERSON, None, "you", "ask the cluster's administrator for a Role")
 
 
 def of_account(cluster: Cluster, account: str, *, is_own: bool) -> Iterator[Finding]:
-    """The rights of the init container's account.
+    """Check the rights of the init container's account.
 
     Args:
         cluster: the namespace.
-        account: its name.
-        is_own: it is this login itself.
+        account: the account's name.
+        is_own: whether this login is that account.
     """
     user = None if is_own else f"system:serviceaccount:{cluster.namespace}:{account}"
     do = "apply deploy/base, deploy/frameworks or deploy/openpai with this account's name"
@@ -106,7 +106,7 @@ def _findings(
 
 
 def _may(cluster: Cluster, need: Need, verb: str, user: str | None) -> bool:
-    """Ask one question; Kubernetes stores nothing of it (API reference, ``SubjectAccessReview``)."""
+    """Ask about one right; Kubernetes stores nothing (API reference, ``SubjectAccessReview``)."""
     resource, _, part = need.resource.partition("/")
     attributes = {
         "namespace": cluster.namespace, "verb": verb, "group": need.group, "resource": resource,

@@ -17,9 +17,9 @@ from pairun.openpai.exitspec import read_exit_spec
 from pairun.openpai.podconfig import EXIT_SPEC
 
 SKEW_S = 5.0
-"""From here on the order of lines in logs cannot be trusted."""
+"""From this skew on, do not trust the order of log lines."""
 MAX_SKEW_S = 60.0
-"""From here on tokens and certificates are refused as expired, or not valid yet."""
+"""From this skew on, servers refuse tokens and certificates as expired or not yet valid."""
 EXIT_SPEC_MAP = "runtime-exit-spec-configuration"
 CONTROLLER = "frameworkcontroller"
 NODE_PORTS = (30000, 32767)
@@ -27,7 +27,7 @@ NODE_PORTS = (30000, 32767)
 
 
 def of_server(cluster: Cluster) -> Finding:
-    """Whether the API server answers this login."""
+    """Whether the API server accepts this login."""
     subject = f"API server {cluster.server}"
     try:
         return Finding(subject, "ok", f"answers: Kubernetes {cluster.version()}")
@@ -36,11 +36,11 @@ def of_server(cluster: Cluster) -> Finding:
 
 
 def of_clock(cluster: Cluster, now: float) -> Finding:
-    """How far this machine's clock is from the API server's.
+    """Compare this machine's clock with the API server's.
 
     Args:
         cluster: the cluster.
-        now: seconds since the epoch.
+        now: this machine's clock, in seconds since the epoch.
     """
     subject = "clock"
     date = cluster.date()
@@ -58,7 +58,7 @@ def of_clock(cluster: Cluster, now: float) -> Finding:
 
 
 def of_controller(cluster: Cluster) -> Finding:
-    """FrameworkController and its version."""
+    """Find FrameworkController and its version."""
     subject = "FrameworkController"
     do = "install it to use --engine framework; other engines need none"
     try:
@@ -88,7 +88,7 @@ def _image(workload: dict[str, Any]) -> str:
 
 
 def of_exit_spec(cluster: Cluster) -> Finding:
-    """The ConfigMap that describes exit codes, and what is wrong in it."""
+    """Check the ConfigMap that describes exit codes."""
     subject = f"exit spec, ConfigMap {EXIT_SPEC_MAP}"
     do = "apply deploy/exit-spec, or keep OpenPAI's ConfigMap"
     try:
@@ -113,7 +113,7 @@ def of_exit_spec(cluster: Cluster) -> Finding:
 
 
 def of_ports(cluster: Cluster) -> Finding:
-    """Whether services take ports of nodes from which jobs get theirs."""
+    """Check whether services may use node ports that jobs use."""
     subject = "ports"
     first, end = DEFAULT_RANGE
     hashed = f"ports of jobs are {first} to {end - 1}"
@@ -132,7 +132,7 @@ def of_ports(cluster: Cluster) -> Finding:
 
 
 def _node_port_range(cluster: Cluster) -> tuple[int, int]:
-    """The flag of the API server where its Pods can be seen, else Kubernetes' default."""
+    """The API server's flag if its Pods are visible, else Kubernetes' default."""
     query = {"labelSelector": "component=kube-apiserver"}
     pods = cluster.get("/api/v1/namespaces/kube-system/pods", query).get("items") or []
     for pod in pods:

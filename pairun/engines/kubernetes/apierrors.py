@@ -1,4 +1,4 @@
-"""The API server's errors in words for people, and how long pairun retries them."""
+"""The API server's errors as messages for people, and how long pairun retries them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.errors import PairunError, Problem
 
 CONNECT_S = 10
-"""How long a connection may take."""
+"""Limit for one connection attempt."""
 SILENCE_S = 30
-"""How long the server may send nothing in the middle of a response."""
+"""Limit for a pause in the middle of a response."""
 TROUBLE_S = 300
-"""How long pairun retries a server that does not respond, while it follows a job."""
+"""How long pairun retries an API server that does not respond, while it follows a job."""
 
 VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
-"""What a Role calls an HTTP method; a GET is ``get``, ``list`` or ``watch``."""
+"""The verb in a Role for an HTTP method; a GET is ``get``, ``list`` or ``watch``."""
 
 
 class Unreachable(PairunError):
@@ -28,13 +28,13 @@ class Unreachable(PairunError):
 
 
 class ClusterRefusal(PairunError):
-    """The API server responds with an error.
+    """The API server responded with an error.
 
     Args:
         problem: its message.
         status: the HTTP status.
-        reason: the API's word for it, as ``AlreadyExists``.
-        retry_after_s: seconds until a retry, if the server sets them.
+        reason: the API's reason, such as ``AlreadyExists``.
+        retry_after_s: seconds to wait before a retry, if the server says so.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ClusterRefusal(PairunError):
 
 
 class Patience:
-    """How long pairun retries an API server that does not respond, or has errors of its own."""
+    """Limits how long pairun retries an API server that does not respond or fails."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -74,14 +74,14 @@ class Patience:
 
 
 class Request(NamedTuple):
-    """A request, as far as an error message names it.
+    """The parts of a request that an error message names.
 
     Attributes:
-        server: address of the API server.
-        namespace: the namespace that it is about.
-        method: of HTTP.
+        server: the API server's address.
+        namespace: the namespace.
+        method: the HTTP method.
         path: its path.
-        verb: what a Role calls it, where the method does not say.
+        verb: the verb in a Role, if the method does not imply it.
     """
 
     server: str
@@ -95,8 +95,8 @@ def unreachable(server: str, why: str) -> Unreachable:
     """The error for a server that does not respond.
 
     Args:
-        server: its address.
-        why: what a library says of it.
+        server: the API server's address.
+        why: a library's error message.
     """
     text = f"the API server {server} cannot be reached: {_why(why)}"
     return Unreachable(Problem("PR787", text, hint=_hint(why)))
@@ -108,15 +108,15 @@ def refusal(
     """The error for a response with an error status.
 
     Args:
-        request: what was asked.
+        request: the request.
         status: the HTTP status.
         document: the API's ``Status`` (Kubernetes API, "Status"); may be empty.
-        retry_after: the response's header, if it has one.
+        retry_after: the response's ``Retry-After`` header, if any.
     """
     reason = str(document.get("reason") or "")
     words = visible(str(document.get("message") or reason or f"HTTP status {status}"))[:1000]
     parts = request.path.rpartition("/namespaces/")[2].split("/")
-    # NAMESPACE/PLURAL/NAME/PART, or a path outside of namespaces
+    # NAMESPACE/PLURAL/NAME/PART, or a path without a namespace
     what = "/".join((*parts[1:2], *parts[3:4]))
     verb = request.verb or VERBS.get(request.method, "get")
     hint = None
@@ -140,7 +140,7 @@ def refusal(
 
 
 def status_document(body: object) -> Mapping[str, Any]:
-    """The API's ``Status`` in the body of an error; empty where the body is something else."""
+    """The API's ``Status`` in the body of an error; empty if the body is something else."""
     try:
         parsed = json.loads(body) if isinstance(body, bytes | str) else None
     except (ValueError, RecursionError):
@@ -149,7 +149,7 @@ def status_document(body: object) -> Mapping[str, Any]:
 
 
 def _pause_s(retry_after: str | None) -> float:
-    """The seconds to wait by a ``Retry-After``, within bounds; one second without one."""
+    """Seconds to wait according to ``Retry-After``, within bounds; 1 s without the header."""
     pause_s = retry_after_s(retry_after, time.time())
     return 1.0 if pause_s is None else min(max(pause_s, 0.1), 60.0)
 

@@ -1,8 +1,8 @@
-"""A namespace of a cluster through the official client: raw objects and deadlines.
+"""A namespace of a cluster, through the official client: raw objects and deadlines.
 
-The client's models and generated methods are not used: pairun sends and reads the JSON objects of
-the Kubernetes API (kubernetes.io/docs/reference/kubernetes-api). The client does what differs
-between clusters: kubeconfig files, certificates, logins, proxies.
+pairun uses only the client's access to clusters: kubeconfig files, certificates, logins, proxies.
+It sends and reads the JSON objects of the Kubernetes API itself
+(kubernetes.io/docs/reference/kubernetes-api), without the client's models.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pairun.engines.kubernetes import apierrors
 from pairun.engines.kubernetes.apierrors import ClusterRefusal, Request, Unreachable
 
 CALL_S = 60
-"""How long one call may take, from the request to the last byte of the response."""
+"""Limit for one call, from the request to the last byte of the response."""
 BUSY_S = 60
-"""How long pairun retries a server that is overloaded (429)."""
+"""How long pairun retries an overloaded server (429)."""
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 PAGE = 500
 """Objects per page of a list."""
@@ -34,7 +34,7 @@ class Cluster:
 
     Args:
         api: an ``ApiClient`` of the official client.
-        namespace: what all paths are in.
+        namespace: the namespace of all paths.
     """
 
     def __init__(self, api: Any, namespace: str) -> None:
@@ -43,13 +43,13 @@ class Cluster:
         self.server = str(api.configuration.host)
 
     def path(self, api_version: str, plural: str, name: str = "", sub: str = "") -> str:
-        """The path of objects in the namespace, of one of them, or of its subresource."""
+        """The path of a collection in the namespace, of one object, or of its subresource."""
         root = "/apis/" if "/" in api_version else "/api/"
         parts = ["namespaces", self.namespace, plural, *filter(None, (name, sub))]
         return f"{root}{api_version}/{'/'.join(quote(p, safe='') for p in parts)}"
 
     def version(self) -> str:
-        """The server's version of Kubernetes, as ``1.28``."""
+        """The server's Kubernetes version, such as ``1.28``."""
         version = self.get("/version")
         return f"{version.get('major')}.{version.get('minor')}".rstrip("+")
 
@@ -57,7 +57,7 @@ class Cluster:
         """The ``Date`` of a response: the server's clock (RFC 9110, 6.6.1)."""
         with self._response("GET", "/version", None, None, None, apierrors.SILENCE_S, "get") as r:
             date = r.headers.get("Date")
-            # Only a connection whose response was read whole can be used again.
+            # A connection can be reused only after its response is read to the end.
             for _ in r.stream(65536):
                 pass
         return None if date is None else str(date)
@@ -67,17 +67,17 @@ class Cluster:
         return self._json("GET", path, query=query)
 
     def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object; a field that the server does not know is an error from 1.25 on."""
+        """Create an object; from Kubernetes 1.25 on, a field unknown to the server is an error."""
         return self._json("POST", path, query={"fieldValidation": "Strict"}, body=body)
 
     def merge(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Change parts of an object."""
+        """Merge a patch into an object."""
         return self._json("PATCH", path, body=body, content_type=MERGE)
 
     def delete(self, path: str, uid: str) -> bool:
-        """Delete this object, and no later one of its name; False where it is gone already.
+        """Delete the object with this uid; False if it no longer exists.
 
-        Kubernetes then deletes what it owns, with its grace time.
+        Kubernetes then deletes the objects that it owns, after their grace time.
         """
         body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         try:
@@ -90,12 +90,12 @@ class Cluster:
         return True
 
     def objects(self, path: str, selector: str) -> Iterator[dict[str, Any]]:
-        """The objects that match a label selector, page by page."""
+        """List the objects that match a label selector; requests one page at a time."""
         for page in self.pages(path, selector):
             yield from page.get("items") or ()
 
     def pages(self, path: str, selector: str) -> Iterator[dict[str, Any]]:
-        """The pages of objects that match a label selector, with the version of each page."""
+        """List the pages of objects that match a label selector, each with its resource version."""
         query = {"labelSelector": selector, "limit": str(PAGE)}
         while True:
             page = self._json("GET", path, query=query, verb="list")
@@ -108,10 +108,10 @@ class Cluster:
     def watch(
         self, path: str, selector: str, version: str, seconds: int
     ) -> Iterator[dict[str, Any]]:
-        """What changes after a version, for some seconds.
+        """Yield the changes after a resource version, for some seconds.
 
         Raises:
-            Unreachable, ClusterRefusal: also where the version is too old, with status 410.
+            Unreachable, ClusterRefusal: also for a version that is too old (status 410).
         """
         query = {
             "watch": "true",
@@ -140,16 +140,16 @@ class Cluster:
     def stream(
         self, path: str, query: Mapping[str, str], *, silence_s: float, verb: str = "get"
     ) -> Iterator[bytes]:
-        """The bytes of a response as they come.
+        """Yield the bytes of a response as they arrive.
 
         Args:
-            path: what to read.
-            query: its parameters.
-            silence_s: seconds without a byte until the read fails.
-            verb: what a Role calls it.
+            path: the path to read.
+            query: the query parameters.
+            silence_s: the read fails after this many seconds without a byte.
+            verb: the verb in a Role.
 
         Raises:
-            Unreachable, ClusterRefusal: the server does not respond, or with an error.
+            Unreachable, ClusterRefusal: the server does not respond, or responds with an error.
         """
         with self._response("GET", path, query, None, None, silence_s, verb) as response:
             yield from response.stream(65536)
@@ -164,7 +164,7 @@ class Cluster:
         content_type: str | None = None,
         verb: str = "",
     ) -> dict[str, Any]:
-        """One call, retried for a while where the server is overloaded."""
+        """Make one call; retry it for a while if the server is overloaded."""
         end = time.monotonic() + BUSY_S
         while True:
             try:

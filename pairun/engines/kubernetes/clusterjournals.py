@@ -23,24 +23,24 @@ from pairun.report.journal.pastinstances import InstancePast
 from pairun.report.journal.records import notes, read_entries
 
 AT_ONCE = 16
-"""How many logs are read at once."""
+"""How many logs pairun reads at the same time."""
 
 END = {"tailLines": "300", "limitBytes": str(16 << 20)}
-"""PID 1 and init show the journal in the last lines of a log."""
+"""Init and PID 1 print the journal in the last lines of a log."""
 
 BEGIN = {"limitBytes": str(1 << 20)}
-"""While a command runs, the journal is at the log's beginning."""
+"""While a command runs, the journal is only at the beginning of the log."""
 
 
 def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
-    """What happened to the instances of a job, as their logs show it.
+    """Read what happened to the instances of a job from their logs.
 
     Args:
         cluster: the cluster.
         name: the job's name in the cluster.
 
     Raises:
-        PairunError: there is no such job, or the API server refuses.
+        PairunError: the job does not exist, or the API server refuses.
     """
     instances = instances_of(cluster, find(cluster, name))
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -48,17 +48,17 @@ def read_cluster_instances(cluster: Cluster, name: str) -> list[InstancePast]:
 
 
 def read_cluster_metrics(cluster: Cluster, name: str) -> tuple[str, list[Problem]]:
-    """What the journals of a job's instances add up to, as OpenMetrics text.
+    """Sum up the journals of a job's instances, as OpenMetrics text.
 
     Args:
         cluster: the cluster.
         name: the job's name in the cluster.
 
     Returns:
-        The text, which is empty if no log shows a journal, and the problems.
+        The text and the problems; the text is empty if no log contains a journal.
 
     Raises:
-        PairunError: there is no such job, or the API server refuses.
+        PairunError: the job does not exist, or the API server refuses.
     """
     instances = [i for i in instances_of(cluster, find(cluster, name)) if not i.gone]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -97,7 +97,7 @@ def _instance(cluster: Cluster, instance: PodState) -> InstancePast:
 
 
 def _journal(cluster: Cluster, instance: PodState) -> bytes | None:
-    """The journal on the log of the user's container, which holds that of init, else on init's."""
+    """The journal in the log of the user's container, which includes init's; else in init's log."""
     for container in (APP, INIT):
         for part in (END, BEGIN):
             log = _lines(cluster, instance, {"container": container, **part})
@@ -111,6 +111,6 @@ def _lines(cluster: Cluster, instance: PodState, query: dict[str, str]) -> Itera
     try:
         yield from lines(cluster.stream(path, query, silence_s=SILENCE_S))
     except ClusterRefusal as e:
-        # the container has not started, or the Pod was deleted meanwhile
+        # the container has not started, or the Pod has just been deleted
         if e.status not in (400, 404):
             raise

@@ -1,4 +1,4 @@
-"""The logs of a job's Pods: one Pod after the other, or all of them as lines arrive."""
+"""The logs of a job's Pods: one Pod after the other, or all at once as lines arrive."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from pairun.engines.kubernetes.podstates import APP, ENDED, PodState
 from pairun.errors import PairunError, Problem
 
 MOST_STREAMS = 50
-"""So many Pods can be followed at once; each is a connection."""
+"""The largest number of Pods to follow at once; each needs a connection."""
 LINE_BYTES = 64 * 1024
-"""A longer line is printed in parts."""
+"""Longer lines are printed in parts."""
 QUEUED = 1000
-"""Lines that wait to be printed; whoever has more of them waits."""
+"""The largest number of lines that wait to be printed; then the readers wait."""
 AGAIN_S = 1.0
 QUIET_S = 600
-"""A connection on which nothing came for so long is made again."""
+"""pairun reconnects after this many seconds without a byte."""
 LOOK_S = 3.0
-"""How often a followed job is asked for new Pods."""
+"""How often pairun looks for new Pods of a followed job, in seconds."""
 
 
 @attrs.frozen(kw_only=True)
 class LogSelection:
-    """What is to be read.
+    """Which logs to read.
 
     Attributes:
-        role: of this role alone, if not None.
-        index: of this number alone, if not None.
-        init: of the init container instead of the user's.
-        previous: of the container's run before this one.
-        tail: so many lines of the end, if not None.
+        role: only this role; None for all.
+        index: only the instance with this number; None for all.
+        init: read the init container's log instead of the user's.
+        previous: read the log of the container's previous run.
+        tail: only this many lines at the end; None for all.
     """
 
     role: str | None = None
@@ -52,17 +52,17 @@ class LogSelection:
 
     @property
     def container(self) -> str:
-        """Name of the container."""
+        """The container's name."""
         return INIT if self.init else APP
 
     def chosen(self, instances: Sequence[PodState]) -> list[PodState]:
-        """Those of a job's instances that are meant."""
+        """The selected instances."""
         return [
             i for i in instances if self.role in (None, i.role) and self.index in (None, i.index)
         ]
 
     def query(self) -> dict[str, str]:
-        """As the API has it (Pod API, read log)."""
+        """The query parameters of the Pod API ("read log")."""
         asked = {"container": self.container}
         if self.previous:
             asked["previous"] = "true"
@@ -76,20 +76,20 @@ Show = Callable[[PodState, str], None]
 
 
 def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, say: Say) -> bool:
-    """What has been printed so far, one instance after the other.
+    """Print the logs so far, one instance after the other.
 
     Args:
-        cluster: where.
+        cluster: the namespace.
         name: the job's name in the cluster.
-        wanted: what of it.
-        show: takes each line.
-        say: takes what is to be said beside them.
+        wanted: the selected logs.
+        show: receives each line.
+        say: receives notes about missing logs.
 
     Returns:
-        Whether every instance that is meant had a log.
+        Whether every selected instance had a log.
 
     Raises:
-        PairunError: there is no such job or instance, or the API server refuses.
+        PairunError: the job or the instance does not exist, or the API server refuses.
     """
     job = find(cluster, name)
     chosen = _chosen(cluster, job, wanted)
@@ -118,10 +118,10 @@ def print_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, sa
 
 
 def _chosen(cluster: Cluster, job: JobObjects, wanted: LogSelection) -> list[PodState]:
-    """The instances that are meant; none while the job has no Pod.
+    """The selected instances; none if the job has no Pods yet.
 
     Raises:
-        PairunError: the job has Pods, and none of them is meant.
+        PairunError: the job has Pods, but none is selected.
     """
     instances = instances_of(cluster, job)
     chosen = wanted.chosen(instances)
@@ -136,7 +136,7 @@ def _chosen(cluster: Cluster, job: JobObjects, wanted: LogSelection) -> list[Pod
 
 
 def _started(instance: PodState, wanted: LogSelection) -> bool:
-    """Whether the container that is meant has been started."""
+    """Whether the selected container has started."""
     if not wanted.init and instance.init_code:
         return False
     started = {"running", "stopping", "lost", *ENDED}
@@ -151,7 +151,7 @@ def _how_far(instance: PodState, wanted: LogSelection) -> str:
 
 
 def _deleted(job: JobObjects, instance: PodState) -> str:
-    """That an instance's log went with its Pod, and where another copy is."""
+    """Explain that a log was deleted with its Pod, and where another copy is."""
     words = "FrameworkController deleted its Pod when it ended, and the log with it"
     if job.framework is not None and (folder := log_folder(job.framework, instance)):
         return f"{words}; node {instance.node or 'unknown'} keeps it in {folder}"
@@ -163,7 +163,7 @@ def _path(cluster: Cluster, instance: PodState) -> str:
 
 
 def lines(data: Iterator[bytes]) -> Iterator[str]:
-    """Lines of a stream of bytes, with bounded memory: one that is too long comes in parts."""
+    """Split a stream of bytes into lines, with bounded memory: long lines come in parts."""
     rest = b""
     for part in data:
         *whole, rest = (rest + part).split(b"\n")
@@ -177,20 +177,20 @@ def lines(data: Iterator[bytes]) -> Iterator[str]:
 
 
 def follow_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, say: Say) -> None:
-    """What is printed, as it comes, until the job has ended and everything was read.
+    """Print logs as lines arrive, until the job has ended and all its logs are read.
 
-    Pods that come later are followed too. A connection that breaks is made again, from the line
-    that came last.
+    pairun also follows Pods that start later. After a broken connection it reconnects and continues
+    after the last line.
 
     Args:
-        cluster: where.
+        cluster: the namespace.
         name: the job's name in the cluster.
-        wanted: what of it.
-        show: takes each line, in one thread.
-        say: takes what is to be said beside them.
+        wanted: the selected logs.
+        show: receives each line, always in the same thread.
+        say: receives notes about missing logs.
 
     Raises:
-        PairunError: there is no such job, or the API server refuses or stays away.
+        PairunError: the job does not exist, or the API server refuses or does not respond.
     """
     out: _Out = queue.Queue(QUEUED)
     follower = _Follower(cluster, name, wanted, say, out)
@@ -202,11 +202,11 @@ def follow_logs(cluster: Cluster, name: str, wanted: LogSelection, show: Show, s
 
 
 _Out = queue.Queue[tuple[PodState, str] | Exception | None]
-"""Lines; last of all what went wrong, or None."""
+"""Lines; the last item is the error, or None."""
 
 
 class _Follower:
-    """Starts a stream for every Pod that is meant, and ends when all of them and the job have."""
+    """Starts a stream for every selected Pod; ends when the job and all streams have ended."""
 
     def __init__(
         self, cluster: Cluster, name: str, wanted: LogSelection, say: Say, out: _Out
@@ -219,13 +219,13 @@ class _Follower:
         self._streams: dict[str, threading.Thread] = {}
 
     def run(self) -> None:
-        """Follow; whatever goes wrong reaches the reader."""
+        """Follow the job; passes any exception to the reader."""
         try:
             self._follow()
         except (ClusterRefusal, Unreachable) as e:
             self._out.put(e)
         except PairunError as e:
-            # A job that is deleted is read to its end.
+            # If the job is deleted, read the open streams to their end.
             if self._streams and e.problems[0].id == "PR789":
                 for thread in self._streams.values():
                     thread.join(LOOK_S)
@@ -263,7 +263,7 @@ class _Follower:
             time.sleep(AGAIN_S if self._streams and not busy else LOOK_S)
 
     def _name_missing(self, job: JobObjects, chosen: Sequence[PodState]) -> None:
-        """Say of which instances there was no log, and why."""
+        """Report which instances have no log, and why."""
         for each in chosen:
             if each.gone and each.uid not in self._streams:
                 self._say(f"{each.label}: no log: {_deleted(job, each)}")
@@ -271,12 +271,12 @@ class _Follower:
                 self._say(f"{each.label}: no log: {_how_far(each, self._wanted)}")
 
     def _read_to_the_end(self, chosen: Sequence[PodState]) -> bool:
-        """Whether nothing more can come of these Pods, whatever becomes of the rest of the job."""
+        """Whether these Pods print no more, even if the job continues."""
         ends = {*ENDED, "running", "stopping"} if self._wanted.init else ENDED
         return bool(chosen) and all(i.phase in ends for i in chosen)
 
     def _start(self, chosen: Sequence[PodState]) -> bool:
-        """Follow those Pods too that are new; whether there were any."""
+        """Start a stream for each new Pod; whether there were any."""
         if len(chosen) > MOST_STREAMS:
             text = f"{len(chosen)} Pods cannot be followed at once; {MOST_STREAMS} can"
             raise PairunError(Problem("PR801", text, hint="choose with --role and --index"))
@@ -289,7 +289,7 @@ class _Follower:
 
 
 class _Stream:
-    """What one container prints, over as many connections as it takes."""
+    """Reads the output of one container; reconnects when needed."""
 
     def __init__(
         self, cluster: Cluster, instance: PodState, wanted: LogSelection, out: _Out
@@ -301,7 +301,7 @@ class _Stream:
         self._last = ""
 
     def run(self) -> None:
-        """Read until the container has ended; whatever goes wrong reaches the reader."""
+        """Read until the container has ended; passes any exception to the reader."""
         try:
             self._run()
         except Exception as e:  # noqa: BLE001  # a line that is missing must not go unseen
@@ -310,7 +310,7 @@ class _Stream:
     def _run(self) -> None:
         patience = Patience()
         while True:
-            # asked before reading, so that nothing is missed
+            # asked before the read, so that no line is missed
             ended = self._ended()
             began = time.monotonic()
             try:
@@ -344,11 +344,11 @@ class _Stream:
         return any("terminated" in (s.get("state") or {}) for s in mine)
 
     def _read(self) -> None:
-        """One connection. Lines bear their time, so that the next begins after the last of them."""
+        """Read one connection. Lines have timestamps, so the next one continues after the last."""
         query = {**self._wanted.query(), "follow": "true", "timestamps": "true"}
         if self._last:
             query.pop("tailLines", None)
-            # whole seconds count, so some lines come again
+            # sinceTime has whole seconds, so some lines repeat
             query["sinceTime"] = self._last.partition(".")[0].rstrip("Z") + "Z"
         before = _nanoseconds(self._last)
         path = _path(self._cluster, self._instance)
@@ -363,11 +363,11 @@ class _Stream:
 
 
 _KUBELET = ("rpc error: code = NotFound desc = ", "unable to retrieve container logs for ")
-"""Its own words, in place of the log of a container that it has removed."""
+"""The kubelet's errors in place of the log of a removed container."""
 _STAMP = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 
 
 def _nanoseconds(stamp: str) -> tuple[str, str]:
-    """A time (RFC 3339, UTC, up to nanoseconds) so that later is greater."""
+    """A time (RFC 3339, UTC, up to nanoseconds) in a form that sorts by time."""
     whole, _, part = stamp.rstrip("Z").partition(".")
     return whole, part.ljust(9, "0")

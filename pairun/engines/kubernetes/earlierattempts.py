@@ -1,7 +1,8 @@
-"""What earlier attempts of an instance say of a retry: its earlier Pods, and its container's run before.
+"""Whether earlier attempts of an instance suggest a retry: earlier Pods, its container's last run.
 
-A Job leaves the Pods that failed, and kubelet the end and the log of the container's last run (Pod API,
-``lastState`` and read log with ``previous``). FrameworkController deletes both, and keeps only counts.
+A Job keeps the Pods that failed. The kubelet keeps the end and the log of a container's last run
+(Pod API, ``lastState`` and read log with ``previous``). FrameworkController deletes both, and keeps
+only counts.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from pairun.incident.history import Attempt, attempt_of, retry_advice
 from pairun.incident.progress import Progress, progress_in
 
 MAX_PODS = 4
-"""So many of the last Pods of an instance are compared."""
+"""How many of an instance's last Pods pairun compares."""
 
 TAIL = {"container": APP, "tailLines": "200", "limitBytes": str(1 << 18)}
 
 
 def attempts_in_words(cluster: Cluster, selector: str, instance: PodState) -> str:
-    """What the attempts of an instance say of a retry; empty if there is one only, or they differ.
+    """What an instance's attempts suggest about a retry; empty for one attempt or different ends.
 
     Args:
-        cluster: where.
-        selector: finds the Pods of the job.
-        instance: one that failed.
+        cluster: the namespace.
+        selector: selects the Pods of the job.
+        instance: an instance that failed.
     """
     try:
         pods = [p for p in cluster.objects(cluster.path("v1", "pods"), selector)
@@ -53,7 +54,7 @@ def _is_of(state: PodState, instance: PodState) -> bool:
 
 
 def _attempts(cluster: Cluster, pod: Mapping[str, Any]) -> Iterator[Attempt]:
-    """The ends of the user's container in a Pod that PID 1 diagnosed, the earlier one first."""
+    """The diagnosed ends of the user's container in a Pod, the earlier one first."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     status: Mapping[str, Any] = next((s for s in statuses if s.get("name") == APP), {})
     for name, previous in (("lastState", True), ("state", False)):
@@ -76,7 +77,7 @@ def _attempt(why: Mapping[str, str | float], progress: Progress, node: str) -> A
 
 
 def _progress(cluster: Cluster, pod: str, *, previous: bool) -> Progress:
-    """How far a container came, by the end of its log; unknown where it cannot be read."""
+    """How far a container came, by the end of its log; unknown if the log cannot be read."""
     query = {**TAIL, "previous": "true"} if previous else TAIL
     path = cluster.path("v1", "pods", pod, "log")
     try:

@@ -1,4 +1,4 @@
-"""What a container's end means: its exit code, and the last words in its termination message."""
+"""What a container's end means: its exit code, and the last lines in its termination message."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pairun.runtime.termination import END, START
 
 INIT = "init"
 MESSAGE_BYTES = 12 * 1024
-"""Kubernetes keeps no more of the termination messages of a Pod's containers together."""
+"""Kubernetes keeps at most this many bytes of all termination messages of a Pod."""
 HEADLINE = 200
 DIAGNOSIS = ("class", "fault", "retry", "confidence", "headline", "evidence", "advice")
-"""What PID 1 writes of why the command died (pairun.runtime.termination)."""
+"""The fields in which PID 1 explains why the command failed (pairun.runtime.termination)."""
 DIAGNOSIS_CHARS = 512
 
 INIT_CODES = {
@@ -26,7 +26,7 @@ INIT_CODES = {
     253: "a port of this container is taken",
     254: "the image does not exist, or the registry refuses this job",
 }
-"""As in docs/exit-codes.md."""
+"""The meanings in docs/exit-codes.md."""
 APP_CODES = {
     126: "the command cannot be executed",
     127: "the image does not have the command",
@@ -41,14 +41,14 @@ SIGNALS = {
     143: "SIGTERM",
 }
 _FAILED_TASK = re.compile(r"^failed +([^\s:]+): [^\n]*\n +(\S[^\n]*)$", re.MULTILINE)
-"""A task that failed, and why, in what the init phase prints."""
+"""A failed task and its reason, as the init phase prints them."""
 
 
 def headline(message: str) -> str:
-    """The line of a termination message that says most.
+    """The most useful line of a termination message.
 
-    It is what the diagnosis found, else what matched, else the last words of the user's command or
-    of the container.
+    It is the diagnosis' headline, else the matched text, else the last line of the user's command
+    or of the container.
     """
     read = _document(message)
     if read is None:
@@ -66,7 +66,7 @@ def headline(message: str) -> str:
 
 
 def diagnosis(message: str) -> Mapping[str, str | float]:
-    """What a termination message says of why the command died; empty where it says nothing."""
+    """Why the command failed, from a termination message; empty if it does not say."""
     return _diagnosis(_document(message) or {})
 
 
@@ -75,7 +75,7 @@ def _tagged(message: str) -> str:
 
 
 def _document(message: str) -> Mapping[str, Any] | None:
-    """The YAML of a termination message; None where there is none."""
+    """The YAML document in a termination message; None if there is none."""
     try:
         read = yaml.safe_load(_tagged(message))
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -102,18 +102,18 @@ def _last_line(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text as one line that is safe for a terminal."""
+    """A text as one line that is safe to print on a terminal."""
     return visible(" ".join(text.split()))
 
 
 def meaning(code: int, table: Mapping[int, str]) -> str:
-    """An exit code and what it means, where that is known."""
+    """An exit code, with its meaning if known."""
     known = table.get(code) or (f"ended by {SIGNALS[code]}" if code in SIGNALS else "")
     return f"{code} ({known})" if known else str(code)
 
 
 def ended_with(ended: Mapping[str, Any], what: str) -> str:
-    """A container's end: its code, what that means, and its last words."""
+    """A container's end: its exit code, the meaning, and its last line."""
     code = ended.get("exitCode")
     code = code if isinstance(code, int) else 1
     text = meaning(code, INIT_CODES if what == INIT else APP_CODES)

@@ -1,6 +1,6 @@
 """The instances of a Framework, whose controller deletes each Pod as soon as the Pod has ended.
 
-From then on only the Framework's status has the result (frameworkcontroller v1, ``TaskStatus`` and
+After that, only the Framework's status has the result (frameworkcontroller v1, ``TaskStatus`` and
 ``TaskAttemptCompletionStatus`` in its ``pkg/apis/frameworkcontroller/v1/types.go``).
 """
 
@@ -19,10 +19,10 @@ Object = Mapping[str, Any]
 
 
 def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[PodState, ...]:
-    """The newest attempt of every task: from the status where it has ended, else from its Pod.
+    """The newest attempt of every task: from the status if it has ended, else from its Pod.
 
     Args:
-        framework: the object; its task statuses may be compressed.
+        framework: the Framework object; its task statuses may be compressed.
         pods: the Pods that the API server still has.
     """
     init_names = _init_names(framework)
@@ -38,13 +38,13 @@ def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[Po
             restarts = container_restarts + _retries(task) + job_retries
             instances.append(attrs.evolve(state, restarts=restarts, gone=pod is None or pod.gone))
     known = {(each.role, each.index) for each in instances}
-    # Pods that the status does not have yet.
+    # Pods that are not yet in the status
     instances += [each for each in by_uid.values() if (each.role, each.index) not in known]
     return tuple(sorted(instances, key=lambda each: (each.role, each.index)))
 
 
 def decisive_instance(framework: Object, instances: Iterable[PodState]) -> PodState | None:
-    """The instance that ended the Framework's last attempt; None where none did."""
+    """The instance that ended the Framework's last attempt; None if no instance did."""
     completion = completion_of(framework)
     trigger = completion.get("trigger") or {}
     wanted = (trigger.get("taskRoleName"), trigger.get("taskIndex"))
@@ -52,16 +52,16 @@ def decisive_instance(framework: Object, instances: Iterable[PodState]) -> PodSt
 
 
 def completion_of(framework: Object) -> Object:
-    """The end of the Framework's last attempt; empty while it runs."""
+    """How the Framework's last attempt ended; empty while it runs."""
     attempt = (framework.get("status") or {}).get("attemptStatus") or {}
     completion = attempt.get("completionStatus")
     return completion if isinstance(completion, dict) else {}
 
 
 def completion_words(completion: Object) -> str:
-    """Why something ended, where the containers do not say it.
+    """Why a task or Framework ended, if its containers do not say so.
 
-    The diagnostics of a Pod that failed repeat the containers' messages as JSON: they are left out.
+    Omits the diagnostics of a failed Pod: they only repeat the containers' messages as JSON.
     """
     diagnostics = str(completion.get("diagnostics") or "").partition(": PodPattern ")[0]
     words = (completion.get("phrase"), diagnostics.partition("\n")[0][:300])
@@ -72,7 +72,7 @@ def _tasks(framework: Object) -> Iterable[tuple[str, Object]]:
     try:
         roles = task_statuses(framework)
     except ValueError:
-        # The Pods remain; the barrier names what is wrong with such a status.
+        # The Pods are still useful; the barrier reports what is wrong with such a status.
         return []
     return [(str(role["name"]), task) for role in roles for task in role["taskStatuses"] or ()]
 
@@ -86,7 +86,7 @@ def _ended_task(
         return None
     state = read_pod(_pod_object(role, task, attempt, completion, init_names))
     if "pod" not in completion:
-        # FrameworkController ended it, or others deleted its Pod.
+        # FrameworkController stopped it, or its Pod was deleted.
         is_stopped = completion.get("code") in _STOPS
         phase = "stopped" if is_stopped else state.phase
         return attrs.evolve(state, phase=phase, reason=completion_words(completion))
@@ -104,7 +104,7 @@ def _failure_words(state: PodState, completion: Object) -> str:
 def _pod_object(
     role: str, task: Object, attempt: Object, completion: Object, init_names: frozenset[str]
 ) -> Object:
-    """The Pod as it was at its end, as far as the status has it."""
+    """The Pod at its end, rebuilt from the status."""
     pod = completion.get("pod") or {}
     ended = {"finishedAt": attempt.get("completionTime")}
     statuses: dict[bool, list[Object]] = {True: [], False: []}
@@ -115,7 +115,7 @@ def _pod_object(
         status = {"name": name, "state": {"terminated": terminated}}
         statuses[name in init_names].append(status)
     if any(s["state"]["terminated"]["exitCode"] for s in statuses[True]):
-        # The status gives a container that never started the code 0.
+        # For a container that never started, the status has code 0.
         statuses[False] = []
     return {
         "metadata": {
@@ -136,7 +136,7 @@ def _pod_object(
 
 
 def _init_names(framework: Object) -> frozenset[str]:
-    """The names of init containers; pairun's own name where the Framework has no specification."""
+    """The names of init containers; pairun's own name if the Framework has no specification."""
     roles = (framework.get("spec") or {}).get("taskRoles") or ()
     specs = [((r.get("task") or {}).get("pod") or {}).get("spec") or {} for r in roles]
     names = {c.get("name") for spec in specs for c in spec.get("initContainers") or ()}
@@ -148,10 +148,10 @@ def _retries(status: Object) -> int:
 
 
 def log_folder(framework: Object, instance: PodState) -> str:
-    """The folder on its node that keeps the logs of an instance; empty where there is none.
+    """The folder on the node with the logs of an instance; empty if there is none.
 
     Args:
-        framework: the object, whose Pods mount the folder as the volume ``host-log``.
+        framework: the Framework object, whose Pods mount the folder as the volume ``host-log``.
         instance: one of its instances.
     """
     for role in (framework.get("spec") or {}).get("taskRoles") or ():

@@ -23,12 +23,12 @@ class Kind(NamedTuple):
     """A kind of object that starts Pods.
 
     Attributes:
-        engine: the word for it on the command line.
-        kind: the API's.
+        engine: the engine's name on the command line.
+        kind: the API's name of the kind.
         version: its ``apiVersion``.
-        plural: as in its path.
+        plural: the plural in its path.
         controller: what creates its Pods.
-        pods: the label of its Pods that has the job's name.
+        pods: the Pod label that holds the job's name.
     """
 
     engine: str
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
 KINDS = (
     Kind("framework", "Framework", "frameworkcontroller.microsoft.com/v1", "frameworks",
          "FrameworkController", "FC_FRAMEWORK_NAME"),
-    # a JobSet's Jobs bear the label too
+    # a JobSet's Jobs have the label too
     Kind("jobset", "JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "the JobSet controller"),
     Kind("job", "Job", "batch/v1", "jobs", "the Job controller"),
 )  # fmt: skip
@@ -51,13 +51,13 @@ POD = Kind("pod", "Pod", "v1", "pods", "kubelet")
 
 @attrs.frozen
 class JobObjects:
-    """What the API server has under a job's name.
+    """The objects in a cluster that belong to a job.
 
     Attributes:
-        name: the name.
-        kind: what starts the Pods.
-        workloads: the objects of that kind; with plain Pods none.
-        policies: with plain Pods what decides the job, as its ConfigMap has it.
+        name: the job's name.
+        kind: the kind that starts the Pods.
+        workloads: the objects of that kind; none for plain Pods.
+        policies: for plain Pods, the completion policy in the ConfigMap.
     """
 
     name: str
@@ -67,19 +67,19 @@ class JobObjects:
 
     @property
     def selector(self) -> str:
-        """Finds the job's Pods."""
+        """A label selector for the job's Pods."""
         return f"{self.kind.pods}={self.name}"
 
     @property
     def framework(self) -> Mapping[str, Any] | None:
-        """The Framework; None for a job of another kind."""
+        """The Framework; None for other kinds."""
         return self.workloads[0] if self.kind.engine == "framework" and self.workloads else None
 
     def instances(self, pods: Iterable[PodState]) -> tuple[PodState, ...]:
-        """The instances of the job, one for each role and number.
+        """The instances of the job, one per role and number.
 
         Args:
-            pods: the Pods that the API server has or had.
+            pods: the job's Pods, deleted ones included.
         """
         if self.framework is not None:
             return framework_instances(self.framework, pods)
@@ -87,17 +87,17 @@ class JobObjects:
 
 
 def find(cluster: Cluster, name: str) -> JobObjects:
-    """What there is of a job.
+    """Find the objects of a job.
 
     Args:
-        cluster: where.
+        cluster: the namespace.
         name: the job's name in the cluster.
 
     Raises:
-        PairunError: there is none, or the API server refuses to say.
+        PairunError: the job does not exist, or the API server refuses.
     """
     refusals: list[ClusterRefusal] = []
-    # what is longer, or has other characters, names no job and no label
+    # a longer name, or one with other characters, is neither a job's name nor a label
     if re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
         for kind in KINDS:
             if workloads := workloads_of(cluster, kind, name, refusals):
@@ -111,7 +111,7 @@ def find(cluster: Cluster, name: str) -> JobObjects:
 
 
 def absent(cluster: Cluster, name: str) -> PairunError:
-    """The error where there is no job of a name."""
+    """The error for a job that does not exist."""
     text = f"there is no job '{visible(name)}' in namespace {cluster.namespace}"
     return PairunError(Problem("PR789", text, hint="--namespace and --context say where to look"))
 
@@ -119,7 +119,7 @@ def absent(cluster: Cluster, name: str) -> PairunError:
 def workloads_of(
     cluster: Cluster, kind: Kind, name: str, refusals: list[ClusterRefusal]
 ) -> tuple[Mapping[str, Any], ...]:
-    """The objects of a kind; none where the cluster does not have the kind, or does not tell."""
+    """The objects of a kind; none if the cluster lacks the kind or denies access."""
     path = cluster.path(kind.version, kind.plural)
     try:
         if kind.engine == "framework":
@@ -136,7 +136,7 @@ def workloads_of(
 def _policies(
     cluster: Cluster, name: str, refusals: list[ClusterRefusal]
 ) -> tuple[RolePolicy, ...]:
-    """When a job of plain Pods is decided: the completion policy in its ConfigMap."""
+    """The completion policy of a job of plain Pods, from its ConfigMap."""
     path = cluster.path("v1", "configmaps")
     try:
         maps = list(cluster.objects(path, f"{JOB_LABEL}={name}"))
@@ -175,5 +175,5 @@ def pods_of(cluster: Cluster, job: JobObjects) -> tuple[PodState, ...]:
 
 
 def instances_of(cluster: Cluster, job: JobObjects) -> tuple[PodState, ...]:
-    """The instances of a job, those without a Pod included where the workload knows them."""
+    """The instances of a job, including those without a Pod that the workload lists."""
     return job.instances(_pods(cluster, job))

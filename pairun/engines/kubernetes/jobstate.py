@@ -22,25 +22,25 @@ from pairun.engines.kubernetes.podstates import ENDED, PodState
 from pairun.incident.instances import InstanceFailure, first_of, what_followed
 
 NAMED = 3
-"""So many instances are named where more of them do the same."""
+"""How many instances to name; more are counted."""
 
 NOT_BEGUN = frozenset({"pending", "unschedulable", "starting", "stuck"})
-"""The phases of an instance whose containers do not run."""
+"""The phases in which an instance's containers do not run."""
 
 
 @attrs.frozen(kw_only=True)
 class JobState:
-    """A job at one moment.
+    """The state of a job at one moment.
 
     Attributes:
-        name: its name.
-        namespace: where it is.
-        engine: what starts its Pods.
+        name: the job's name.
+        namespace: the job's namespace.
+        engine: the engine that starts its Pods.
         state: ``waiting``, ``running``, ``stopping``, ``succeeded`` or ``failed``.
-        because: why it ended so, or what the engine says; may be empty.
+        because: why it ended, or what the engine reports; may be empty.
         total: how many instances the job has.
-        instances: those that have, or had, a Pod.
-        exit_code: 0 or what its first failure ended with; None while it goes on.
+        instances: the instances that have or had a Pod.
+        exit_code: 0, or the exit code of its first failure; None while it runs.
     """
 
     name: str
@@ -54,12 +54,12 @@ class JobState:
 
     @property
     def ended(self) -> bool:
-        """Whether the job has its outcome."""
+        """Whether the job has ended."""
         return self.state in ENDED
 
 
 def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> JobState:
-    """How far a job is, from its objects and its Pods."""
+    """Compute the state of a job from its objects and its Pods."""
     if job.kind is POD:
         state, because, total = _decided(job.policies, instances)
     else:
@@ -91,14 +91,14 @@ def state_of(job: JobObjects, namespace: str, instances: Sequence[PodState]) -> 
 
 
 CONTROLLER_S = 15.0
-"""A controller that runs writes a status within so many seconds."""
+"""A running controller writes a status within this many seconds."""
 
 
 def _untouched(job: JobObjects, now: float) -> str:
-    """That no controller has acted on a workload; empty where one has, or still may.
+    """A note that no controller has acted on a workload; empty if one has, or still may.
 
     Args:
-        job: its objects.
+        job: the job's objects.
         now: seconds since the epoch.
     """
     for workload in job.workloads:
@@ -114,7 +114,7 @@ def _untouched(job: JobObjects, now: float) -> str:
 
 
 def first_failure(job: JobObjects, instances: Iterable[PodState]) -> PodState | None:
-    """The instance whose failure decided the job, else the first that failed."""
+    """The instance whose failure decided the job, else the first instance that failed."""
     if job.framework is not None and (decisive := decisive_instance(job.framework, instances)):
         return decisive
     failed = [i for i in instances if i.phase == "failed"]
@@ -122,7 +122,7 @@ def first_failure(job: JobObjects, instances: Iterable[PodState]) -> PodState | 
 
 
 def _failure(instance: PodState) -> InstanceFailure:
-    """How an instance failed, by its PID 1's diagnosis and the kubelet's clock."""
+    """How an instance failed, by PID 1's diagnosis and the kubelet's clock."""
     at = None
     with contextlib.suppress(ValueError):
         at = datetime.fromisoformat(instance.ended).timestamp()
@@ -130,16 +130,16 @@ def _failure(instance: PodState) -> InstanceFailure:
 
 
 def _with_reason(job: JobObjects, first: PodState, because: str) -> str:
-    """Why a job failed: its first failure, then the words of what counted it."""
+    """Why a job failed: the first failure, then the engine's or the policy's reason."""
     reason = f"{first.label}: {first.reason}"
     if job.kind is POD:
-        # The policy's words name the instance, too.
+        # The policy's reason names the instance, too.
         return reason if first.evicted or first.gone else because
     return reason if job.framework is not None else "; ".join(filter(None, (reason, because)))
 
 
 def _failure_code(job: JobObjects, first: PodState | None) -> int:
-    """The exit code of a job that failed; 1 where no container's code decided."""
+    """The exit code of a failed job; 1 if no container's exit code decided."""
     if job.framework is not None:
         code = completion_of(job.framework).get("code")
         # FrameworkController's own codes are negative.
@@ -148,7 +148,7 @@ def _failure_code(job: JobObjects, first: PodState | None) -> int:
 
 
 def _decided(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> tuple[str, str, int]:
-    """State, reason and number of instances of a job of plain Pods, which nobody else decides."""
+    """State, reason and number of instances of a job of plain Pods, which has no controller."""
     roles = sorted({i.role for i in instances})
     counts = {r: sum(i.role == r for i in instances) for r in roles}
     policies = policies or [RolePolicy(r, n, 1, n) for r, n in counts.items()]
@@ -164,7 +164,7 @@ def _decided(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> t
 
 
 def _missing(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> str:
-    """Which plain Pods do not exist; empty where all do."""
+    """A note on plain Pods that do not exist; empty if all exist."""
     labels = {i.label for i in instances}
     expected = [f"{p.role}-{n}" for p in policies for n in range(p.instances)]
     missing = [label for label in expected if label not in labels]
@@ -172,7 +172,7 @@ def _missing(policies: Sequence[RolePolicy], instances: Sequence[PodState]) -> s
 
 
 def _together(states: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """One state of several objects: a failure counts first, a success when all have it."""
+    """The state of several objects together: failed if one failed, succeeded if all succeeded."""
     for wanted in ("failed", "stopping", "running", "waiting", "succeeded"):
         for state, because in states:
             if state == wanted:
@@ -181,7 +181,7 @@ def _together(states: Sequence[tuple[str, str]]) -> tuple[str, str]:
 
 
 def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
-    """Of a Framework (frameworkcontroller v1, FrameworkStatus)."""
+    """State, reason and instances of a Framework (frameworkcontroller v1, FrameworkStatus)."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     total = sum(int(r.get("taskNumber") or 0) for r in spec.get("taskRoles") or ())
     state = str(status.get("state") or "")
@@ -194,7 +194,7 @@ def _framework(obj: Mapping[str, Any]) -> tuple[str, str, int]:
         return "stopping", "", total
     if state == "AttemptRunning":
         return "running", "", total
-    # While it deletes the Pods of an attempt, another attempt may follow.
+    # Another attempt may follow while it deletes the Pods of this one.
     return ("running" if state in _ENDING else "waiting"), state, total
 
 
@@ -204,14 +204,14 @@ _ENDING = frozenset(
 
 
 def _job(obj: Mapping[str, Any]) -> tuple[str, str, int]:
-    """Of a Job (kubernetes.io/docs/concepts/workloads/controllers/job)."""
+    """State, reason, instances of a Job (kubernetes.io/docs/concepts/workloads/controllers/job)."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     total = int(spec.get("completions") or spec.get("parallelism") or 1)
     return *_conditions(obj, {"Complete": "succeeded", "Failed": "failed"}, status), total
 
 
 def _jobset(obj: Mapping[str, Any]) -> tuple[str, str, int]:
-    """Of a JobSet (jobset.sigs.k8s.io, v1alpha2)."""
+    """State, reason and instances of a JobSet (jobset.sigs.k8s.io, v1alpha2)."""
     total = 0
     for each in (obj.get("spec") or {}).get("replicatedJobs") or ():
         job = ((each.get("template") or {}).get("spec")) or {}
@@ -243,9 +243,9 @@ _STATES = {"framework": _framework, "job": _job, "jobset": _jobset}
 
 
 def changes(before: JobState | None, now: JobState) -> list[str]:
-    """What is new since a moment before, a line for each: for people who follow a job.
+    """The changes since an earlier state, one line each, for people who follow a job.
 
-    Instances that came to the same point share a line.
+    Instances with the same change share a line.
     """
     old = {i.label: (i.phase, i.reason) for i in before.instances} if before else {}
     groups: dict[tuple[str, str], list[str]] = {}
@@ -275,6 +275,6 @@ def _line(now: JobState, point: tuple[str, str], labels: Sequence[str]) -> str:
 
 
 def named(labels: Sequence[str]) -> str:
-    """Some instances by their names, more of them by their number too."""
+    """The names of a few instances; for more, some names and the number."""
     more = len(labels) - NAMED
     return ", ".join(labels[:NAMED]) + (f" and {more} more" if more > 0 else "")

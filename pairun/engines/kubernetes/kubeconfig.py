@@ -1,4 +1,4 @@
-"""From a kubeconfig, or from inside a Pod, to a namespace of a cluster."""
+"""Opens a namespace of a cluster, from a kubeconfig or from inside a Pod."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pairun.errors import PairunError, Problem, did_you_mean
 from pairun.secrets.vault import Vault
 
 POOL = 64
-"""Connections that are kept: one per stream of logs, and some."""
+"""How many connections to keep: one per log stream, and some spare ones."""
 
 POD_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where kubelet mounts the service account of a Pod."""
+"""Where the kubelet mounts the service account of a Pod."""
 
 
 class Access(NamedTuple):
-    """Which cluster, as the command line names it; None where it does not.
+    """The cluster that the command line selects; None for what it omits.
 
     Attributes:
-        kubeconfig: the file; ``KUBECONFIG``, else ``~/.kube/config``, else, in a Pod, its service
-            account.
-        context: its context; the current one.
-        namespace: the namespace; the context's, else ``default``.
+        kubeconfig: the file; default: ``KUBECONFIG``, then ``~/.kube/config``, then, in a Pod, its
+            service account.
+        context: the context; the default is the current one.
+        namespace: the namespace; the default is the context's, then ``default``.
     """
 
     kubeconfig: str | None = None
@@ -41,11 +41,11 @@ class Access(NamedTuple):
 
 
 def connect(access: Access, vault: Vault) -> Cluster:
-    """The namespace that a kubeconfig, or this Pod, leads to; sends no request yet.
+    """Open the namespace that a kubeconfig or this Pod selects; sends no request yet.
 
     Args:
-        access: which one.
-        vault: takes what proves who asks: a server may quote it.
+        access: the selection.
+        vault: masks the login: a server may quote it.
 
     Raises:
         PairunError: the client is incomplete, or the kubeconfig cannot be used.
@@ -61,9 +61,9 @@ def connect(access: Access, vault: Vault) -> Cluster:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module="urllib3")
     settings = client.Configuration()
-    # The default would be localhost.
+    # The client's default is localhost.
     settings.host = ""
-    # Cluster retries calls: it knows which may be repeated.
+    # Cluster retries calls itself: it knows which ones may be repeated.
     settings.retries = False
     settings.connection_pool_maxsize = POOL
     paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
@@ -76,7 +76,7 @@ def connect(access: Access, vault: Vault) -> Cluster:
 
 
 def _hide_login(settings: Any, vault: Vault) -> None:
-    """Mask the token and the password, also a token that the client renews later."""
+    """Mask the token and the password, and each token that the client renews."""
 
     def hide(settings: Any) -> None:
         tokens = [str(value).removeprefix("Bearer ") for value in settings.api_key.values()]
@@ -94,7 +94,7 @@ def _hide_login(settings: Any, vault: Vault) -> None:
 
 
 def uses_pod_account(access: Access) -> bool:
-    """Whether `connect` takes this Pod's service account."""
+    """Whether `connect` uses this Pod's service account."""
     config = importlib.import_module("kubernetes.config.kube_config")
     paths = access.kubeconfig or str(config.KUBE_CONFIG_DEFAULT_LOCATION)
     return access == Access(namespace=access.namespace) and _is_pod(paths)
@@ -120,7 +120,7 @@ def _enter_as_pod(settings: Any) -> str:
 
 
 def _enter(config: Any, settings: Any, paths: str, chosen: str | None) -> str:
-    """Load a kubeconfig; returns the context's namespace."""
+    """Load a kubeconfig; returns the namespace of its context."""
     read = _read_kubeconfig(config, paths)
     context = _context(read, paths, chosen)
     try:
@@ -144,7 +144,7 @@ def _enter(config: Any, settings: Any, paths: str, chosen: str | None) -> str:
 
 @contextlib.contextmanager
 def _logged_errors() -> Iterator[logging.handlers.BufferingHandler]:
-    """Keeps what the client logs of a login that failed: it raises nothing."""
+    """Keep what the client logs about a failed login: the client raises nothing."""
     handler = logging.handlers.BufferingHandler(capacity=1000)
     handler.setLevel(logging.ERROR)
     root = logging.getLogger()
@@ -156,7 +156,7 @@ def _logged_errors() -> Iterator[logging.handlers.BufferingHandler]:
 
 
 def _read_kubeconfig(config: Any, paths: str) -> Any:
-    """The files as one document, as the official client merges them."""
+    """Read the files as one document, merged as the official client does."""
     given = [os.path.expanduser(p) for p in paths.split(os.pathsep) if p]
     if not any(os.path.exists(p) for p in given):
         raise _unusable(paths, "there is no such file")
@@ -165,7 +165,7 @@ def _read_kubeconfig(config: Any, paths: str) -> Any:
     except OSError as e:
         raise _unusable(paths, e.strerror or str(e)) from None
     except Exception as e:  # noqa: BLE001
-        # The text of it is never shown: it may be the line with a token.
+        # Never show the text: the line may contain a token.
         mark = getattr(e, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark is not None else ""
         raise _unusable(paths, f"it is not the YAML of a kubeconfig{where}") from None
@@ -173,7 +173,7 @@ def _read_kubeconfig(config: Any, paths: str) -> Any:
 
 
 def _context(read: Any, paths: str, chosen: str | None) -> dict[str, str]:
-    """Name, namespace and user of the context that the command line names, else of the current one."""
+    """Name, namespace and user of the selected context, else of the current one."""
     try:
         values = [getattr(c, "value", c) for c in read.value["contexts"]]
         known = {str(c["name"]): c.get("context") or {} for c in values}
@@ -203,7 +203,7 @@ def _unusable(paths: str, why: str, hint: str | None = None) -> PairunError:
 
 
 def _config_words(e: Exception) -> str:
-    """What is wrong, without quoting the file: the client's messages can hold a token."""
+    """The error without quotes from the file: the client's messages can contain a token."""
     text = str(e)
     for pattern in (r"Expected key [\w-]+", r"Expected object with name [\w.@:/-]+",
                     r"File does not exist: [^\n]+", r"exec: process returned \d+"):  # fmt: skip

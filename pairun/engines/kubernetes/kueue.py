@@ -1,4 +1,4 @@
-"""Why Kueue lets a job wait: the conditions of the Workload that it makes for the job.
+"""Why Kueue keeps a job waiting: the conditions of the job's Workload.
 
 https://kueue.sigs.k8s.io/docs/concepts/workload/
 """
@@ -15,15 +15,15 @@ from pairun.engines.manifest.queues import KUEUE_QUEUE
 
 _VERSIONS = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
 _JOB_UID = "kueue.x-k8s.io/job-uid"
-"""The label of a Workload with the uid of the object that it stands for."""
+"""The label of a Workload with the uid of the job's object."""
 
 
 def waiting_words(cluster: Cluster, job: JobObjects) -> str:
-    """What a job waits for in its queue; empty where it is in no queue, or admitted.
+    """What a job waits for in its queue; empty if it is in no queue or already admitted.
 
     Args:
-        cluster: where.
-        job: a Job or JobSet that has not started; plain Pods say themselves that they are gated.
+        cluster: the namespace.
+        job: a Job or JobSet that has not started; plain Pods report themselves that they are gated.
     """
     for workload in job.workloads:
         meta = workload.get("metadata") or {}
@@ -61,7 +61,7 @@ def _words(cluster: Cluster, queue: str, uid: str) -> Iterator[str]:
 
 
 def _condition_words(queue: str, workload: Mapping[str, Any]) -> str:
-    """What one Workload waits for; empty once it is admitted, or has ended."""
+    """What one Workload waits for; empty if it is admitted or has ended."""
     conditions = {
         str(c.get("type")): c for c in (workload.get("status") or {}).get("conditions") or ()
     }

@@ -24,27 +24,27 @@ ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 @attrs.frozen(kw_only=True)
 class PodState:
-    """An instance of a job, as its newest Pod shows it.
+    """The state of an instance, from its newest Pod.
 
     Attributes:
-        role: name of its role, as Pods bear it.
+        role: the role's name in the Pod's labels.
         index: its number in the role.
         pod: the Pod's name.
         uid: the Pod's uid.
-        node: the node, or None while there is none.
+        node: the node; None before the Pod is scheduled.
         phase: ``pending``, ``unschedulable``, ``starting`` (images and volumes), ``stuck``, ``init``,
             ``running``, ``stopping``, ``succeeded``, ``failed``, ``stopped`` (because the job ended),
             ``lost``.
-        reason: why, in words; may be empty.
-        init_code: what init ended with, or None.
-        code: what the user's container ended with, or None.
-        restarts: starts of its containers after the first, and Pods before this one.
-        made: when the Pod was made (RFC 3339).
+        reason: why, as text; may be empty.
+        init_code: the exit code of init, or None.
+        code: the exit code of the user's container, or None.
+        restarts: restarts of its containers, plus earlier Pods.
+        made: when the Pod was created (RFC 3339).
         ended: when it ended (RFC 3339), or empty.
-        grace_s: how long it may take to stop.
+        grace_s: the grace time, in seconds.
         evicted: whether the cluster ended the Pod: eviction, preemption, a taint.
-        gone: whether the Pod is deleted, and its log with it.
-        diagnosis: why the command died, by its PID 1; may be empty.
+        gone: whether the Pod and its log are deleted.
+        diagnosis: why the command failed, by PID 1; may be empty.
     """
 
     role: str
@@ -71,14 +71,14 @@ class PodState:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the container that decided; None while it runs, or where none did."""
+        """The exit code of the container that decided; None while it runs, or if none did."""
         if self.phase == "succeeded":
             return 0
         return self.init_code or self.code or 1 if self.phase == "failed" else None
 
 
 def read_pod(pod: Mapping[str, Any]) -> PodState:
-    """The instance that a Pod is of."""
+    """Read the state of an instance from its Pod."""
     meta, spec, status = pod.get("metadata") or {}, pod.get("spec") or {}, pod.get("status") or {}
     labels = {**(meta.get("annotations") or {}), **(meta.get("labels") or {})}
     init = _container(status.get("initContainerStatuses"), INIT)
@@ -111,7 +111,7 @@ def read_pod(pod: Mapping[str, Any]) -> PodState:
 
 
 def newest(pods: Iterable[PodState]) -> tuple[PodState, ...]:
-    """One per role and number, in order: the newest, which counts those before it."""
+    """The newest Pod per role and number, sorted; its restarts include the earlier Pods."""
     by_instance: dict[tuple[str, int], list[PodState]] = {}
     for each in pods:
         by_instance.setdefault((each.role, each.index), []).append(each)
@@ -130,7 +130,7 @@ def _index(labels: Mapping[str, str]) -> int:
 
 
 def _container(statuses: Any, name: str) -> Mapping[str, Any]:
-    """The status of a container of a name; else of the first, for Pods that others wrote."""
+    """The status of the container with a name; else of the first one, for Pods made elsewhere."""
     containers = [s for s in statuses or () if isinstance(s, dict)]
     return next(
         (s for s in containers if s.get("name") == name), containers[0] if containers else {}
@@ -155,12 +155,12 @@ class _Eviction(NamedTuple):
 
 
 def _eviction(meta: Mapping[str, Any], status: Mapping[str, Any]) -> _Eviction | None:
-    """The eviction of a Pod; None where the cluster has not ended it.
+    """The eviction of a Pod; None if the cluster did not evict it.
 
-    The API server and the controllers set the condition ``DisruptionTarget`` from Kubernetes 1.26
-    on, before the Pod's processes are told (Kubernetes, "Disruptions"). Kubelet sets the Pod's
-    reason ``Evicted``. An evicted Pod of a controller that ends with 0 counts as a success there;
-    no controller counts a plain Pod.
+    From Kubernetes 1.26 on, the API server and the controllers set the condition
+    ``DisruptionTarget`` before they signal the Pod's processes (Kubernetes, "Disruptions"). The
+    kubelet sets the Pod's reason ``Evicted``. A controller counts an evicted Pod that exits with 0
+    as a success; no controller counts a plain Pod.
     """
     if status.get("phase") == "Succeeded" and meta.get("ownerReferences"):
         return None

@@ -1,4 +1,4 @@
-"""How long instances have been stuck: they wait for something that a person must change."""
+"""How long instances are stuck: they wait for a change that only a person can make."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pairun.engines.kubernetes.podstates import PodState
 
 
 class Stuck(NamedTuple):
-    """The instance that is stuck longest.
+    """The instance that is stuck for the longest time.
 
     Attributes:
         instance: the instance.
-        seconds: for how long.
+        seconds: how long it is stuck.
     """
 
     instance: PodState
@@ -21,20 +21,20 @@ class Stuck(NamedTuple):
 
 
 class StuckClock:
-    """Measures it over the states of a job that is followed.
+    """Measures how long instances of a followed job are stuck.
 
-    The reason may change meanwhile, as from ``ErrImagePull`` to ``ImagePullBackOff``.
+    The reason may change in between, such as from ``ErrImagePull`` to ``ImagePullBackOff``.
     """
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def longest(self, instances: Iterable[PodState], now: float) -> Stuck | None:
-        """The instance that is stuck longest; None where none is.
+        """The instance that is stuck for the longest time; None if none is.
 
         Args:
-            instances: of the job, as they are now.
-            now: on the monotonic clock, in seconds.
+            instances: the job's instances now.
+            now: the monotonic clock, in seconds.
         """
         stuck = {each.uid: each for each in instances if each.phase == "stuck"}
         self._since = {uid: self._since.get(uid, now) for uid in stuck}

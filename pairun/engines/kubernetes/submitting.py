@@ -14,13 +14,13 @@ from pairun.engines.manifest.objectnames import JOB_LABEL
 from pairun.errors import PairunError, Problem
 
 SUBMISSION = "pairun/submission"
-"""Annotation: which submission made an object; of one that did not answer it is not known."""
+"""Annotation: the submission that created an object; identifies it if the response was lost."""
 HELPERS = (("Secret", "secrets"), ("ConfigMap", "configmaps"))
 GROUP = "PodGroup"
-"""The kind of the object that a scheduler knows the Pods of a job by."""
+"""The kind that groups the Pods of a job for a scheduler."""
 POLL_S = 1.0
 LATE_S = 60
-"""How long Pods may take beyond their grace time to be gone."""
+"""How long Pods may take to disappear after their grace time, in seconds."""
 
 
 class Made(NamedTuple):
@@ -29,7 +29,7 @@ class Made(NamedTuple):
     Attributes:
         kind: its kind.
         name: its name.
-        path: where it is.
+        path: its path in the API.
         uid: its uid.
         version: its apiVersion.
     """
@@ -47,21 +47,21 @@ class Made(NamedTuple):
 def submit(
     cluster: Cluster, name: str, objects: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Made], list[Problem]]:
-    """Make the objects of a job, all of them or none.
+    """Create the objects of a job, all or none.
 
-    Secrets and ConfigMaps then belong to the workload, so that they go when it is deleted, however
-    that happens; those of plain Pods go with `remove`.
+    The workload then owns the Secrets and ConfigMaps, so Kubernetes deletes them with it. `remove`
+    deletes those of plain Pods.
 
     Args:
-        cluster: where.
+        cluster: the namespace.
         name: the job's name in the cluster.
-        objects: in the order in which they are to be made.
+        objects: the objects, in the order of creation.
 
     Returns:
-        What was made, and warnings.
+        The created objects, and warnings.
 
     Raises:
-        PairunError: nothing was made; or it says what could not be removed again.
+        PairunError: no object was created; the message lists objects that could not be deleted.
     """
     submission = secrets.token_hex(8)
     made: list[Made] = []
@@ -82,7 +82,7 @@ def submit(
 def _marked(
     cluster: Cluster, obj: Mapping[str, Any], submission: str
 ) -> tuple[str, dict[str, Any]]:
-    """The path to make an object at, and the object with the submission's mark."""
+    """The path for an object, and the object with the submission's mark."""
     meta = dict(obj["metadata"])
     meta["annotations"] = {**(meta.get("annotations") or {}), SUBMISSION: submission}
     meta["namespace"] = cluster.namespace
@@ -99,7 +99,7 @@ def _made(answer: Mapping[str, Any], path: str, body: Mapping[str, Any]) -> Made
 def _unanswered(
     cluster: Cluster, path: str, body: Mapping[str, Any], submission: str
 ) -> list[Made]:
-    """The object after all, where only the answer was lost."""
+    """The object, if it was created and only the response was lost."""
     try:
         existing = cluster.get(f"{path}/{body['metadata']['name']}")
     except PairunError:
@@ -109,7 +109,7 @@ def _unanswered(
 
 
 def _undo(cluster: Cluster, made: Sequence[Made]) -> list[Made]:
-    """Remove what was made, the last first; what could not be removed."""
+    """Delete what was created, the last first; returns what could not be deleted."""
     left = []
     for each in reversed(made):
         try:
@@ -127,7 +127,7 @@ def _failed(
     made: Sequence[Made],
     left: Sequence[Made],
 ) -> PairunError:
-    """What to say of a submission that failed."""
+    """The error for a failed submission."""
     problem = e.problems[0]
     if isinstance(e, ClusterRefusal) and e.reason == "AlreadyExists":
         what = f"{body['kind']} {body['metadata']['name']}"
@@ -146,11 +146,11 @@ def _failed(
 
 
 def _owned(cluster: Cluster, made: Sequence[Made]) -> list[Problem]:
-    """Give what belongs to the workload its owners; a warning where that is refused."""
+    """Make the workload the owner of its helper objects; warns if the API server refuses."""
     helpers = [m for m in made if m.kind in (*dict(HELPERS), GROUP)]
     workloads = [m for m in made if m not in helpers and m.kind != "Pod"]
     if not workloads:
-        # `remove` finds the ConfigMap of plain Pods; a PodGroup goes with it.
+        # `remove` finds the ConfigMap of plain Pods; the PodGroup is deleted with it.
         helpers = [m for m in made if m.kind == GROUP]
         workloads = [m for m in made if m.kind == "ConfigMap"] if helpers else []
     owners = [
@@ -172,11 +172,11 @@ class Removed(NamedTuple):
     """What `remove` did.
 
     Attributes:
-        what: the objects that were deleted.
-        kept: why some could not be looked for.
-        grace_s: how long the longest Pod may take to stop.
-        pods: how many Pods there were.
-        found: what there was.
+        what: the deleted objects.
+        kept: why it could not look for some objects.
+        grace_s: the longest grace time of the Pods, in seconds.
+        pods: how many Pods the job had.
+        found: the job's objects before.
     """
 
     what: list[str]
@@ -187,14 +187,14 @@ class Removed(NamedTuple):
 
 
 def remove(cluster: Cluster, name: str) -> Removed:
-    """Delete a job: its workload, its Pods, its Secrets and its ConfigMap.
+    """Delete a job: its workload, Pods, Secrets and ConfigMap.
 
     Args:
-        cluster: where.
+        cluster: the namespace.
         name: the job's name in the cluster.
 
     Raises:
-        PairunError: there is none, or the API server refuses.
+        PairunError: the job does not exist, or the API server refuses.
     """
     kept: list[Problem] = []
     helpers = _helpers(cluster, name, kept)
@@ -237,7 +237,10 @@ def _helpers(cluster: Cluster, name: str, kept: list[Problem]) -> list[Made]:
 
 
 def wait_until_gone(cluster: Cluster, removed: Removed) -> int:
-    """Wait for the Pods to end, for their grace time and a little; how many are left then.
+    """Wait until the Pods have ended, at most their grace time and a margin.
+
+    Returns:
+        How many Pods still exist.
 
     Raises:
         ClusterRefusal, Unreachable: the API server refuses, or does not respond for minutes.

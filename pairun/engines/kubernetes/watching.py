@@ -27,16 +27,16 @@ from pairun.engines.kubernetes.kueue import waiting_words
 from pairun.engines.kubernetes.podstates import DELETED, ENDED, PodState, read_pod
 
 WINDOW_S = 2
-"""How long changes are gathered before a state is made of them."""
+"""How long pairun collects changes before it computes a new state, in seconds."""
 
 EVENT_CHARS = 500
 
 
 def read_job(cluster: Cluster, name: str) -> JobState:
-    """How far a job is.
+    """Read the state of a job.
 
     Raises:
-        PairunError: there is none, or the API server refuses to say.
+        PairunError: the job does not exist, or the API server refuses.
     """
     job = find(cluster, name)
     state = state_of(job, cluster.namespace, instances_of(cluster, job))
@@ -44,13 +44,13 @@ def read_job(cluster: Cluster, name: str) -> JobState:
 
 
 def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
-    """A job with what its objects do not say: what earlier attempts mean, or why Pods are not made.
+    """Add what a job's objects do not say: what earlier attempts mean, or why Pods are missing.
 
-    Quota, admission and a service account that is not there are told in events alone.
+    Only Events report an exceeded quota, an admission error or a missing service account.
     """
     if state.state == "failed":
         first = first_failure(job, state.instances)
-        # the ends and logs of earlier attempts are read only where there are any
+        # read the ends and logs of earlier attempts only if there are any
         if first is not None and first.restarts and not first.gone:
             words = attempts_in_words(cluster, job.selector, first)
             return attrs.evolve(
@@ -67,7 +67,7 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
         events = cluster.get(cluster.path("v1", "events"), query).get("items") or ()
     except ClusterRefusal:
         return state
-    # an earlier job of this name may have left its own
+    # an earlier job of this name may have left Events
     since = min(str((w.get("metadata") or {}).get("creationTimestamp")) for w in job.workloads)
     events_since = [
         (when, str(event.get("message") or ""))
@@ -81,12 +81,12 @@ def _explained(cluster: Cluster, job: JobObjects, state: JobState) -> JobState:
 
 
 def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
-    """How far a job is, again and again until it has ended; at least every few seconds.
+    """Yield the state of a job every few seconds until it has ended.
 
-    An API server that does not answer is asked again for some minutes.
+    If the API server does not respond, pairun retries for some minutes.
 
     Raises:
-        PairunError: the job is gone, or the API server refuses or stays away.
+        PairunError: the job is gone, or the API server refuses or does not respond.
     """
     job = find(cluster, name)
     patience = Patience()
@@ -116,15 +116,15 @@ def follow(cluster: Cluster, name: str) -> Iterator[JobState]:
 
 
 def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObjects:
-    """A job's objects as they are now.
+    """Read a job's objects again.
 
     Args:
-        cluster: where.
+        cluster: the namespace.
         job: the job.
-        some_deleted: whether Pods are deleted: then plain Pods may be deleted as a whole job.
+        some_deleted: whether Pods were deleted; for plain Pods this can mean that the job was.
 
     Raises:
-        PairunError: they are gone, or the API server refuses to say.
+        PairunError: the objects are gone, or the API server refuses.
     """
     if job.kind is POD:
         return find(cluster, job.name) if some_deleted else job
@@ -136,7 +136,7 @@ def _again(cluster: Cluster, job: JobObjects, some_deleted: object) -> JobObject
 
 
 def _listed(cluster: Cluster, job: JobObjects) -> tuple[dict[str, PodState], str]:
-    """The Pods by their uid, and the version from which on they can be watched."""
+    """The Pods by uid, and the resource version from which to watch them."""
     pods: dict[str, PodState] = {}
     version = ""
     for page in cluster.pages(cluster.path("v1", "pods"), job.selector):
@@ -152,18 +152,18 @@ def _changed(
     deleted: dict[str, PodState],
     version: str,
 ) -> str:
-    """Bring the Pods up to date for some seconds.
+    """Update the Pods from a watch for some seconds.
 
     Args:
-        cluster: where.
-        job: whose Pods.
-        pods: the Pods that exist, by their uid.
-        deleted: those that ended or were evicted before they were deleted: their last state says
-            why a job failed, and nothing else does.
-        version: of `pods`.
+        cluster: the namespace.
+        job: the job.
+        pods: the existing Pods, by uid.
+        deleted: Pods that ended or were evicted before they were deleted: only their last state
+                says why a job failed.
+        version: the resource version of `pods`.
 
     Returns:
-        The version of `pods` then.
+        The new resource version of `pods`.
     """
     path = cluster.path("v1", "pods")
     for event in cluster.watch(path, job.selector, version, WINDOW_S):
@@ -181,24 +181,24 @@ def _changed(
 
 
 def _last_state(job: JobObjects, pod: Mapping[str, Any]) -> PodState | None:
-    """The end of a Pod that is deleted; None where a controller makes another one."""
+    """The last state of a deleted Pod; None if a controller replaces the Pod."""
     last = attrs.evolve(read_pod(pod), gone=True)
     if last.phase in ENDED:
         return last
-    # Nothing creates a plain Pod again.
+    # Kubernetes does not replace a plain Pod.
     return attrs.evolve(last, phase="failed", reason=DELETED) if job.kind is POD else None
 
 
 def follow_for(
     cluster: Cluster, name: str, timeout_s: float | None, tick_s: float
 ) -> Iterator[JobState | None]:
-    """The same, until the time is over, even while the API server does not answer.
+    """Follow a job like `follow`, with a time limit that also holds if the API server stalls.
 
     Args:
-        cluster: where.
+        cluster: the namespace.
         name: the job's name in the cluster.
-        timeout_s: how long, or None for no limit.
-        tick_s: yields None after so many seconds without a state.
+        timeout_s: the limit in seconds; None for no limit.
+        tick_s: yields None after this many seconds without a state.
     """
     states: queue.Queue[JobState | Exception | None] = queue.Queue(1)
 

@@ -1,4 +1,4 @@
-"""What the instances of a run do now, for its view."""
+"""What the instances of a run do now, for the view."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pairun.report.live.outputline import clean, is_progress, is_skipped_by_cond
 from pairun.report.live.view import Standing
 
 Limits = Mapping[str, Mapping[str, TaskLimits]]
-"""Of each role's tasks."""
+"""The limits of the tasks of each role."""
 
 
 def journal_of(instance: LocalInstance) -> str:
-    """The journal of an instance."""
+    """The path of an instance's journal."""
     return os.path.join(instance.volume, "logs", instance.pod_uid, "journal.jsonl")
 
 
@@ -25,8 +25,8 @@ class Activities:
     """Follows the journals of a run's instances.
 
     Args:
-        instances: all of them.
-        limits: how long their tasks may take.
+        instances: all instances.
+        limits: the time limits of their tasks.
     """
 
     def __init__(self, instances: Sequence[LocalInstance], limits: Limits) -> None:
@@ -36,12 +36,12 @@ class Activities:
         self._tails = {i.label: JournalTail(journal_of(i)) for i in instances}
 
     def begin(self, label: str, phase: PhaseName) -> None:
-        """A phase of an instance starts."""
+        """Record that a phase of an instance starts."""
         self._follow(label)
         self._now[label].begin(phase)
 
     def standing(self) -> Standing:
-        """Where the run stands; reads what the journals gained."""
+        """The state of the run; reads new journal records."""
         running = [i for i in self._instances if i.code is None]
         for each in running:
             self._follow(each.label)
@@ -56,9 +56,9 @@ class Activities:
         )
 
     def repeats(self, label: str, line: bytes) -> bool:
-        """Whether a view that moves needs no such line.
+        """Whether a live view can omit this line.
 
-        It shows the progress of a task itself, and the recap counts what was skipped.
+        The view shows a task's progress itself, and the recap counts skipped tasks.
         """
         if not line.startswith((b"progress ", b"skipped ")):
             return False

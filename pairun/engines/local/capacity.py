@@ -1,4 +1,4 @@
-"""How many instances this machine can carry: memory, processes, open files."""
+"""How many instances fit on this machine: memory, processes, open files."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pairun.base.sizes import format_size
 from pairun.errors import PairunError, Problem
 
 INSTANCE_BYTES = 64 * 1024 * 1024
-"""Memory of an instance beside its commands: init and PID 1 hold 45 MiB, an attempt the rest."""
+"""Memory per instance without its commands: 45 MiB for init and PID 1, the rest for an attempt."""
 
 INSTANCE_PROCESSES = 6
-"""Processes of an instance: its supervisor, the tasks, an attempt, and a shell with two programs."""
+"""Processes per instance: supervisor, tasks, an attempt, and a shell with two programs."""
 
 INSTANCE_FILES = 4
-"""Files of an instance that ``pairun run`` holds open: output, log, journal, and one while it forks."""
+"""Files that ``pairun run`` holds open per instance: output, log, journal, one more for a fork."""
 
 OWN_FILES = 32
-"""Files that ``pairun run`` holds open itself."""
+"""Files that ``pairun run`` itself holds open."""
 
 
 @attrs.frozen(kw_only=True)
@@ -33,11 +33,11 @@ class Capacity:
 
 
 def check_capacity(instances: int, capacity: Capacity | None = None) -> None:
-    """Refuse more instances than this machine can carry.
+    """Refuse to run more instances than fit on this machine.
 
     Args:
-        instances: how many are to run.
-        capacity: of this machine; measured where it is not given.
+        instances: how many instances to run.
+        capacity: this machine's capacity; measured by default.
 
     Raises:
         PairunError: they do not fit (PR705).
@@ -56,7 +56,7 @@ def check_capacity(instances: int, capacity: Capacity | None = None) -> None:
 
 
 def measure() -> Capacity:
-    """What this machine can carry now; the scarcest thing limits it."""
+    """Measure this machine's capacity now; the scarcest resource limits it."""
     limits = [
         Capacity(
             instances=_memory() // INSTANCE_BYTES,
@@ -75,7 +75,7 @@ def measure() -> Capacity:
 
 
 def _memory() -> int:
-    """Bytes that are free, for this machine (proc(5)) and this control group (cgroup v2)."""
+    """Free bytes on this machine (proc(5)) and in this control group (cgroup v2)."""
     free = 1 << 62
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo") as f:
         amounts = dict(line.split(":", 1) for line in f)
@@ -85,10 +85,10 @@ def _memory() -> int:
 
 
 def _processes() -> int | None:
-    """How many processes may still start; None for no limit (getrlimit(2), cgroup v2)."""
+    """How many more processes may start; None for no limit (getrlimit(2), cgroup v2)."""
     limits = []
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    # The limit of a user does not hold for root.
+    # The limit of a user does not apply to root.
     if soft != resource.RLIM_INFINITY and os.getuid() != 0:
         limits.append(soft - _own_processes())
     if (left := _left_in_group("pids.max", "pids.current")) is not None:
@@ -111,7 +111,7 @@ def _files() -> int:
 
 
 def _left_in_group(limit: str, used: str) -> int | None:
-    """What the control group of this process still grants; None for no limit."""
+    """How much of a limit this process's control group has left; None for no limit."""
     lefts = []
     for folder in _groups():
         with contextlib.suppress(OSError, ValueError):
@@ -120,7 +120,7 @@ def _left_in_group(limit: str, used: str) -> int | None:
 
 
 def _groups() -> list[str]:
-    """The folders of this process's control group and of those above it."""
+    """The folders of this process's control group and of its ancestors."""
     with contextlib.suppress(OSError), open("/proc/self/cgroup") as f:
         for line in f:
             number, _, path = line.rstrip("\n").split(":", 2)
@@ -133,6 +133,6 @@ def _groups() -> list[str]:
 
 
 def _number(folder: str, name: str) -> int:
-    """A number of a control group; ``max`` is none, and raises ValueError."""
+    """Read a number of a control group; raises ValueError for ``max``."""
     with open(os.path.join(folder, name)) as f:
         return int(f.read())

@@ -1,4 +1,4 @@
-"""Removes what a job left: at any depth, through no symbolic link, whatever its permissions."""
+"""Removes a job's files at any depth, whatever their permissions; follows no symbolic link."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pairun.handover.opening import LISTED, open_folder
 def empty(folder: str) -> None:
     """Remove everything in a folder.
 
-    A directory is emptied by moving its directories up into the folder, so that no path grows long
-    and a run that is interrupted has lost nothing but part of the rubbish.
+    It moves nested directories up into the folder, so that no path grows long. An interruption
+    loses only files that would have been removed.
 
     Args:
-        folder: on one file system with all that is below it.
+        folder: the folder; everything below it is on the same file system.
 
     Raises:
-        OSError: something cannot be removed.
+        OSError: a file cannot be removed.
     """
     top = open_folder(None, folder, folder, LISTED)
     try:
@@ -38,7 +38,7 @@ def _take_apart(top: int, name: str) -> None:
     try:
         for entry in os.listdir(inner):
             if _is_directory(inner, entry):
-                # rename(2) writes to the directory that it moves: `..` in it changes.
+                # rename(2) changes a directory's `..` entry, so it needs write permission on it.
                 os.close(opened(inner, entry))
                 os.rename(entry, str(uuid.uuid4()), src_dir_fd=inner, dst_dir_fd=top)
             else:
@@ -49,13 +49,13 @@ def _take_apart(top: int, name: str) -> None:
 
 
 def opened(folder: int, name: str) -> int:
-    """Open a directory in an open one, and give its owner every right to it.
+    """Open a directory in an open one, and give its owner every permission on it.
 
-    A job may leave directories that forbid even their owner to read or to write. What it still runs
-    may put a link in the directory's place: that is an error, and nothing behind it changes.
+    A job may leave directories that even their owner cannot read or write. One of its processes may
+    still run and replace the directory by a link: that is an error; the target does not change.
 
     Raises:
-        OSError: it is no directory, or cannot be opened.
+        OSError: it is not a directory, or cannot be opened.
     """
     # O_PATH needs no permission; chmod(2) by name would follow a link.
     fd = open_folder(folder, name, name)

@@ -1,9 +1,9 @@
-"""Makes the namespaces of an instance, in which ``/usr/local/pai`` is the instance's own.
+"""Makes the namespaces of an instance, with the instance's own ``/usr/local/pai``.
 
-Usage: ``python -m pairun.engines.local.enter root|user VOLUME SCRATCH exec|supervise COMMAND…``. Two
-processes: one outside that waits, one inside that is PID 1 there. ``exec`` hands that on to the
-command; ``supervise`` keeps it, for a command that expects to be an ordinary process, on which
-a signal works before it has said how.
+Usage: ``python -m pairun.engines.local.enter root|user VOLUME SCRATCH exec|supervise COMMAND…``.
+It uses two processes: one waits outside, one is PID 1 inside. With ``exec`` the command becomes
+PID 1. With ``supervise`` pairun stays PID 1, for a command that needs the default action of
+signals, which PID 1 does not have (pid_namespaces(7)).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def main(who: str, volume: str, scratch: str, how: str, command: list[str]) -> i
     """Make the namespaces, run the command in them, and return its exit code.
 
     Args:
-        who: ``user`` where it takes a user namespace, ``root`` where not.
-        volume: what `DEFAULT_PAI_DIR` is to show.
-        scratch: an empty directory for a mount, where one is needed.
+        who: ``user`` to make a user namespace, ``root`` if none is needed.
+        volume: what `DEFAULT_PAI_DIR` shows.
+        scratch: an empty directory for a mount.
         how: ``exec`` or ``supervise``.
-        command: the argv.
+        command: the command's argv.
     """
     block_signals()
     try:
@@ -38,7 +38,7 @@ def main(who: str, volume: str, scratch: str, how: str, command: list[str]) -> i
         if child == 0:
             os.close(ours)
             _inside(alive, volume, scratch, how, command)
-        # one that came before the fork waits here, and a child inherits none (fork(2))
+        # a signal from before the fork is pending here, and a child inherits none (fork(2))
         for number in signal.sigpending() & GRACE_SIGNALS:
             os.kill(child, number)
     except OSError as e:
@@ -49,10 +49,10 @@ def main(who: str, volume: str, scratch: str, how: str, command: list[str]) -> i
 
 
 def _inside(alive: int, volume: str, scratch: str, how: str, command: list[str]) -> None:
-    """PID 1's life; never returns."""
+    """Run PID 1; never returns."""
     code = 1
     try:
-        # With PID 1 the kernel ends all other processes of a PID namespace.
+        # When PID 1 ends, the kernel kills all other processes of a PID namespace.
         end_with_parent(signal.SIGKILL)
         os.set_blocking(alive, False)
         if not _is_open(alive):
@@ -60,10 +60,10 @@ def _inside(alive: int, volume: str, scratch: str, how: str, command: list[str])
         mount_new("proc", "/proc")
         show_volume(volume, scratch, DEFAULT_PAI_DIR)
         if how == "exec":
-            # With the signals still blocked: one that comes before it listens is not lost.
+            # Signals stay blocked until the command handles them, so that none is lost.
             os.execv(command[0], command)  # noqa: S606 - it is what this process is for
         supervisor = Supervisor(Grace(0.0), lambda _: None)
-        # How long it may take to end is the engine's business.
+        # The engine enforces the grace time.
         code = supervisor.wait(supervisor.start(command, os.environ), lambda: None)
     except OSError as e:
         os.write(2, os.fsencode(f"{e.filename}: {e.strerror}\n"))
@@ -72,7 +72,7 @@ def _inside(alive: int, volume: str, scratch: str, how: str, command: list[str])
 
 
 def _is_open(pipe: int) -> bool:
-    """Whether the process that holds the other end still lives."""
+    """Whether the process at the other end of the pipe is alive."""
     try:
         os.read(pipe, 1)
     except BlockingIOError:
@@ -81,13 +81,13 @@ def _is_open(pipe: int) -> bool:
 
 
 def show_volume(volume: str, scratch: str, target: str) -> None:
-    """Show the volume at ``target`` in this mount namespace; the host's own files stay as they are.
+    """Show the volume at ``target`` in this mount namespace; the host's files do not change.
 
-    Where the host has no such directory, its parent is covered by a copy of itself that has one:
-    a file system in memory, into which every entry of the parent is bound.
+    If the host has no such directory, cover its parent with a file system in memory. That contains
+    the new directory, and every entry of the parent is bound into it.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel refuses a mount.
     """
     if os.path.isdir(target):
         bind(volume, target)

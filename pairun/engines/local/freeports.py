@@ -1,4 +1,4 @@
-"""Pod uids for local instances, chosen so that the ports that follow from them are free."""
+"""Pod uids for local instances, chosen so that the ports derived from them are free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRIES = 1000
 
 
 class PodUids:
-    """Draws Pod uids; a Pod's ports follow from its uid.
+    """Draws Pod uids; a Pod's ports are derived from its uid.
 
     Args:
         is_free: whether a port of this machine is free.
@@ -25,10 +25,10 @@ class PodUids:
         self._taken: set[int] = set()
 
     def draw(self, role: Role, index: int) -> str:
-        """A uid for one Pod.
+        """Draw a uid for one Pod.
 
         Raises:
-            PairunError: no uid was found whose ports are free.
+            PairunError: no uid with free ports was found.
         """
         plan = PortPlan(port_annotation(role.resources.ports, DEFAULT_RANGE))
         for _ in range(TRIES):
@@ -48,7 +48,7 @@ class PodUids:
 
 
 def port_is_free(port: int) -> bool:
-    """Whether a TCP and a UDP socket can be bound to a port of this machine."""
+    """Whether both a TCP and a UDP socket can be bound to a port of this machine."""
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         with socket.socket(socket.AF_INET, kind) as s:
             try:

@@ -20,7 +20,7 @@ from pairun.engines.local.workdir import end_survivors
 PhaseName = Literal["init", "runtime"]
 
 DRAIN_S = 1.0
-"""How long output may still come after the end of a phase's process."""
+"""How long to read output after a phase's process has ended, in seconds."""
 
 
 @attrs.frozen(kw_only=True)
@@ -33,18 +33,18 @@ class PhaseRun:
 
 @attrs.define(kw_only=True)
 class LocalInstance:
-    """One instance.
+    """One instance of a role.
 
     Attributes:
-        label: what people see: role and number.
+        label: its name for people: role and number.
         role: name of the role.
-        pod_uid: of the Pod that it stands for.
-        folder: everything of it lies here.
-        environments: of each phase.
-        isolation: how it is set apart.
-        open_output: makes the reader of a phase's output.
+        pod_uid: the uid of its simulated Pod.
+        folder: the folder with all its files.
+        environments: the environment of each phase.
+        isolation: how it is isolated from this machine.
+        open_output: opens the reader of a phase's output.
         ended: the phases that have ended.
-        stopped: whether we told it to end.
+        stopped: whether the engine stopped it.
     """
 
     label: str
@@ -64,28 +64,28 @@ class LocalInstance:
 
     @property
     def volume(self) -> str:
-        """What the instance sees as ``/usr/local/pai``."""
+        """The folder that the instance sees as ``/usr/local/pai``."""
         return os.path.join(self.folder, "pai")
 
     @property
     def last_phase(self) -> PhaseName:
-        """The last phase that has ended, of an instance that is over."""
+        """The last phase that has ended, once the instance has ended."""
         return "runtime" if "runtime" in self.ended else "init"
 
     @property
     def code(self) -> int | None:
-        """The exit code of the instance, or None while it is not over."""
+        """The exit code of the instance; None until it has ended."""
         if self._phase is not None or not self.ended:
             return None
         last = self.ended.get("runtime") or self.ended["init"]
         over = "runtime" in self.ended or last.code != 0 or self.stopped
         if not over:
             return None
-        # an init that ended well, but after which nothing was started any more
+        # init succeeded, but the command was not started any more
         return last.code or (128 + signal.SIGTERM if "runtime" not in self.ended else 0)
 
     def start(self, phase: PhaseName) -> InstanceOutput:
-        """Start a phase; returns its output, to be read."""
+        """Start a phase; returns its output, which the caller reads."""
         self._phase, self._began = phase, time.monotonic()
         self.output = self.open_output()
         argv = self.isolation.wrap(
@@ -109,7 +109,7 @@ class LocalInstance:
         return self.output
 
     def signal(self, number: signal.Signals) -> None:
-        """Signal the phase that runs."""
+        """Send a signal to the running phase."""
         self.stopped = True
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -117,14 +117,14 @@ class LocalInstance:
 
     @property
     def is_draining(self) -> bool:
-        """Whether its process has ended, and only its output has not."""
+        """Whether its process has ended, but its output has not."""
         return self._process_ended is not None
 
     def is_over(self, *, no_more_output: bool) -> bool:
-        """Whether the phase that runs is over: its process, and its output too.
+        """Whether the running phase has ended, its output included.
 
         Args:
-            no_more_output: the output has ended.
+            no_more_output: whether the output has ended.
         """
         if self._process is None or self._process.poll() is None:
             return False
@@ -135,7 +135,7 @@ class LocalInstance:
         return no_more_output or time.monotonic() - self._process_ended >= DRAIN_S
 
     def finish(self) -> None:
-        """Record the phase that is over."""
+        """Record the phase that has ended."""
         assert self._phase is not None
         assert self._process is not None
         assert self._process_ended is not None

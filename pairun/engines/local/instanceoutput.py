@@ -1,4 +1,4 @@
-"""The output of an instance: written to a file, and shown line by line."""
+"""The output of an instance: writes it to a file and shows it line by line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class InstanceOutput:
     """Reads what one phase of an instance prints.
 
     Args:
-        log_path: the file that keeps it, appended to.
-        show: takes each line, as soon as it is whole.
-        vault: what must not be shown or kept.
+        log_path: the file to append to.
+        show: receives each complete line.
+        vault: masks secrets.
 
     Attributes:
-        fd: to be read when the selector says so.
-        writer: the other end, for the process.
+        fd: the file descriptor to read when the selector reports it.
+        writer: the other end of the pipe, for the process.
     """
 
     def __init__(self, log_path: str, show: Callable[[bytes], None], vault: Vault) -> None:
@@ -35,11 +35,11 @@ class InstanceOutput:
         self._log = os.open(log_path, flags, 0o600)
 
     def close_writer(self) -> None:
-        """Let the process alone hold the other end."""
+        """Close the writer, so that only the process holds it."""
         os.close(self.writer)
 
     def read(self) -> bool:
-        """Take what has come; whether that was all there will ever be."""
+        """Read the available output; returns whether the output has ended."""
         try:
             data = os.read(self.fd, 65536)
         except BlockingIOError:
@@ -49,7 +49,7 @@ class InstanceOutput:
         return not data
 
     def close(self) -> None:
-        """Flush the last line, whole or not."""
+        """Flush the last line, complete or not."""
         self._take(self._stream.close())
         if self._rest:
             self._show(self._rest)

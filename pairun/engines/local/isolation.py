@@ -19,12 +19,12 @@ PROBE_S = 20.0
 
 @attrs.frozen(kw_only=True)
 class Isolation:
-    """What the kernel lets us do.
+    """The isolation that the kernel allows.
 
     Attributes:
-        who: ``root`` where it makes namespaces for us as we are, ``user`` where it takes a user
-            namespace, None where instances have no namespaces.
-        because: why they have none, in words.
+        who: ``root`` to make namespaces with our own rights, ``user`` to make a user namespace
+            first, None for no namespaces.
+        because: why there are none, as text.
     """
 
     who: Literal["root", "user"] | None
@@ -32,17 +32,17 @@ class Isolation:
 
     @property
     def namespaces(self) -> bool:
-        """Whether instances have namespaces of their own."""
+        """Whether each instance gets its own namespaces."""
         return self.who is not None
 
     def wrap(self, command: list[str], volume: str, scratch: str, *, is_pid1: bool) -> list[str]:
         """The argv that runs a command in an instance.
 
         Args:
-            command: its argv.
-            volume: what ``/usr/local/pai`` is to show.
+            command: the command's argv.
+            volume: what ``/usr/local/pai`` shows.
             scratch: an empty directory of the instance.
-            is_pid1: the command does the duties of PID 1 itself.
+            is_pid1: whether the command itself does the duties of PID 1.
         """
         if self.who is None:
             return command
@@ -50,10 +50,10 @@ class Isolation:
         return [*enter, self.who, volume, scratch, "exec" if is_pid1 else "supervise", *command]
 
     def before_exec(self) -> Callable[[], None]:
-        """What a child does between fork and exec, so that it does not outlive us."""
+        """What a child does between fork and exec, so that it ends when this process ends."""
         engine = os.getpid()
-        # Namespaces end with their first process, at once. Without them only the runtime itself
-        # knows what it has started, so it is asked to end in order.
+        # A PID namespace ends at once with its first process. Without one, only the runtime knows
+        # which processes it started, so it gets SIGTERM and stops them in order.
         number = signal.SIGKILL if self.namespaces else signal.SIGTERM
 
         def prepare() -> None:
@@ -61,18 +61,18 @@ class Isolation:
             if os.getppid() != engine:
                 os._exit(1)
             if self.namespaces:
-                # PID 1 does not get a signal it has no handler for; blocked, it waits for it.
+                # Without a handler PID 1 ignores a signal; a blocked signal stays pending.
                 block_stop_signals()
 
         return prepare
 
 
 def find_isolation(scratch: str, *, wanted: bool = True) -> Isolation:
-    """Try once what the instances will need.
+    """Find the isolation that works, by one trial.
 
     Args:
         scratch: an empty directory for the trial.
-        wanted: false to do without namespaces.
+        wanted: false for no namespaces.
     """
     if not wanted:
         return Isolation(who=None, because="--no-namespace")
@@ -87,7 +87,7 @@ def find_isolation(scratch: str, *, wanted: bool = True) -> Isolation:
 
 
 def _try(isolation: Isolation, scratch: str) -> str:
-    """Run nothing in such an instance; why it does not work, or empty."""
+    """Run a no-op in such an instance; returns why it failed, or an empty text."""
     volume, empty = os.path.join(scratch, "pai"), os.path.join(scratch, "empty")
     os.makedirs(volume, exist_ok=True)
     os.makedirs(empty, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A whole job on this machine: REST server, FrameworkController and kubelet in one loop."""
+"""Runs a job on this machine: REST server, FrameworkController and kubelet in one loop."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from pairun.report.live.view import View
 from pairun.secrets.vault import Vault
 
 LAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_layer.yaml")
-"""What this engine changes in the playbooks."""
+"""The changes that this engine makes to the playbooks."""
 
 HOST_IP = "127.0.0.1"
 KILL_SLACK_S = 1.0
-"""What an instance may take beyond its grace time before it is killed."""
+"""How long an instance may run after its grace time before it is killed, in seconds."""
 
 _PASSED_ON = ("PAIRUN_PATH", "PAI_CONFIG_DIR")
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """How to run.
+    """How to run a job.
 
     Attributes:
-        workdir: where everything of the run lies.
-        namespaces: false to do without them.
-        grace_s: between TERM and KILL, for an instance that must end; exit handlers included.
+        workdir: the folder for all files of the run.
+        namespaces: false to run without namespaces.
+        grace_s: seconds between TERM and KILL when an instance must stop, exit handlers included.
         roots: further content roots.
     """
 
@@ -62,13 +62,13 @@ class RunOutcome:
     """How a run ended.
 
     Attributes:
-        exit_code: of ``pairun run``.
-        decision: how the job was decided, or None when the run was stopped before.
-        stopped_by: the signal that stopped it, or None.
-        isolation: what the instances had.
-        instances: in the order of the job.
-        workdir: where everything lies.
-        lost: why standard output did not take everything, or None.
+        exit_code: the exit code of ``pairun run``.
+        decision: how the completion policy decided; None if the run was stopped before.
+        stopped_by: the signal that stopped the run, or None.
+        isolation: the isolation of the instances.
+        instances: the instances, in the order of the job.
+        workdir: the folder with all files of the run.
+        lost: why standard output could not be written, or None.
     """
 
     exit_code: int
@@ -84,25 +84,25 @@ def stopper(number: signal.Signals | None) -> str:
     """What stopped a run, for people.
 
     Args:
-        number: the signal; SIGPIPE stands for output that nobody reads. None if there was none.
+        number: the signal; SIGPIPE means that the reader of the output is gone; None for no signal.
     """
     words = {signal.SIGINT: "Ctrl-C (SIGINT)", signal.SIGPIPE: "the end of its output's reader"}
     return "an error of pairun's own" if number is None else words.get(number, number.name)
 
 
 def base_environment() -> dict[str, str]:
-    """What an image's own environment would be: the least of this machine's."""
+    """A small environment like an image's own, from this machine's."""
     lang = os.environ.get("LANG", "")
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", "/"),
-        # In the C locale Python would set a variable of its own.
+        # In the C locale Python would set LC_CTYPE itself.
         "LANG": lang if lang not in ("", "C", "POSIX") else "C.UTF-8",
     }
 
 
 def engine_environment(options: Options, gang: str) -> dict[str, str]:
-    """What this engine tells every init phase."""
+    """The variables that this engine sets for every init phase."""
     passed = {n: os.environ[n] for n in _PASSED_ON if os.environ.get(n)}
     if options.roots:
         roots = [*filter(None, passed.get("PAIRUN_PATH", "").split(":")), *options.roots]
@@ -110,7 +110,7 @@ def engine_environment(options: Options, gang: str) -> dict[str, str]:
     return {
         **passed,
         "PAIRUN_ENGINE": "local",
-        "PAIRUN_BUNDLE": "",  # the other phase runs from here, too
+        "PAIRUN_BUNDLE": "",  # both phases run from this installation
         "PAIRUN_ENGINE_LAYER": LAYER,
         "PAIRUN_GANG_DIR": gang,
         "PAIRUN_FRAMEWORK_FILE": os.path.join(gang, "framework.json"),
@@ -122,13 +122,13 @@ class LocalRun:
     """One run of a job.
 
     Args:
-        job: the job, with the roles and numbers of instances that are to run.
-        options: how.
-        vault: masks what the instances print.
-        say: takes one line for people.
+        job: the job, with the roles and instances to run.
+        options: how to run it.
+        vault: masks the instances' output.
+        say: prints one line for people.
 
     Raises:
-        PairunError: the work directory cannot be used, or there are not enough free ports.
+        PairunError: the work directory cannot be used, or too few ports are free.
     """
 
     def __init__(
@@ -153,15 +153,15 @@ class LocalRun:
 
     @property
     def isolation(self) -> Isolation:
-        """What the instances have."""
+        """The isolation of the instances."""
         return self._isolation
 
     def run(self, view: View, limits: Limits) -> RunOutcome:
-        """Run the job to its end; every process of it has ended then.
+        """Run the job to its end; then none of its processes runs any more.
 
         Args:
-            view: shows it.
-            limits: how long its tasks may take, for the view.
+            view: shows the run.
+            limits: the time limits of tasks, for the view.
         """
         self._view = view
         self._activities = Activities(self.instances, limits)
@@ -223,7 +223,7 @@ class LocalRun:
             os.mkdir(os.path.join(folder, below))
         if self._job.secrets is not None:
             os.mkdir(os.path.join(folder, "pai/secrets"), 0o700)
-            # every JSON text is a YAML text, with no room for a second reading
+            # every JSON text is also a YAML text, with only one reading
             text = json.dumps(self._job.secrets.plain())
             _write(os.path.join(folder, "pai/secrets/secrets.yaml"), text)
         os.mkdir(os.path.join(folder, "pai", os.path.dirname(KEY_FILE)), 0o700)
@@ -247,14 +247,14 @@ class LocalRun:
     ) -> Mapping[PhaseName, Mapping[str, str]]:
         init, app = platform_environment(self._job, role, index, pod_uid=uid)
         shared = {**base_environment(), GRACE_VARIABLE: f"{self._options.grace_s:.3f}s"}
-        # The folder is new, and `_make_instance` has put the secrets into it.
+        # The folder is new, and `_make_instance` has written the secrets into it.
         shared[PLAIN_FILES] = "1"
         if not self._isolation.namespaces:
             shared["PAIRUN_PAI_DIR"] = os.path.join(folder, "pai")
         engine = engine_environment(self._options, self._gang)
-        # Inside its namespace an instance is root; without one, it is whoever runs this.
+        # In its user namespace an instance is root; without namespaces it is the current user.
         engine["PAIRUN_APP_UID"] = str(0 if self._isolation.namespaces else os.getuid())
-        # No platform waits for a message; a plugin installs nothing on a person's machine.
+        # No platform reads a termination message; plugins must not install software here.
         app = {**app, "PAIRUN_TERMINATION_LOG": "", "PAIRUN_ENGINE": engine["PAIRUN_ENGINE"]}
         return {"init": {**shared, **init, **engine}, "runtime": {**shared, **app}}
 
@@ -278,7 +278,7 @@ class LocalRun:
             self._show()
 
     def _show(self) -> None:
-        """Refresh the view; a reader that has gone stops the run, as in any pipeline."""
+        """Refresh the view; if the reader is gone, stop the run, as in any pipeline."""
         self._view.refresh(self._activities.standing())
         self._show_at = time.monotonic() + self._view.interval_s
         if isinstance(self._view.lost, BrokenPipeError) and self._stopped_by is None:
@@ -289,7 +289,7 @@ class LocalRun:
             self._view.output(label, line)
 
     def _next_timer(self) -> float:
-        # SIGCHLD wakes us; what outlives its process as a holder of the output does not.
+        # SIGCHLD wakes the loop; a child that holds the output of an ended process does not.
         waits = [0.1] if any(i.is_draining for i in self.instances) else []
         waits += [at - time.monotonic() for at in (self._show_at, self._kill_at) if at is not None]
         return max(0.0, min(waits))

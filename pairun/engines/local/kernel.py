@@ -1,4 +1,4 @@
-"""Namespaces, and what is mounted in them: unshare(2), mount(2)."""
+"""Namespaces and mounts: unshare(2), mount(2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def separate(*, user: bool) -> None:
-    """Give this process a mount namespace of its own, and its next child a PID namespace.
+    """Move this process to a new mount namespace, and its next child to a new PID namespace.
 
     Args:
         user: also make a user namespace, in which this user is root.
@@ -31,16 +31,16 @@ def separate(*, user: bool) -> None:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), "unshare")
     if user:
-        # user_namespaces(7): without this, nobody but root may map groups
+        # user_namespaces(7): otherwise only root may map groups
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"0 {uid} 1")
         _write("/proc/self/gid_map", f"0 {gid} 1")
-    # nothing that is mounted here is to be seen outside
+    # mounts made here must not be visible outside
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
 
 
 def bind(source: str, target: str) -> None:
-    """Show a path, with what is mounted below it, at another path.
+    """Show a path, with the mounts below it, at another path.
 
     Raises:
         OSError: the kernel refuses.

@@ -1,4 +1,4 @@
-"""The check of a job before any instance of it starts on this machine."""
+"""Checks a job before any instance of it starts on this machine."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Checked(NamedTuple):
     """A job that can run.
 
     Attributes:
-        warnings: of its plans.
-        limits: how long its tasks may take.
+        warnings: the warnings of its plans.
+        limits: the time limits of its tasks.
     """
 
     warnings: Sequence[Problem]
@@ -32,10 +32,10 @@ class Checked(NamedTuple):
 
 
 def check(job: Job, options: Options, vault: Vault) -> Checked:
-    """Make the plans of every role as its instances will, before any of them starts.
+    """Make the plans of every role as its instances will make them.
 
     Raises:
-        PairunError: all errors.
+        PairunError: all errors of the plans.
     """
     problems = Problems()
     layers = Layers(open_content(options.roots, os.environ))

@@ -10,7 +10,7 @@ from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
 
 
 def run_report(job: Job, outcome: RunOutcome) -> RunReport:
-    """The summary of a run as data."""
+    """Build the summary of a run."""
     return RunReport(
         namespaces=outcome.isolation.namespaces,
         because=outcome.isolation.because,
@@ -40,7 +40,7 @@ def _why_stopped(outcome: RunOutcome) -> str:
 
 
 def _verdict(outcome: RunOutcome) -> str:
-    """Why the run ended so; for a stop, how many commands had started."""
+    """Why the run ended; for a stopped run, how many commands had started."""
     if outcome.decision is not None:
         return outcome.decision.because
     stopped = f"stopped by {stopper(outcome.stopped_by)}"

@@ -1,4 +1,4 @@
-"""The work directory of a run: locked, and reset without touching other people's files."""
+"""The work directory of a run: locked, and reset without changing other people's files."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from pairun.engines.local.emptying import empty
 from pairun.errors import PairunError, Problem
 
 TRASH = ".trash"
-"""What is about to be removed; ours in every work directory."""
+"""The folder for files to remove; belongs to pairun in every work directory."""
 
 KEEPING = ".keeping"
-"""What is about to become `PREVIOUS`; ours in every work directory."""
+"""The folder that becomes `PREVIOUS`; belongs to pairun in every work directory."""
 
 GANG = "gang"
 TRIAL = "trial"
 _PREPARATION = (GANG, TRIAL)
-"""What a run makes before its instances; alone it is not worth keeping."""
+"""What a run creates before its instances; not worth keeping without them."""
 
 _EXPLANATION = "# made by pairun run; it removes what is listed here and nothing else"
 SURVIVORS_S = 5.0
 
 
 class WorkDir:
-    """A locked work directory; what the last run made is in `PREVIOUS`, what others made is gone.
+    """A locked work directory; moves the last run's files to `PREVIOUS`, removes earlier ones.
 
     Args:
-        path: the directory; made when it does not exist.
-        say: takes one line for people, where something was put into `PREVIOUS`.
+        path: the directory; created if missing.
+        say: prints one line for people when files move to `PREVIOUS`.
 
     Raises:
-        PairunError: it cannot be used (PR701).
+        PairunError: the directory cannot be used (PR701).
     """
 
     def __init__(self, path: str, say: Callable[[str], None] = lambda _: None) -> None:
@@ -62,17 +62,17 @@ class WorkDir:
             raise
 
     def make(self, name: str) -> str:
-        """Make a directory directly below, and remember it as ours; returns its path.
+        """Create a directory directly below and record it as pairun's; returns its path.
 
         Raises:
-            PairunError: it cannot be made.
+            PairunError: the directory cannot be created.
         """
         path = os.path.join(self.path, name)
         assert self._marker is not None
         if os.path.lexists(path):
             raise self._unusable(f"{path} is there already, and pairun run did not make it")
         try:
-            # first the note, so that a run that is killed here leaves nothing unknown
+            # write the record first: a run that is killed here leaves no unknown directory
             os.write(self._marker, f"{name}\n".encode())
             os.mkdir(path)
         except OSError as e:
@@ -80,21 +80,21 @@ class WorkDir:
         return path
 
     def record(self, *, succeeded: bool, because: str) -> None:
-        """Write how the job ended, for `pairun report`; without it a report knows instances only.
+        """Write how the job ended; without it `pairun report` knows only the instances.
 
         Args:
             succeeded: whether the job succeeded.
-            because: why, in words.
+            because: why, as text.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        # a full disk must not change how the run ends
+        # a full disk must not change the run's outcome
         with contextlib.suppress(OSError):
             file = os.open(os.path.join(self.path, OUTCOME), flags, 0o600)
             with open(file, "w", encoding="utf-8") as f:
                 json.dump({"succeeded": succeeded, "because": because}, f)
 
     def close(self) -> None:
-        """Give up the lock."""
+        """Release the lock."""
         if self._marker is not None:
             os.close(self._marker)
             self._marker = None
@@ -102,7 +102,7 @@ class WorkDir:
     def _open(self) -> None:
         if not os.path.isdir(self.path):
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            # what a job's secrets are written to is for this user only
+            # job secrets are written here, so only this user has access
             os.mkdir(self.path, 0o700)
         marker = os.path.join(self.path, MARKER)
         if not os.path.lexists(marker) and os.listdir(self.path):
@@ -124,14 +124,14 @@ class WorkDir:
             ) from None
 
     def _reset(self) -> float | None:
-        """Put away what the last run made; when that began, or None where there is nothing.
+        """Move the last run's files away; returns when that run began, or None if there are none.
 
-        A run that is killed here has lost nothing: the next one goes on where it stopped.
+        If a run is killed here, nothing is lost: the next run continues the reset.
         """
         assert self._marker is not None
         began = os.fstat(self._marker).st_mtime
         made = [n for n in self._made() if self._is_there(n)]
-        # what an interrupted reset has moved already belongs to the same run
+        # files that an interrupted reset has already moved belong to the same run
         keep = self._is_there(KEEPING) or any(n not in _PREPARATION for n in made)
         self._refuse_mounts([*made, TRASH, *((KEEPING, PREVIOUS) if keep else ())])
         if self._is_there(TRASH):
@@ -145,7 +145,7 @@ class WorkDir:
         return began if keep else None
 
     def _keep(self, made: list[str]) -> None:
-        """Make `PREVIOUS` of what the last run made, in steps that can be taken up again."""
+        """Make `PREVIOUS` from the last run's files, in steps that the next run can continue."""
         previous, keeping = os.path.join(self.path, PREVIOUS), os.path.join(self.path, KEEPING)
         if self._is_there(PREVIOUS) and not _is_previous(previous):
             raise self._unusable(f"{previous} is there already, and pairun run did not make it")
@@ -162,7 +162,7 @@ class WorkDir:
         os.rename(keeping, previous)
 
     def _refuse_mounts(self, names: list[str]) -> None:
-        """Refuse to move or remove what a mount point is, or lies above one."""
+        """Refuse to move or remove a folder that is or contains a mount point."""
         for point in mount_points():
             if any(f"{point}/".startswith(f"{self.path}/{name}/") for name in names):
                 raise self._unusable(f"something is mounted at {point}", hint=f"umount {point}")
@@ -171,11 +171,11 @@ class WorkDir:
         return os.path.lexists(os.path.join(self.path, name))
 
     def discard(self, name: str) -> None:
-        """Remove what `make` made.
+        """Remove a directory that `make` created.
 
         Raises:
-            OSError: something cannot be removed.
-            PairunError: something stands where we need room.
+            OSError: a file cannot be removed.
+            PairunError: a symbolic link is in the way.
         """
         trash = os.path.join(self.path, TRASH)
         if not os.path.lexists(trash):
@@ -183,7 +183,7 @@ class WorkDir:
         if os.path.islink(trash):
             raise self._unusable(f"{trash} is a symbolic link, and pairun run did not make it")
         if name != TRASH:
-            # Out of the way first: what still runs there cannot disturb the new run.
+            # Move it away first: a process that still runs there cannot disturb the new run.
             os.rename(os.path.join(self.path, name), os.path.join(trash, str(uuid.uuid4())))
         empty(trash)
         os.rmdir(trash)
@@ -192,7 +192,7 @@ class WorkDir:
         assert self._marker is not None
         size = os.fstat(self._marker).st_size
         lines = os.pread(self._marker, size, 0).decode("utf-8", "replace").splitlines()
-        # a name that leads out of the directory is not ours, whoever wrote it
+        # ignore any name that leads out of the directory
         names = [n for n in lines if n and n[0] != "#" and "/" not in n and n not in (".", "..")]
         return [n for n in dict.fromkeys(names) if n not in (MARKER, TRASH, KEEPING, PREVIOUS)]
 
@@ -207,7 +207,7 @@ class WorkDir:
 
 
 def _is_previous(path: str) -> bool:
-    """Whether a path is a directory of ours: a link or a directory of the user's is not."""
+    """Whether a path is a directory of pairun's, and not a link or a directory of the user's."""
     try:
         marker = os.lstat(os.path.join(path, MARKER))
     except OSError:
@@ -216,15 +216,15 @@ def _is_previous(path: str) -> bool:
 
 
 def _clock(began: float) -> str:
-    """The time of day, with the date unless it is today's."""
+    """The time of day, with the date unless it is today."""
     then, now = time.localtime(began), time.localtime()
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)
 
 
 def end_survivors(folder: str) -> None:
-    """Kill what an earlier run in a folder has left running, and wait until it is gone.
+    """Kill processes that an earlier run in a folder left, and wait until they are gone.
 
-    Only without namespaces can anything be left. It is known by the volume in its environment.
+    Only a run without namespaces can leave processes; the volume in their environment marks them.
     """
     mark = f"\0PAIRUN_PAI_DIR={folder}/".encode()
     until = time.monotonic() + SURVIVORS_S

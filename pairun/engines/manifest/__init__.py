@@ -1,1 +1,1 @@
-"""The objects that a job needs in a Kubernetes cluster."""
+"""Makes the objects that a job needs in a Kubernetes cluster."""

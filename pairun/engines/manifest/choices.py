@@ -1,4 +1,4 @@
-"""The choices that a person has about the objects of a job."""
+"""The options for a job's objects."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ Object = dict[str, Any]
 
 SERVICE_ACCOUNT = "runtime-account"
 KUBELET_S = 2.0
-"""What of the Pod's grace time passes before the stop signal reaches PID 1, at the most."""
+"""How much of the Pod's grace time may pass before PID 1 gets the stop signal, in seconds."""
 
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """What is chosen for the objects of one job.
+    """The options for the objects of one job.
 
     Attributes:
-        engine: what starts the Pods.
-        image: of the init container.
-        name: of the workload; what the others are called begins with it.
-        namespace: of all objects; None leaves it to whoever applies them.
-        service_account: whose API token the init container gets.
-        gpu_resource: what the cluster calls a GPU.
-        log_host_path: the node's folder for logs; None is the engine's way.
-        version: the cluster's Kubernetes; None for one that has everything.
+        engine: the engine that starts the Pods.
+        image: the image of the init container.
+        name: the workload's name; the names of the other objects begin with it.
+        namespace: the namespace of all objects; None for kubectl's default.
+        service_account: the account whose API token the init container gets.
+        gpu_resource: the cluster's resource name for GPUs.
+        log_host_path: the node's folder for logs; None for the engine's default.
+        version: the cluster's Kubernetes version; None to allow every feature.
         image_volume: the user's container mounts pairun's image, so init copies no program.
         grace_s: for each role, seconds from the stop signal to the end.
-        rendezvous_key: 32 bytes that the Pods of this job alone know.
+        rendezvous_key: 32 bytes that only the Pods of this job know.
         pods: for each role, the settings of its Pods.
-        exit_codes: the codes that the cluster gives to classes of failure.
+        exit_codes: the cluster's exit codes for classes of failure.
     """
 
     engine: Engine
@@ -61,15 +61,15 @@ class Options:
 
     @property
     def whole(self) -> PodSettings:
-        """The settings that are the same for every role."""
+        """The settings that are equal for every role."""
         return next(iter(self.pods.values()), NO_POD_SETTINGS)
 
     @property
     def confined(self) -> bool:
-        """Whether a profile of the Pod Security Standards holds: nothing of the node is used."""
+        """Whether a profile of the Pod Security Standards applies: no access to the node."""
         return self.whole.get("pod_security") in ("baseline", "restricted")
 
     @property
     def host_network(self) -> bool:
-        """Whether Pods have their node's network where no setting says it."""
+        """Whether Pods use their node's network if no setting says otherwise."""
         return self.engine == "framework" and not self.confined

@@ -1,4 +1,4 @@
-"""The ConfigMap that holds the job for its init containers, for engines without a Framework."""
+"""The ConfigMap with the job for its init containers, for engines without a Framework."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pairun.kube.ports import PORT_ANNOTATION
 from pairun.openpai.framework import make_framework
 
 FOLDER = "/usr/local/pai-job"
-"""Where it is mounted: not on the shared volume, which the user's container may write to."""
+"""Where it is mounted: not on the shared volume, where the user's container may write."""
 FILE = "framework.json"
 MAX_BYTES = 1024 * 1024
-"""What the API server takes as the data of one ConfigMap or Secret."""
+"""The API server's limit for the data of one ConfigMap or Secret, in bytes."""
 
 
 def config_map_name(options: Options) -> str:
-    """What the ConfigMap is called."""
+    """The ConfigMap's name."""
     return f"{options.name}-job"
 
 
 def config_map(job: Job, options: Options, problems: Problems) -> Object:
-    """The job as a Framework object without status.
+    """Store the job as a Framework object without status.
 
     Args:
-        job: with nothing in its text that must not be shown.
-        options: what is chosen.
-        problems: takes what is wrong.
+        job: the job, without secrets in its text.
+        options: the options for its objects.
+        problems: collects errors.
     """
     framework = make_framework(job, framework_name=options.name)
     framework["metadata"].pop("namespace")
     for role in framework["spec"]["taskRoles"]:
-        # Of a Pod only the ports are read; all else would be there twice.
+        # Init reads only the ports of a Pod; the rest would be a duplicate.
         annotations = role["task"]["pod"]["metadata"]["annotations"]
         ports = {PORT_ANNOTATION: annotations[PORT_ANNOTATION]}
         role["task"]["pod"] = {"metadata": {"annotations": ports}}

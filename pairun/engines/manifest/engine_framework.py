@@ -10,13 +10,13 @@ from pairun.job.model import Job
 from pairun.openpai.framework import make_framework
 
 MAX_ANNOTATIONS = 256 * 1024
-"""What the API server takes of annotations, keys and values."""
+"""The API server's limit for annotations, keys and values together, in bytes."""
 
 
 def framework_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
-    """The Framework of a job, as OpenPAI's REST server makes it, with this engine's Pods.
+    """Make the Framework of a job as OpenPAI's REST server does, with this engine's Pods.
 
-    FrameworkController itself decides after each exit code whether to retry
+    FrameworkController itself decides by the exit code whether to retry
     (``fancyRetryPolicy``).
     """
     framework = make_framework(job, framework_name=options.name)

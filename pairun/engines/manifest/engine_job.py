@@ -1,4 +1,4 @@
-"""The engine ``job``: one role as a Job of Kubernetes."""
+"""The engine ``job``: one role as a Kubernetes Job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pairun.job.model import Job, Role
 
 
 def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
-    """The Job of a job's only role."""
+    """Make the Job of a job's only role."""
     for other in job.roles[1:]:
         problems.error(
             "PR780",
@@ -36,7 +36,7 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
         spec["completionMode"] = "Indexed"
     if "backoffLimit" in spec and restarts_alone(job, role):
         retries = 0 if job.gang else max(role.retry_count or 0, 0)
-        # of all tries but the first
+        # all attempts except the first
         spec["backoffLimit"] = (retries + 1) * (job.retry_count + 1) - 1
     if has_failure_policy(options):
         spec["podFailurePolicy"] = {
@@ -56,7 +56,7 @@ def job_workload(job: Job, options: Options, problems: Problems) -> list[Object]
 
 
 def _warn(job: Job, role: Role, problems: Problems) -> None:
-    """Say what comes out differently than under FrameworkController."""
+    """Warn of differences to FrameworkController."""
     if job.retry_count and (not restarts_alone(job, role) or role.instances > 1):
         retries = job.node.get("jobRetryCount")
         problems.warning(

@@ -21,11 +21,11 @@ from pairun.job.model import Job, Role
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
-"""The label of a Pod that says how often the JobSet was started anew."""
+"""The Pod label that counts the restarts of the JobSet."""
 
 
 def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
-    """The JobSet of a job. When it is retried, all its Pods are new."""
+    """Make the JobSet of a job. A retry creates all its Pods again."""
     names = {role.name: _name(role, options) for role in job.roles}
     for role in job.roles:
         if never_fails(role):
@@ -46,7 +46,7 @@ def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Obje
             }
         ]
     spec: Object = {"failurePolicy": failure, **workload_fields(options)}
-    # The first role that is done ends the job; one that must not (-1) waits for the others.
+    # The first role that completes ends the job; a role with -1 waits for the others.
     ending = [names[r.name] for r in job.roles if 0 < r.min_succeeded <= r.instances]
     if ending and len(job.roles) > 1:
         spec["successPolicy"] = {"operator": "Any", "targetReplicatedJobs": ending}
@@ -62,7 +62,7 @@ def jobset_workload(job: Job, options: Options, problems: Problems) -> list[Obje
 
 
 def _name(role: Role, options: Options) -> str:
-    """What a role is called in the JobSet, so that the names of its Pods fit."""
+    """A role's name in the JobSet, short enough for the names of its Pods."""
     after = f"--0-{role.instances - 1}-abcde"
     return short(role.fc_name, LABEL_MAX - len(options.name) - len(after))
 

@@ -10,7 +10,7 @@ from pairun.job.model import Job
 
 
 def pod_workload(job: Job, options: Options, problems: Problems) -> list[Object]:
-    """The Pods of a job."""
+    """Make the Pods of a job."""
     if job.retry_count:
         retries = job.node.get("jobRetryCount")
         problems.warning(

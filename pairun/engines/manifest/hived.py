@@ -1,4 +1,4 @@
-"""``extras.hivedScheduler`` as HiveD reads it: an annotation of each Pod.
+"""``extras.hivedScheduler`` in the form that HiveD reads: an annotation of each Pod.
 
 As OpenPAI's REST server makes it: https://github.com/microsoft/pai, rest-server,
 ``middlewares/v2/hived.js`` and ``models/v2/job/k8s.js``.
@@ -32,15 +32,15 @@ def _hived(job: Job) -> Node | None:
 
 
 def place_with_hived(template: Object, job: Job, role: Role, options: Options) -> None:
-    """Turn what a job says to HiveD into its Pod's annotation; nothing where it says nothing.
+    """Turn a job's HiveD settings into its Pod's annotation; does nothing if there are none.
 
-    HiveD gives the Pod its GPUs, so the limit of GPUs gives way to HiveD's own resource.
+    HiveD assigns the GPUs, so HiveD's own resource replaces the GPU limit.
 
     Args:
-        template: metadata and spec; it is changed.
-        job: a job that `check_hived` has no problem with.
+        template: metadata and spec; changed in place.
+        job: a job that passed `check_hived`.
         role: the role.
-        options: what is chosen.
+        options: the options for the job's objects.
     """
     hived = _hived(job)
     if hived is None:
@@ -72,7 +72,7 @@ def _scheduling_spec(job: Job, role: Role, hived: Node, options: Options) -> Obj
 
 
 def _affinity_group(job: Job, role: Role, hived: Node, options: Options) -> Object | None:
-    """The group of Pods that are placed together: the one a role names, or a gang's own."""
+    """The group of Pods to place together: the group that a role names, or a gang's own."""
     names = {r.name: _value(_of_role(hived, r), "affinityGroupName") for r in job.roles}
     named = any(name is not None for name in names.values())
     group = names[role.name] if named else "default" if job.gang else None
@@ -89,7 +89,7 @@ def _affinity_group(job: Job, role: Role, hived: Node, options: Options) -> Obje
 
 
 def _cells(role: Role, hived: Node, options: Options) -> int:
-    """How many leaf cells an instance needs: by the cluster's sizes, else a cell for each GPU."""
+    """How many leaf cells an instance needs: by the cluster's sizes, else one per GPU."""
     own, asked = _of_role(hived, role), role.resources
     skus = options.whole.get("hived_skus") or {}
     chosen = skus.get(_value(own, "skuType"))
@@ -115,12 +115,12 @@ def _value(node: Node | None, key: str) -> Any:
 
 
 def check_hived(job: Job, options: Options, problems: Problems) -> None:
-    """Report what HiveD would refuse, and that its scheduler places the Pods.
+    """Report what HiveD would refuse, and a missing scheduler.
 
     Args:
         job: the job.
-        options: what is chosen.
-        problems: takes errors, and a warning where nothing names the scheduler.
+        options: the options for the job's objects.
+        problems: collects errors, and a warning if no setting names the scheduler.
     """
     given = job.extras.get("hivedScheduler") if job.extras else None
     if given is None or given.value is None:
@@ -176,7 +176,7 @@ def _check_role(job: Job, name: str, own: Node, problems: Problems) -> None:
 
 
 def _check_groups(job: Job, hived: Node, problems: Problems) -> None:
-    """The roles of an affinity group have the same cells."""
+    """Check that the roles of an affinity group have the same cells."""
     first: dict[Any, Sequence[Any]] = {}
     for role in job.roles:
         own = _of_role(hived, role)

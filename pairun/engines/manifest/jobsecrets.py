@@ -1,4 +1,4 @@
-"""The Secrets of a job, and the job's text without their values."""
+"""The Secrets of a job, and the job's text without secret values."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from pairun.secrets.shapes import plain_secrets
 DOCKER_HUB = "https://index.docker.io/v1/"
 _LOGIN = ("username", "password", "registryuri")
 _LEAST = 4
-"""Shorter values are found everywhere."""
+"""Shorter values occur by chance in too many texts."""
 
 
 def config_secret_name(name: str) -> str:
-    """What the Secret with the job's secrets is called, given the workload's name."""
+    """The name of the Secret with the job's secrets, for a workload's name."""
     return f"{name}-configcred"
 
 
 def registry_secret_name(name: str) -> str:
-    """What the Secret with the logins of images is called."""
+    """The name of the Secret with the logins for images."""
     return f"{name}-regcred"
 
 
 def rendezvous_secret_name(name: str) -> str:
-    """What the Secret that only the Pods of the job know is called."""
+    """The name of the Secret that only the Pods of the job know."""
     return f"{name}-rendezvous"
 
 
@@ -48,14 +48,14 @@ def rendezvous_secret_name(name: str) -> str:
 
 
 def storable(job: Job, problems: Problems) -> Job:
-    """A job whose text everybody may read; what was secret in it is among its secrets.
+    """Move the secrets out of a job's text, so that everybody may read the text.
 
-    A password that an image's login holds in plain sight becomes one more secret. A text in which a
-    secret would stay, as in JSON, is written anew.
+    A plain password in an image's login becomes another secret. If a text would still contain a
+    secret, for example as JSON, pairun writes the text again from the data.
 
     Args:
         job: the job.
-        problems: takes what is wrong, and warnings of secrets that stay in the text.
+        problems: collects errors, and warnings of secrets that stay in the text.
     """
     if job.secrets_unknown:
         secrets = job.node.get("secrets")
@@ -103,7 +103,7 @@ def _warn_of_plain_secrets(job: Job, problems: Problems) -> None:
         if not isinstance(text, str):
             continue
         if any(plain_secrets(key, text)) or any(v in text for v in values):
-            # The warning must not show it either.
+            # The warning must not show the secret.
             line = leaf.place.line
             leaf.place.source.hide(line, line + text.count("\n") + 1)
             problems.warning(
@@ -116,7 +116,7 @@ def _warn_of_plain_secrets(job: Job, problems: Problems) -> None:
 
 
 def _open_leaves(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
-    """The scalars of a job under their keys, without what is kept apart anyway."""
+    """The scalars of a job with their keys, except those that are kept apart anyway."""
     if isinstance(node.value, dict):
         for name, child in node.items():
             if (key, name) != ("", "secrets") and name != "auth":
@@ -132,7 +132,7 @@ def _open_leaves(node: Node, key: str = "") -> Iterator[tuple[str, Node]]:
 
 
 def secret_objects(job: Job, options: Options, problems: Problems) -> list[Object]:
-    """The Secrets of a job that `storable` made."""
+    """Make the Secrets of a job that `storable` returned."""
     made = []
     if job.secrets is not None:
         text = as_yaml(job.secrets.plain())
@@ -163,7 +163,7 @@ def _secret(options: Options, name: str, key: str, text: str, type_: str = "Opaq
 
 
 def _logins(job: Job, problems: Problems) -> dict[str, dict[str, str]]:
-    """Registry to login, of the images that roles use."""
+    """The logins by registry, for the images that roles use."""
     logins: dict[str, dict[str, str]] = {}
     places: dict[str, Place | None] = {}
     for role in job.roles:

@@ -1,4 +1,4 @@
-"""A job file becomes the objects that the job needs in a cluster."""
+"""Turns a job file into the objects that the job needs in a cluster."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from pairun.review.jobreview import JobReview, review_job
 from pairun.secrets.vault import Vault
 
 IMAGE = "PAIRUN_IMAGE"
-"""The variable that names pairun's image."""
+"""The variable with the name of pairun's image."""
 
 KEY_BYTES = 32
 
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a person asks for; the attributes are the options of ``pairun manifest``.
+    """A request for objects; the attributes are the options of ``pairun manifest``.
 
     Attributes:
         job: the job file.
-        engine: what starts the Pods.
+        engine: the engine that starts the Pods.
         image: pairun's image, for the init container.
-        name: of the workload; made of the job's name by default.
-        namespace: of all objects.
-        kubernetes_version: the cluster's, as ``1.28``.
-        service_account: whose API token init gets.
-        gpu_resource: what the cluster calls a GPU.
+        name: the workload's name; derived from the job's name by default.
+        namespace: the namespace of all objects.
+        kubernetes_version: the cluster's version, such as ``1.28``.
+        service_account: the account whose API token init gets.
+        gpu_resource: the cluster's resource name for GPUs.
         log_host_path: the node's folder for logs.
         image_volume: whether the user's container mounts pairun's image.
-        user: who submits the job.
+        user: the user who submits the job.
         roots: content roots above those of the environment.
-        pod: settings of the Pods, as `pod_flags` makes them of a person's options.
+        pod: settings of the Pods from the command line, as `pod_flags` returns them.
     """
 
     job: str
@@ -65,13 +65,13 @@ class Request:
 
 @attrs.frozen(kw_only=True)
 class Made:
-    """What came of a request.
+    """The result of a request.
 
     Attributes:
-        job: the job, or None when it is not valid.
-        options: what was chosen for its objects, or None likewise.
-        objects: in the order in which they are to be created.
-        problems: everything found; with an error among them the objects are not complete.
+        job: the job; None if it is not valid.
+        options: the options for its objects; None if the job is not valid.
+        objects: the objects, in the order of creation.
+        problems: all problems; after an error the objects are incomplete.
     """
 
     job: Job | None
@@ -84,12 +84,12 @@ def make(request: Request, environment: dict[str, str], vault: Vault) -> Made:
     """Review a job as ``--dry-run`` does, and make its objects.
 
     Args:
-        request: what is asked for.
-        environment: names further content roots.
-        vault: takes every secret that is read.
+        request: the request.
+        environment: its variables name further content roots.
+        vault: collects every secret that is read.
 
     Raises:
-        PairunError: an option has a value that Kubernetes does not take.
+        PairunError: Kubernetes would refuse an option's value.
     """
     version = _checked_version(request)
     problems = Problems()
@@ -158,7 +158,7 @@ _FORMS = {
 
 
 def _checked_version(request: Request) -> Version | None:
-    """The cluster's version; whatever else is wrong with the options is an error, too."""
+    """The cluster's version; a wrong one is reported together with other wrong options."""
     usage = Problems()
     version = None
     if (text := request.kubernetes_version) is not None:

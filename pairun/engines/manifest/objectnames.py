@@ -11,9 +11,9 @@ from pairun.job.model import Job
 from pairun.playbook.pod.table import Engine
 
 LABEL_MAX = 63
-"""Of labels, and of names that become host names (RFC 1123)."""
+"""The limit for labels, and for names that become host names (RFC 1123)."""
 NAME_MAX = 36
-"""What is left of `LABEL_MAX` when role, index and five random characters are appended."""
+"""`LABEL_MAX` without the room for role, index and five random characters."""
 
 JOB_LABEL = "pairun/job"
 ROLE_LABEL = "pairun/role"
@@ -21,17 +21,17 @@ INDEX_LABEL = "pairun/index"
 MANAGED = {"app.kubernetes.io/managed-by": "pairun"}
 
 _HASH = 8
-# FrameworkController takes no hyphen, and JobSet no digit at the beginning (RFC 1035).
+# FrameworkController accepts no hyphen, and JobSet no leading digit (RFC 1035).
 _NAMES = {"framework": "[a-z0-9]+"}
 _NAME = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _LABEL_VALUE = re.compile("([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 
 
 def default_name(job: Job, engine: Engine) -> str:
-    """What a job's workload is called where nobody says it.
+    """The default name of a job's workload.
 
-    A Framework is called as OpenPAI's REST server calls it. Otherwise it is the job's own name as
-    far as Kubernetes takes it; one that had to be changed ends with a hash of the whole.
+    A Framework gets the name that OpenPAI's REST server would give it. Otherwise pairun drops what
+    Kubernetes does not accept from the job's name; a changed name ends with a hash of the whole.
     """
     if engine == "framework":
         return job.framework_id
@@ -42,7 +42,7 @@ def default_name(job: Job, engine: Engine) -> str:
 
 
 def short(text: str, limit: int) -> str:
-    """A name that fits: a longer one is cut, and ends with a hash of the whole."""
+    """Shorten a name to a limit; a cut name ends with a hash of the whole."""
     return text if len(text) <= limit else _hashed(text, text, limit)
 
 
@@ -52,7 +52,7 @@ def _hashed(text: str, whole: str, limit: int) -> str:
 
 
 def labels(options: Options) -> dict[str, str]:
-    """The labels that every object of a job bears."""
+    """The labels of every object of a job."""
     return {**MANAGED, JOB_LABEL: options.name}
 
 

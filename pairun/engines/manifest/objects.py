@@ -32,18 +32,18 @@ _WORKLOADS = {
 
 
 def make_objects(job: Job, options: Options, problems: Problems | None = None) -> list[Object]:
-    """The objects of a job, in the order in which they are to be created.
+    """Make the objects of a job, in the order of creation.
 
     Secrets and the ConfigMap come first, the workload last: one object, or one per Pod with the
     engine ``pod``. Nothing is random: the same arguments make the same objects.
 
     Args:
         job: a valid job.
-        options: what is chosen.
-        problems: takes warnings too: what the engine does not carry over.
+        options: the options for its objects.
+        problems: also collects warnings, such as settings that the engine ignores.
 
     Raises:
-        PairunError: everything that the engine or this version of Kubernetes cannot do.
+        PairunError: all that the engine or this Kubernetes version does not support.
     """
     problems = Problems() if problems is None else problems
     check_names(job, options, problems)
@@ -67,7 +67,7 @@ def make_objects(job: Job, options: Options, problems: Problems | None = None) -
 
 
 def is_image(text: str) -> bool:
-    """Whether a text can be the name of an image."""
+    """Whether a text is a valid image name."""
     return bool(text) and not re.search(r"\s", text)
 
 

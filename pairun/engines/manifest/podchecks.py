@@ -1,4 +1,4 @@
-"""Checks of a Pod's settings that depend on the engine, on each other, or on what pairun sets itself."""
+"""Checks of Pod settings against the engine, each other, and pairun's own settings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _OWN_VOLUME_PREFIX = "storage-"
 
 
 def check_settings(job: Job, options: Options, problems: Problems) -> None:
-    """Report settings that the engine does not have, or that nothing can come of.
+    """Report settings that the engine does not support or that contradict each other.
 
     Args:
         job: the job.
-        options: what is chosen.
-        problems: takes what is wrong, each once.
+        options: the options for its objects.
+        problems: collects errors, each once.
     """
     for pod in options.pods.values():
         _check_engine(pod, options, problems)
@@ -37,13 +37,13 @@ def check_settings(job: Job, options: Options, problems: Problems) -> None:
 
 
 def check_requests(template: Object, role: Role, options: Options, problems: Problems) -> None:
-    """Report what a container of a role requests beyond its limit: no API server takes it.
+    """Report container requests above their limit: every API server refuses these.
 
     Args:
         template: the role's finished Pod.
         role: the role.
-        options: what is chosen.
-        problems: takes what is wrong.
+        options: the options for the job's objects.
+        problems: collects errors.
     """
     spec, pod = template["spec"], options.pod(role.name)
     for setting, container in (

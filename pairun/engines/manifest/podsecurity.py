@@ -1,4 +1,4 @@
-"""The profiles of the Pod Security Standards: what Pods get, and what a job may not ask for.
+"""The Pod Security Standards: the fields that Pods get, and the settings that a job may not use.
 
 https://kubernetes.io/docs/concepts/security/pod-security-standards/
 """
@@ -14,7 +14,7 @@ from pairun.errors import Place, Problems
 from pairun.job.model import Role
 
 UID = 1000
-"""Who both containers run as under the profile restricted where nothing else is said."""
+"""The default user of both containers under the profile restricted."""
 
 _BASELINE_CAPABILITIES = frozenset(
     {"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
@@ -24,7 +24,7 @@ _RESTRICTED_CAPABILITIES = frozenset({"NET_BIND_SERVICE"})
 
 
 def app_uid(role: Role, options: Options) -> int | None:
-    """Who a role's user container runs as; None leaves it to the image."""
+    """The user of a role's user container; None for the image's default."""
     uid = options.pod(role.name).get("security.run_as_user")
     if uid is None and options.whole.get("pod_security") == "restricted":
         return UID
@@ -32,15 +32,15 @@ def app_uid(role: Role, options: Options) -> int | None:
 
 
 def confine(template: Object, role: Role, options: Options) -> None:
-    """Give a Pod what the profile restricted asks for; the other profiles need nothing.
+    """Add the fields that the profile restricted requires; other profiles require none.
 
-    Both containers run as one user, who owns the shared volume: what init writes there is theirs.
-    Who shares the Pod is then not kept apart.
+    Both containers run as the same user, who owns the shared volume with init's files. The user's
+    container is then not isolated from init's files.
 
     Args:
-        template: metadata and spec; it is changed.
+        template: metadata and spec; changed in place.
         role: the role.
-        options: what is chosen.
+        options: the options for the job's objects.
     """
     if options.whole.get("pod_security") != "restricted":
         return
@@ -57,13 +57,13 @@ def confine(template: Object, role: Role, options: Options) -> None:
 
 
 class _Rule(NamedTuple):
-    """What a profile allows in a field.
+    """The values that a profile allows for a field.
 
     Attributes:
-        profiles: those that have the rule.
-        field: in the Pod's spec; ``*`` is every element of a list.
+        profiles: the profiles with this rule.
+        field: the path in the Pod's spec; ``*`` matches every element of a list.
         allows: whether a value is allowed.
-        setting: the setting that sets the field.
+        setting: the Pod setting that sets the field.
     """
 
     profiles: tuple[str, ...]
@@ -124,13 +124,13 @@ _RULES = (
 
 
 def check_profile(template: Object, role: Role, options: Options, problems: Problems) -> None:
-    """Report what a role's Pods ask for and the profile forbids.
+    """Report fields of a role's Pods that the profile forbids.
 
     Args:
         template: the role's finished Pod.
         role: the role.
-        options: what is chosen.
-        problems: takes an error for each field.
+        options: the options for the job's objects.
+        problems: collects one error per field.
     """
     profile = options.whole.get("pod_security")
     for rule in _RULES:
@@ -168,7 +168,7 @@ def _values(at: Any, path: list[str]) -> Iterator[Any]:
 
 
 def _cause(setting: str, value: Any, role: Role, options: Options) -> tuple[Place | None, str]:
-    """Where a forbidden value comes from, and what to do."""
+    """The setting that caused a forbidden value, and how to fix it."""
     place = options.pod(role.name).place(setting)
     infiniband = role.node.at(("extraContainerOptions", "infiniband"))
     if place is None and value == "IPC_LOCK" and infiniband is not None:
@@ -190,15 +190,15 @@ _ANNOTATED = {"RuntimeDefault": "runtime/default", "Unconfined": "unconfined"}
 
 
 def set_apparmor(template: Object, role: Role, options: Options) -> None:
-    """Say the user container's AppArmor profile: a field from Kubernetes 1.30 on.
+    """Set the user container's AppArmor profile: a field from Kubernetes 1.30 on.
 
-    FrameworkController knows no such field and drops it, so a Framework keeps the annotation, which
-    the API server takes for the field: https://kubernetes.io/docs/tutorials/security/apparmor/.
+    FrameworkController drops the unknown field, so a Framework keeps the annotation; the API server
+    converts it: https://kubernetes.io/docs/tutorials/security/apparmor/.
 
     Args:
-        template: metadata and spec; it is changed.
+        template: metadata and spec; changed in place.
         role: the role.
-        options: what is chosen.
+        options: the options for the job's objects.
     """
     annotations = template["metadata"]["annotations"]
     annotations.pop(APPARMOR, None)

@@ -1,4 +1,4 @@
-"""Puts the settings of a Pod where the table says: into its template, its containers, its Job."""
+"""Writes Pod settings where the table says: into the Pod template, its containers, its Job."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pairun.playbook.pod.table import POD_SETTINGS, PodSetting
 
 
 def apply_to_pod(template: Object, role: Role, options: Options) -> None:
-    """Put a role's settings into its Pod template.
+    """Write a role's settings into its Pod template.
 
     Args:
-        template: metadata and spec; it is changed.
+        template: metadata and spec; changed in place.
         role: the role.
-        options: what is chosen.
+        options: the options for the job's objects.
     """
     pod, spec = options.pod(role.name), template["spec"]
     init, app = spec["initContainers"][0], spec["containers"][0]
@@ -41,12 +41,12 @@ def apply_to_pod(template: Object, role: Role, options: Options) -> None:
 
 
 def job_fields(role: Role, options: Options) -> Object:
-    """The settings that go into the spec of a role's Job."""
+    """The settings for the spec of a role's Job."""
     return _fields("job", options.pod(role.name), options)
 
 
 def workload_fields(options: Options) -> Object:
-    """The settings that go into the spec of the workload itself."""
+    """The settings for the spec of the workload itself."""
     return _fields("workload", options.whole, options)
 
 
@@ -61,7 +61,7 @@ def _fields(root: str, pod: PodSettings, options: Options) -> Object:
 
 
 def written(setting: PodSetting, value: Any) -> Any:
-    """A value as Kubernetes takes it."""
+    """Convert a value to the form that Kubernetes accepts."""
     if setting.kind == "duration":
         return math.ceil(parse_seconds(value) or 0)
     if setting.kind == "quantity":
@@ -76,13 +76,13 @@ def written(setting: PodSetting, value: Any) -> Any:
 
 
 def profile_field(name: str) -> Object:
-    """A profile of seccomp or AppArmor: RuntimeDefault, Unconfined, ``localhost/PATH``."""
+    """A seccomp or AppArmor profile: RuntimeDefault, Unconfined, ``localhost/PATH``."""
     kind, _, path = name.partition("/")
     return {"type": "Localhost", "localhostProfile": path} if path else {"type": kind}
 
 
 def _put(at: Object, path: list[str], value: Any) -> None:
-    """Set a value at a path; mappings and lists of volumes join what is there."""
+    """Set a value at a path; merges mappings and appends to lists of volumes."""
     *folders, last = path
     for each in folders:
         at = at.setdefault(each, {})

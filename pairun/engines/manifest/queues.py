@@ -1,4 +1,4 @@
-"""Queues and groups of Pods: Kueue, Volcano, YuniKorn and the scheduler-plugins of Kubernetes.
+"""Queues and Pod groups: Kueue, Volcano, YuniKorn and the Kubernetes scheduler-plugins.
 
 https://kueue.sigs.k8s.io/docs/tasks/run/jobs/, https://volcano.sh/en/docs/podgroup/,
 https://yunikorn.apache.org/docs/user_guide/labels_and_annotations_in_yunikorn,
@@ -23,12 +23,12 @@ _LABEL = re.compile("[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 class _Scheduler(NamedTuple):
-    """A scheduler that knows queues or groups.
+    """A scheduler that supports queues or groups.
 
     Attributes:
-        name: the ``schedulerName`` by default.
-        queue: the annotation with the queue's name.
-        application: the annotation with the job's name.
+        name: the default ``schedulerName``.
+        queue: the annotation for the queue's name.
+        application: the annotation for the job's name.
     """
 
     name: str
@@ -47,9 +47,9 @@ class _Group(NamedTuple):
 
     Attributes:
         version: its apiVersion.
-        scheduler: the ``schedulerName`` by default.
-        mark: where a Pod says its group: ``labels`` or ``annotations``.
-        key: under which key.
+        scheduler: the default ``schedulerName``.
+        mark: where a Pod names its group: ``labels`` or ``annotations``.
+        key: the key of that label or annotation.
     """
 
     version: str
@@ -79,8 +79,8 @@ def mark_pod(template: Object, options: Options) -> None:
     """Write a Pod's queue and group where its scheduler reads them.
 
     Args:
-        template: metadata and spec; it is changed.
-        options: what is chosen.
+        template: metadata and spec; changed in place.
+        options: the options for the job's objects.
     """
     pod, meta, spec = options.whole, template["metadata"], template["spec"]
     queue, group = pod.get("queue"), pod.get("pod_group")
@@ -99,13 +99,13 @@ def mark_pod(template: Object, options: Options) -> None:
 def mark_workload(
     workload: Sequence[Object], job: Job, options: Options, problems: Problems
 ) -> None:
-    """Give a workload to Kueue: a Job or JobSet starts suspended, and Kueue resumes it.
+    """Hand a workload to Kueue: a Job or JobSet starts suspended, and Kueue resumes it.
 
     Args:
-        workload: the objects; they are changed.
+        workload: the objects; changed in place.
         job: the job.
-        options: what is chosen.
-        problems: takes what Kueue cannot do.
+        options: the options for its objects.
+        problems: collects what Kueue does not support.
     """
     queue = options.whole.get("queue")
     if queue is None or not _kueue(options):
@@ -129,7 +129,7 @@ def mark_workload(
 
 
 def pod_groups(job: Job, options: Options) -> list[Object]:
-    """The PodGroup of a job that asks for one."""
+    """The PodGroup of a job, if the job asks for one."""
     group = options.whole.get("pod_group")
     if group is None:
         return []

@@ -1,7 +1,7 @@
-"""When a Job retries and when it completes: the job file's limits in the terms of a Job.
+"""When a Job retries and completes: the job file's limits as fields of a Job.
 
 The codes are those of docs/exit-codes.md and of OpenPAI's table, which FrameworkController uses.
-Kubernetes' terms: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
+The terms are Kubernetes': https://kubernetes.io/docs/concepts/workloads/controllers/job/.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pairun.report.exitcodes import codes
 _FOR_GOOD = {
     # no such image, a barrier that cannot pass
     "init": [252, 254],
-    # errors in the program, as far as a signal or the cluster's exit spec tells
+    # errors in the program, as far as a signal or the cluster's exit spec shows
     "app": [132, 135, 136, 141, 220, 221, 222, 224, 225, 226, *range(228, 236), 249],
 }
 _PASSING = {
-    # trouble of the barrier, a port that is taken: the next Pod has others
+    # barrier failures, a port in use: the next Pod gets other ports
     "init": [250, 253],
     # a memory error of the GPU
     "app": [223],
@@ -33,28 +33,28 @@ _DISRUPTED: Object = {
 
 
 def place_of(role: Role) -> Place:
-    """Where a role's completion is written, or else the role."""
+    """Where the job file sets a role's completion, or else the role."""
     completion = role.node.get("completion")
     return (completion.key if completion else None) or role.node.key or role.node.place
 
 
 def restarts_alone(job: Job, role: Role) -> bool:
-    """Whether an instance may start again while the others of its role go on."""
+    """Whether an instance may restart while the other instances of its role run."""
     return role.instances == 1 or not job.gang
 
 
 def counted(job: Job, role: Role) -> Object:
-    """How many instances there are, and how many may fail or suffice.
+    """How many instances run, and how many may fail or must succeed.
 
     Returns:
-        The fields of the Job; ``backoffLimit`` is what a gang, which is not retried, has.
+        The fields of the Job; ``backoffLimit`` is right for a gang, which is not retried.
     """
     fields: Object = {"parallelism": role.instances, "completions": role.instances}
     many = role.instances > 1
     retries = 0 if job.gang else role.retry_count or 0
     if many and (role.min_failed != 1 or retries):
         fields["backoffLimitPerIndex"] = max(retries, 0)
-        # -1, and more than there are, is never
+        # -1, or more than there are instances, means never
         if 0 < role.min_failed <= role.instances:
             fields["maxFailedIndexes"] = role.min_failed - 1
     else:
@@ -65,7 +65,7 @@ def counted(job: Job, role: Role) -> Object:
 
 
 def never_fails(role: Role) -> bool:
-    """Whether the job goes on however many instances of a role fail."""
+    """Whether the job continues however many instances of a role fail."""
     return not 0 < role.min_failed <= role.instances
 
 
@@ -74,17 +74,17 @@ def failure_rules(
 ) -> list[Object]:
     """The rules of a podFailurePolicy, first match first.
 
-    Killed by a signal from outside (137, 143) is counted: who evicts or preempts a Pod says so in
-    its conditions, and a Pod that was killed for its memory would begin again for ever.
+    A signal from outside (137, 143) counts as a failure. An eviction or preemption has a Pod
+    condition instead; without the count, a Pod killed for its memory would restart forever.
 
     Args:
         job: the job.
         role: the role.
-        spec: of the Job, as `counted` made it.
-        own: the codes that the cluster gives to classes of failure; they outrank OpenPAI's.
-        alone: a Pod may start again alone, so one that failed in passing does, uncounted.
+        spec: the Job's spec from `counted`.
+        own: the cluster's exit codes for classes of failure; they outrank OpenPAI's.
+        alone: whether a Pod may restart alone; then a temporary failure restarts it uncounted.
     """
-    # Where some may fail, one that fails for good is one of them.
+    # If some instances may fail, a permanent failure counts as one of them.
     action = "FailIndex" if "backoffLimitPerIndex" in spec else "FailJob"
     give_up, uncounted = codes(own)
     rules = _by_container(action, _FOR_GOOD, give_up, own)
@@ -97,7 +97,7 @@ def failure_rules(
 def _by_container(
     action: str, table: Mapping[str, list[int]], decided: list[int], own: Mapping[str, int]
 ) -> list[Object]:
-    """One rule for each container; the cluster's own codes are those of the user's container."""
+    """One rule per container; the cluster's own codes apply to the user's container."""
     mine = set(own.values())
     of_app = sorted({*table["app"]} - mine | {*decided} & mine)
     return [
@@ -113,12 +113,12 @@ def _on_exit(action: str, container: str, values: list[int]) -> Object:
 
 
 def has_failure_policy(options: Options) -> bool:
-    """Whether the cluster's version knows exit codes in Jobs."""
+    """Whether the cluster's version supports exit codes in Jobs."""
     return options.version is None or options.version >= POD_FAILURE_POLICY.since
 
 
 def warn_of_exit_codes(problems: Problems) -> None:
-    """Say what a cluster without podFailurePolicy does not do."""
+    """Warn of what a cluster without podFailurePolicy does not do."""
     problems.warning(
         "PR784",
         f"{POD_FAILURE_POLICY.name} is omitted: every failure counts as a retry, whatever its "

@@ -1,4 +1,4 @@
-"""The Pod of a role: OpenPAI's template, adapted to any cluster and to the engine."""
+"""The Pod of a role: OpenPAI's template, adapted to the cluster and the engine."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from pairun.kube.tokenvolume import CREDENTIALS, token_volume
 from pairun.openpai.podtemplate import PodMaker
 
 INDEXED = "batch.kubernetes.io/job-completion-index"
-"""The annotation of a Pod of an Indexed Job."""
+"""The Pod annotation with the index in an Indexed Job."""
 
 RENDEZVOUS = "/usr/local/pai/rendezvous"
 OPENPAI_LOGS = "/var/log/pai"
 MAX_VARIABLE_BYTES = 100_000
-"""Linux starts no program with a variable of more than 128 KiB."""
+"""Linux refuses to start a program with a variable of more than 128 KiB."""
 
 _TERMINATION = "terminationMessagePolicy"
 _INDEXES = (
@@ -50,21 +50,21 @@ def pod_template(
     index: int | None = None,
     attempt: Object | None = None,
 ) -> Object:
-    """The metadata (labels and annotations) and the spec of a role's Pods.
+    """Make the metadata (labels and annotations) and the spec of a role's Pods.
 
     Args:
-        job: with nothing in its text that must not be shown.
+        job: the job, without secrets in its text.
         role: the role.
-        options: what is chosen.
-        index: the number of the only Pod; None where the engine's annotation has it.
-        attempt: where FC_FRAMEWORK_ATTEMPT_ID comes from, the first one by default.
+        options: the options for the job's objects.
+        index: the number of the only Pod; None if the engine sets an annotation with it.
+        attempt: the source of FC_FRAMEWORK_ATTEMPT_ID; by default the first attempt.
 
     Returns:
-        What an engine puts into its object. The API token is in the init container alone.
+        The template for the engine's object. Only the init container gets the API token.
     """
     template = PodMaker(job, options.name, DEFAULT_RANGE, options.image, "", "").make(role)
     spec = template["spec"]
-    # OpenPAI's own: nodes, classes and devices that other clusters do not have.
+    # OpenPAI's own nodes, classes and devices do not exist in other clusters.
     for name in ("affinity", "priorityClassName"):
         del spec[name]
     init, app = spec["initContainers"][0], spec["containers"][0]
@@ -103,11 +103,11 @@ def _set_up_app(role: Role, options: Options, app: Object) -> None:
     del limits["github.com/fuse"], limits["nvidia.com/gpu"]
     if asked.gpu:
         limits[options.gpu_resource] = asked.gpu
-    # Quantities are texts. Zero would be a limit too: nothing at all of it.
+    # Quantities are strings. Omit zero: it would be a limit, too.
     app["resources"]["limits"] = {k: str(v) for k, v in limits.items() if v not in (0, "0Mi")}
     security = app["securityContext"]
     if options.engine != "framework" or options.confined:
-        # What OpenPAI adds would be refused where the Pod Security Standards hold.
+        # The Pod Security Standards would refuse what OpenPAI adds.
         security.pop("capabilities")
         if asked.infiniband:
             security["capabilities"] = {"add": ["IPC_LOCK"]}
@@ -125,17 +125,17 @@ def _set_environment(role: Role, options: Options, init: Object, app: Object) ->
     if (uid := app_uid(role, options)) is not None:
         init["env"].append({"name": "PAIRUN_APP_UID", "value": str(uid)})
     address = _field("PAIRUN_HOST_IP", "status.podIP")
-    # So that `pairun report NAME` needs no more than the logs.
+    # So that `pairun report NAME` needs only the logs.
     on_log = {"name": LOG_JOURNAL, "value": "true"}
     init["env"] += [address, on_log]
     app["env"] += [address, on_log, {"name": GRACE, "value": grace}]
     if options.engine in ("job", "jobset"):
-        # Their controllers take an evicted command that ends with 0 for a success.
+        # Their controllers count an evicted command that exits with 0 as a success.
         app["env"].append({"name": ON_STOP, "value": INTERRUPTED})
 
 
 def _is_too_long(variable: Object) -> bool:
-    """Whether a variable cannot be given; init renders such a command itself."""
+    """Whether a variable is too long for Linux; init then renders such a command itself."""
     return variable["name"] == "USER_CMD" and len(variable["value"].encode()) > MAX_VARIABLE_BYTES
 
 
@@ -176,7 +176,7 @@ def _set_volumes(options: Options, spec: Object) -> None:
 
 
 def _mount_image(options: Options, spec: Object) -> None:
-    """Mount pairun's image in the user's container, whose first process is a program in it."""
+    """Mount pairun's image in the user's container, and start PID 1 from it."""
     init, app = spec["initContainers"][0], spec["containers"][0]
     image = {"reference": options.image, "pullPolicy": init["imagePullPolicy"]}
     spec["volumes"].append({"name": "pairun-image", "image": image})
@@ -191,7 +191,7 @@ def _mount_image(options: Options, spec: Object) -> None:
 def _identify(
     template: Object, role: Role, options: Options, index: int | None, attempt: Object
 ) -> None:
-    """Say who a Pod is, as FrameworkController does."""
+    """Tell a Pod who it is, with the variables that FrameworkController sets."""
     meta = template["metadata"]
     annotations = meta["annotations"]
     meta["labels"] = {} if index is None else {INDEX_LABEL: str(index)}
@@ -226,9 +226,9 @@ def _field(name: str, path: str) -> dict[str, Any]:
 
 
 def _as_kubernetes_reads(variable: dict[str, Any]) -> dict[str, Any]:
-    """A variable whose value stays what it is: Kubernetes replaces ``$(NAME)`` and ``$$``.
+    """Protect a variable's value from Kubernetes, which replaces ``$(NAME)`` and ``$$``.
 
-    One without a value is empty; old API servers take an empty text in a JobSet for none.
+    A missing value becomes empty: old API servers treat an empty text in a JobSet as none.
     """
     if not variable.get("value"):
         return {k: v for k, v in variable.items() if k != "value"}

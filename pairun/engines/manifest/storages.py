@@ -1,4 +1,4 @@
-"""The storages that a job names, as volumes of its Pods."""
+"""Mounts the storages that a job names, as volumes of its Pods."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OWN = (
     "/etc/resolv.conf",
     "/var/run/secrets/kubernetes.io",
 )
-"""What the user's container has there already: its Pod's mounts, the kubelet's and the kernel's."""
+"""Paths that the user's container already uses: Pod mounts, the kubelet's and the kernel's."""
 
 
 def check_storages(job: Job, problems: Problems) -> None:
-    """Report storages that no Pod can have, and those that only OpenPAI's REST server knows."""
+    """Report storages that no Pod can mount, and those that only OpenPAI's REST server knows."""
     at: dict[str, str] = {}
     for storage in job.storages:
         place, name, path = storage.node.place, storage.name, storage.path
@@ -47,7 +47,7 @@ def check_storages(job: Job, problems: Problems) -> None:
                 "PR783", f"two storages at one mount point: '{at[path]}' and '{name}'", place
             )
         at[path] = name
-    # OpenPAI's REST server makes volumes of these, too.
+    # OpenPAI's REST server also mounts these.
     defaults = job.extras.get("storages") if job.extras else None
     if defaults is None:
         teams = (p.node for p in job.plugins if p.plugin == "teamwise_storage")
@@ -62,7 +62,7 @@ def check_storages(job: Job, problems: Problems) -> None:
 
 
 def unmountable(path: str) -> str | None:
-    """Why nothing can be mounted at a path of the user's container; None where it can."""
+    """Why a path of the user's container cannot be a mount point; None if it can."""
     if not path.startswith("/") or ":" in path:
         return "mountPath begins with '/' and has no ':'"
     plain = posixpath.normpath(f"/{path.lstrip('/')}")
@@ -82,11 +82,11 @@ def _mounts_itself(plugin: Node) -> bool:
 
 
 def mount_storages(job: Job, spec: Object) -> None:
-    """Mount a job's storages into the app container: claims that the job's namespace has.
+    """Mount a job's storages in the user's container: claims in the job's namespace.
 
     Args:
         job: the job.
-        spec: of a Pod; it is changed.
+        spec: a Pod's spec; changed in place.
     """
     for number, storage in enumerate(job.storages):
         volume = f"storage-{number}"

@@ -11,11 +11,11 @@ from pairun.job.model import Job
 
 
 class Feature(NamedTuple):
-    """Something that Kubernetes did not always have.
+    """A Kubernetes feature that older versions lack.
 
     Attributes:
-        name: as its documents call it.
-        since: the first version that has it without being told to.
+        name: its name in the Kubernetes documentation.
+        since: the first version that enables it by default.
     """
 
     name: str
@@ -33,7 +33,7 @@ BACKOFF_PER_INDEX = Feature("a Job's backoffLimitPerIndex", (1, 29))
 SUCCESS_POLICY = Feature("a Job's successPolicy", (1, 31))
 
 IMAGE_VOLUME = Feature("volumes with an image (ImageVolume)", (1, 35))
-"""Alpha in 1.31, with subPath and beta in 1.33, switched on by default in 1.35:
+"""Alpha in 1.31, beta with subPath in 1.33, enabled by default in 1.35:
 https://kubernetes.io/docs/tasks/configure-pod-container/image-volumes/."""
 
 SUSPEND = Feature("a Job that starts suspended", (1, 22))
@@ -46,7 +46,7 @@ _OF_A_JOB = {
     "backoffLimitPerIndex": BACKOFF_PER_INDEX,
     "successPolicy": SUCCESS_POLICY,
 }
-"""A field of a Job's spec, and what it is. From the feature gates of Kubernetes:
+"""The feature that each field of a Job's spec needs. From the Kubernetes feature gates:
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/."""
 
 
@@ -59,11 +59,11 @@ _OF_A_SPREAD = {
         ("matchLabelKeys", (1, 27)),
     )
 }
-"""Likewise, of a constraint in a Pod's spec."""
+"""The same for the fields of a constraint in a Pod's spec."""
 
 
 def features_in(objects: Sequence[Object]) -> list[Feature]:
-    """What objects need of Kubernetes, the newest last."""
+    """The features that objects need, the newest last."""
     features = {BASE}
     for each in objects:
         if each["kind"] == "JobSet":
@@ -79,7 +79,7 @@ def features_in(objects: Sequence[Object]) -> list[Feature]:
 
 
 def lowest(objects: Sequence[Object]) -> Feature:
-    """The lowest version that objects need, as the newest thing in them."""
+    """The newest feature that objects need; its version is the lowest that works."""
     return features_in(objects)[-1]
 
 
@@ -102,7 +102,7 @@ def _pod_specs(each: Object) -> Iterator[dict[str, Any]]:
 def check_version(
     job: Job, workload: Sequence[Object], options: Options, problems: Problems
 ) -> None:
-    """Report what the cluster's version of Kubernetes does not have."""
+    """Report features that the cluster's Kubernetes version lacks."""
     if options.version is None:
         return
     role = job.roles[0].node
