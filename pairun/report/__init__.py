@@ -1,1 +1,1 @@
-"""Views for people and programs: of reviews, of journals, of problems."""
+"""Shows reviews, journals and problems to people and programs."""

@@ -1,4 +1,4 @@
-"""A text with the codes of terminals around it; the bundle is made without this file."""
+"""Adds terminal colour codes to a text; the bundle does not contain this file."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from rich.style import Style
 
 
 def colored(text: str, *names: str) -> str:
-    """Return a text in the named colours, as rich calls them."""
+    """Return a text in the named colours; rich defines the names."""
     return Style.parse(" ".join(names)).render(text, color_system=ColorSystem.STANDARD)

@@ -1,4 +1,4 @@
-"""The events of a phase as lines on a console."""
+"""Prints the events of a phase as lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RETRIABLE = ("transient", "timeout", "conflict")
 
 
 class Console:
-    """Prints events as they come.
+    """Prints events as they arrive.
 
     Args:
         stream: the stream to print to.
@@ -30,19 +30,19 @@ class Console:
         self._vault = vault
 
     def __call__(self, event: dict[str, Any]) -> None:
-        """Print one event, if it has a form for people."""
+        """Print one event, if it has a text for people."""
         method = getattr(self, f"_{event['type']}", None)
         if method is not None:
             method(event)
 
     def say(self, line: str) -> None:
         """Print a line; a missing reader or a full disk does not fail the phase."""
-        # a file name may hold bytes that are not valid text
+        # a file name may contain bytes that are not valid text
         clean = line.encode("utf-8", "backslashreplace").decode()
         self.say_masked(self._vault.text(clean))
 
     def say_masked(self, line: str) -> None:
-        """Print a line in which secrets are masked already."""
+        """Print a line in which secrets are already masked."""
         try:
             self._stream.write(line + "\n")
             self._stream.flush()

@@ -19,7 +19,7 @@ SCHEMA = 1
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
-    """Make the whole document."""
+    """Return the whole document."""
     return {
         "schema": SCHEMA,
         "roots": {
@@ -42,7 +42,7 @@ def _diagnosis_data(diff: DiagnosisDiff) -> dict[str, Any]:
 
 
 def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
-    """Make the document of a comparison that could not start."""
+    """Return the document of a comparison that could not start."""
     return {"schema": SCHEMA, "jobs": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 

@@ -27,7 +27,7 @@ _SHORT = 60
 
 
 def print_comparison(comparison: Comparison, stream: IO[str]) -> None:
-    """Print what differs; problems that both sides have go to standard error.
+    """Print the differences; problems of both sides go to standard error.
 
     Args:
         comparison: the comparison of jobs.
@@ -64,7 +64,7 @@ class _DiffText:
         self._text.wrapped(f"{side}: {shown}", hang="  ")
 
     def diagnosis(self, diff: DiagnosisDiff) -> None:
-        """Print what differs in the diagnosis, which all jobs share."""
+        """Print the differences in the diagnosis, which all jobs share."""
         if not diff.any:
             return
         self._text.line()
@@ -77,7 +77,7 @@ class _DiffText:
             self._text.wrapped(f"~ rules of the diagnosis changed: {file}", "  ", "yellow", "  ")
 
     def job(self, job: JobDiff, diagnosis: DiagnosisDiff) -> None:
-        """Print all that differs for one job."""
+        """Print all differences of one job."""
         text = self._text
         text.line()
         text.wrapped(
@@ -178,7 +178,7 @@ class _DiffText:
 
 
 def _lines(value: Value | None, vault: Vault) -> list[str]:
-    """A value as lines of text; secrets are masked before it is split."""
+    """A value as lines of text; secrets are masked before the split."""
     if value is None:
         return ["(none)"]
     if isinstance(value.value, Late):

@@ -1,4 +1,4 @@
-"""The table of exit codes in the formats of platforms that retry a job."""
+"""The table of exit codes in the formats of platforms that retry jobs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pairun.playbook.rules import Rules
 
 
 def codes(own: Mapping[str, int]) -> tuple[list[int], list[int]]:
-    """Exit codes after which to give up, and those after which to retry without counting.
+    """Exit codes that must not be retried, and those to retry without counting.
 
-    An ambiguous code is in neither list, so the platform counts it as any failure.
+    An ambiguous code is in neither list, so the platform counts it like any failure.
 
     Args:
-        own: the codes that a cluster gives to classes.
+        own: the cluster's exit codes for classes of failure.
     """
     classes: dict[int, set[str]] = {}
     for code, (klass, weight) in EXIT_CODES.items():
-        # Uncounted retries have no bound, so they need a certain class.
+        # Uncounted retries are unlimited, so only certain classes get them.
         if weight >= ADVISED:
             classes.setdefault(code, set()).add(klass)
     for klass, code in own.items():
@@ -49,8 +49,8 @@ def pod_failure_policy(rules: Rules, container: str) -> dict[str, Any]:
     """A Job's policy (Kubernetes, "Handling retriable and non-retriable pod failures").
 
     Args:
-        rules: the rules of all roots.
-        container: whose exit codes count; others, such as pairun-init's, mean something else.
+        rules: the rules of all content roots.
+        container: the container whose exit codes count; those of pairun-init mean something else.
     """
     give_up, uncounted = codes(rules.exit_codes)
     return {
@@ -87,8 +87,8 @@ def jobset_failure_policy(rules: Rules, container: str) -> dict[str, Any]:
 def exit_spec(rules: Rules, _container: str) -> list[dict[str, Any]]:
     """OpenPAI's exit spec for the classes that have an exit code.
 
-    The first entry that matches wins, so the more certain classes come first. Patterns that Go
-    does not support are left out, and so are rules about neighbouring lines.
+    The first match wins, so the more certain classes come first. The spec omits rules about
+    neighbouring lines, and patterns that Go does not support.
     """
     entries: dict[str, tuple[int, list[dict[str, Any]]]] = {}
     for sample in rules.samples.values():

@@ -1,4 +1,4 @@
-"""Problems as workflow commands, which GitHub shows beside the lines of a pull request."""
+"""Problems as workflow commands, which GitHub shows next to the lines of a pull request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def workflow_commands(problems: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     The escapes are those of ``@actions/core`` (packages/core/src/command.ts).
 
     Args:
-        problems: as `problem_data` makes them, masked.
+        problems: the masked data that `problem_data` returns.
     """
     for p in problems:
         properties = {"file": p["file"], "line": p["line"], "col": p["column"], "title": p["id"]}

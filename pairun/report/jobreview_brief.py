@@ -1,7 +1,7 @@
-"""The review of a job on one screen: a line per task, what changes or may fail first.
+"""The review of a job on one screen: one line per task, the most important tasks first.
 
-What says nothing new is folded: checks, tasks without change, tasks that a role shares with one before
-it. Each reason why something is not known stands once, at the end.
+It only counts checks, unchanged tasks, and tasks that an earlier role has, too. At the end it lists
+each reason why something is unknown, once.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from pairun.review.verdict import CHECKED
 Tasks = Mapping[Phase, Sequence[Reviewed]]
 
 _FOLDED = (("check", "check"), ("no_change", "without change"), ("skipped", "skipped"))
-"""What needs no line of its own where nobody has overridden a value, and how it is counted."""
+"""Kinds of verdicts to count only, unless a value is overridden; and the word for each."""
 
 
 _SHORT_SCRIPT = 5
-"""Lines of a script that says more by itself than its task's sentence."""
+"""Scripts with at most this many lines are shown instead of the task's name."""
 
 
 class Brief:
     """Prints the roles of one review.
 
     Args:
-        text: takes the lines.
-        review: of a job or a plain Pod.
+        text: prints the lines.
+        review: the review of a job or a plain Pod.
     """
 
     def __init__(self, text: ReviewText, review: JobReview) -> None:
         self._text = text
         self._review = review
-        # Phase and task, as data, to the first role that has it.
+        # (phase, task as data) to the first role with this task
         self._first_roles: dict[tuple[str, str], str] = {}
 
     def role(self, name: str, phases: Tasks) -> None:
         """Print the phases of a role.
 
         Args:
-            name: of the role.
-            phases: its tasks.
+            name: the role's name.
+            phases: its reviewed tasks by phase.
         """
         for phase, tasks in phases.items():
             shared: dict[str, list[Reviewed]] = {}
@@ -92,7 +92,7 @@ class Brief:
 
     @staticmethod
     def _stands_out(task: Reviewed) -> bool:
-        """Whether somebody decided on it, or it will not do what its kind does."""
+        """Whether a layer added, changed or disabled it, or it is a check that checks nothing."""
         brought = task.layer not in ("", "built-in") and not task.skipped
         return brought or _is_odd(task) or bool(task.overrides or task.disabled)
 
@@ -113,7 +113,7 @@ class Brief:
 
     @staticmethod
     def _what(task: Reviewed) -> str:
-        """The first line of the user's command or of a short script; else the task's sentence."""
+        """The first line of the user's command or of a short script; else the task's name."""
         script = task.task.args.get("script") if task.task else None
         lines = [s for s in script.splitlines() if s.strip()] if isinstance(script, str) else []
         if not lines or (task.module != USER_COMMAND and len(lines) > _SHORT_SCRIPT):
@@ -122,7 +122,7 @@ class Brief:
         return f"{lines[0].strip()}{more}"
 
     def reasons(self) -> None:
-        """Print why something is not known, each reason once with the tasks that it holds for."""
+        """Print why something is unknown: each reason once, with its tasks."""
         ids: dict[str, dict[str, None]] = {}
         for task in _all(self._review):
             if task.verdict.kind == "unknown" and not task.skipped:
@@ -138,7 +138,7 @@ _ORDER = ("will_change", "unknown", "check", "no_change")
 
 
 def _is_odd(task: Reviewed) -> bool:
-    """Whether it is a check that will not check."""
+    """Whether the task is a check that checks nothing."""
     return task.verdict.kind == "check" and not task.verdict.because.startswith(CHECKED)
 
 

@@ -1,4 +1,4 @@
-"""The review of a whole job as text for people, and who set a value."""
+"""The review of a job as text for people, and who set a value."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def print_review(review: JobReview, content: Content, stream: IO[str], *, full: 
 
     Args:
         review: the review.
-        content: the content roots, which the first line names.
+        content: the content roots, for the first line.
         stream: the stream to print to.
-        full: every task with every value; else a line per task, what changes or may fail first.
+        full: print every task with every value; else a line per task, important tasks first.
     """
     text = ReviewText(stream, review.vault)
     _print_roots(text, content)
@@ -105,7 +105,7 @@ def _print_role(text: ReviewText, role: Role, *, full: bool) -> None:
 
 
 def _print_pod_settings(text: ReviewText, review: JobReview, role: str) -> None:
-    """Print the settings of the Pods that a cluster or the job has set."""
+    """Print the Pod settings that the cluster or the job sets."""
     pod, vault = review.pods[role], review.vault
     refused = pod.refused(review.problems)
     for key, node in pod.above("built-in").items():
@@ -153,11 +153,11 @@ def _print_pod(text: ReviewText, review: JobReview, *, full: bool) -> None:
 
 
 def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[str]) -> None:
-    """Print who set some values; adds a problem to the review for a path to no setting.
+    """Print who set some values; reports a problem for a path that is no setting.
 
     Args:
         review: the review of a job.
-        paths: ids with keys: ``git.args.depth``.
+        paths: task ids with keys, such as ``git.args.depth``.
         content: the content roots.
         stream: the stream to print to.
     """
@@ -181,7 +181,7 @@ def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[
 
 
 def _line(path: str, setting: Setting, vault: Vault) -> str:
-    # A value whose key marks it as a secret is masked whole, even if it is too short for a vault.
+    # A key such as password masks its whole value, even one that is too short for the vault.
     value = with_secrets(setting.value, path.rpartition(".")[2])
     shown = json.dumps(shown_data(value, vault), ensure_ascii=False)
     refused = ", refused" if setting.refused else ""

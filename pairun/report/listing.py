@@ -1,4 +1,4 @@
-"""The listings and pages of ``pairun doc``: modules, plugins, keywords, errors, failures."""
+"""The lists and pages of ``pairun doc``: modules, plugins, keywords, errors, failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def names(content: Content) -> list[str]:
 
 
 def _known(content: Content) -> dict[str, list[str]]:
-    """Kind to its names."""
+    """The names of each kind of page."""
     return {
         "module": sorted(content.modules),
         "plugin": plugin_names(content),
@@ -71,7 +71,7 @@ def _no_page(name: str, kind: str | None, content: Content, commands: Collection
 
 
 def _modules_with(argument: str, content: Content) -> list[str]:
-    """The modules that have an argument of this name; one that cannot be loaded has none."""
+    """The modules with an argument of this name; skips modules that cannot be loaded."""
     users = []
     for name in sorted(content.modules):
         with contextlib.suppress(PairunError):
@@ -81,10 +81,10 @@ def _modules_with(argument: str, content: Content) -> list[str]:
 
 
 def document(words: list[str], content: Content, commands: Collection[str]) -> Iterator[str]:
-    """The requested pages, line by line; an overview without words.
+    """The requested pages, line by line; without words an overview.
 
     Args:
-        words: names, with or without a kind before them, or one kind in the plural.
+        words: names, each optionally after its kind; or one kind in the plural.
         content: the content roots.
         commands: the names of commands, for a hint.
 
@@ -162,7 +162,7 @@ def _failures() -> Iterator[str]:
 
 
 def document_data(words: list[str], content: Content, commands: Collection[str]) -> dict[str, Any]:
-    """The requested pages as data, by kind; all of them without words."""
+    """The requested pages as data, by kind; without words all pages."""
     known = _known(content)
     one = words[0].removesuffix("s") if len(words) == 1 else None
     if not words or one in known:

@@ -1,4 +1,4 @@
-"""A job under OpenPAI's own runtime and under pairun, as a person reads it."""
+"""A job under OpenPAI's own runtime and under pairun, as text for people."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _pair(pair: Pair, width: int) -> str:
 
 
 def against_data(compared: list[JobAgainst]) -> dict[str, Any]:
-    """The same as plain data."""
+    """The comparison as plain data."""
     return {"schema": SCHEMA, "jobs": {c.path: _job_data(c) for c in compared}}
 
 

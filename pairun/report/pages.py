@@ -1,4 +1,4 @@
-"""The pages of ``pairun doc``, as text and as data; docs/reference is made of them."""
+"""The pages of ``pairun doc``, as text and as data; docs/reference is generated from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pairun.report.pluginpages import plugin_data, plugin_lines
 
 
 def page_lines(kind: str, name: str, content: Content) -> Iterator[str]:
-    """A page for people, line by line."""
+    """A page as text for people, line by line."""
     if kind == "module":
         yield from module_lines(name, content.module(name))
     elif kind == "plugin":
@@ -122,7 +122,7 @@ def failure_lines(name: str, content: Content) -> Iterator[str]:
 
 
 def examples(name: str, content: Content) -> list[str]:
-    """A line for each rule of a class of failure."""
+    """One line for each rule of a class of failure."""
     samples = _rules(content).samples.values()
     return [
         s.positive[0].splitlines()[-1]

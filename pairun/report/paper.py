@@ -1,4 +1,4 @@
-"""A stream for people as `rich` writes on it: its width, and whether it takes colours."""
+"""A `rich` console on a stream for people: its width, and whether to print colours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.theme import Theme
 from pairun.report.tint import is_terminal, takes_color
 
 WIDTH = 100
-"""Columns where there is no terminal."""
+"""The width without a terminal, in columns."""
 
 OUTCOMES = {
     "ok": "green", "changed": "yellow", "skipped": "dim", "ignored": "cyan", "retry": "yellow",
@@ -22,19 +22,19 @@ OUTCOMES = {
 }  # fmt: skip
 
 UNBOUNDED = 1 << 16
-"""Columns where lines must not be wrapped, for programs that read them."""
+"""The width that avoids wrapping, for programs that read the lines; in columns."""
 
 
 class Paper(Console):
-    """A console that obeys nothing in foreign texts, and leaves a broken pipe to its caller."""
+    """A console that interprets no foreign text, and leaves a broken pipe to its caller."""
 
     def on_broken_pipe(self) -> None:
-        """Raise what writing raised."""
+        """Raise the error of the write again."""
         raise  # noqa: PLE0704  # rich calls this in its handler of BrokenPipeError
 
 
 def paper(stream: IO[str], color: str = "auto") -> Paper:
-    """A console on a stream.
+    """Open a console on a stream.
 
     Args:
         stream: where to print.
@@ -58,12 +58,12 @@ def paper(stream: IO[str], color: str = "auto") -> Paper:
 
 
 def print_table(console: Paper, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print texts in columns; on a terminal the last column wraps at words, elsewhere nothing wraps.
+    """Print a table; on a terminal the last column wraps at words, elsewhere nothing wraps.
 
     Args:
         console: where to print.
         headers: of the columns.
-        rows: as many texts each; they are shown as they are.
+        rows: the texts of each row, printed unchanged.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for n, header in enumerate(headers, 1):
@@ -71,19 +71,19 @@ def print_table(console: Paper, headers: Sequence[str], rows: Iterable[Sequence[
     for row in rows:
         table.add_row(*map(Text, row))
     if not console.is_terminal:
-        # A width for one print can only narrow it.
+        # A width given for one print can only make it narrower.
         console.width = UNBOUNDED
     console.print(Trimmed(table), end="")
 
 
 class Trimmed:
-    """A renderable without blanks at the ends of lines, which a narrower terminal would wrap."""
+    """A renderable without trailing blanks, which a narrower terminal would wrap."""
 
     def __init__(self, inner: RenderableType) -> None:
         self._inner = inner
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the inner one line by line."""
+        """Render the inner renderable line by line."""
         for line in console.render_lines(self._inner, options, pad=False):
             while line and not line[-1].text.strip():
                 line.pop()

@@ -1,4 +1,4 @@
-"""The pages of plugins in ``pairun doc``: plugin specs, and plugin folders in OpenPAI's form."""
+"""The plugin pages of ``pairun doc``: plugin specs, and plugin folders in OpenPAI's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems as text for people and as data for JSON."""
+"""Problems as text for people, and as JSON data."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def print_problems(
 
     Args:
         problems: errors and warnings.
-        vault: masks them; takes what the texts that they point into conceal.
-        stream: where to print instead.
+        vault: masks them; also collects the secrets in the files that they point to.
+        stream: where to print; default: standard error.
     """
     out = sys.stderr if stream is None else stream
     tint = Tint(out)
@@ -35,11 +35,11 @@ def print_problems(
 
 
 def problem_text(p: Problem, vault: Vault, tint: Tint | None = None) -> str:
-    """A problem with the lines that it points at, masked.
+    """A problem with the lines that it points to, masked.
 
     Args:
         p: the problem.
-        vault: masks it; it holds already what the text that it points into conceals.
+        vault: masks it; already knows the secrets in the file that the problem points to.
         tint: colours it.
     """
     _hide_lines(p, vault)
@@ -49,9 +49,9 @@ def problem_text(p: Problem, vault: Vault, tint: Tint | None = None) -> str:
 
 
 def _hide_lines(p: Problem, vault: Vault) -> None:
-    """Keep lines with a secret out of excerpts, which may cut it in two.
+    """Mask lines with secrets in excerpts, which may cut a secret in two.
 
-    What a message quotes is read already: in the line it may be written otherwise.
+    The vault knows the secrets that pairun has read; the file may write them differently.
     """
     quotes = vault.text(p.message) != p.message
     for place in (p.place, *(at for _, at in p.also)):
@@ -62,11 +62,11 @@ def _hide_lines(p: Problem, vault: Vault) -> None:
 
 
 def print_unforeseen(error: Exception, vault: Vault) -> None:
-    """Print an error that nobody foresaw, on standard error; its trace where ``PAIRUN_DEBUG`` is set.
+    """Print an unexpected error on standard error; with its trace if ``PAIRUN_DEBUG`` is set.
 
     Args:
-        error: what was raised.
-        vault: masks it: an exception may quote whatever pairun has read.
+        error: the exception.
+        vault: masks it: an exception may quote anything that pairun has read.
     """
     message = f"error: pairun itself failed: {type(error).__name__}: {error}"
     print(vault.text(message), file=sys.stderr)
@@ -79,7 +79,7 @@ def print_unforeseen(error: Exception, vault: Vault) -> None:
 
 
 def problem_data(p: Problem, vault: Vault) -> dict[str, Any]:
-    """A problem as plain data for JSON; the arguments are those of `print_problems`."""
+    """A problem as JSON data; the arguments are those of `print_problems`."""
     vault.add(concealed_in([p]))
     mask = vault.text
     return {

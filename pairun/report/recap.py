@@ -1,4 +1,4 @@
-"""The recap of a run on this machine: how each instance ended, and why."""
+"""The recap of a local run: how each instance ended, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pairun.report.runsummary import InstanceReport, PhaseReport, RunReport
 from pairun.secrets.vault import Vault
 
 MOST_ROWS = 12
-"""If there are more instances, those that ended alike share a row."""
+"""With more instances, those with the same result share a row."""
 
 _COUNTED = ("ok", "changed", "skipped", "ignored", "failed")
 
@@ -33,7 +33,7 @@ def print_run(report: RunReport, console: Console, vault: Vault) -> None:
     Args:
         report: the facts.
         console: where to print.
-        vault: masks every text, before it is wrapped.
+        vault: masks every text before it is wrapped.
     """
     rows = _rows(report.instances)
     parts: list[RenderableType] = [
@@ -44,21 +44,21 @@ def print_run(report: RunReport, console: Console, vault: Vault) -> None:
         parts.append(_notes_of(rows, vault))
     parts += _ending(report, vault)
     if console.is_terminal:
-        # sets it apart from the output above
+        # an empty line after the output
         console.print()
     console.print(Trimmed(Group(*parts)), end="")
 
 
 @attrs.frozen(kw_only=True)
 class _Row:
-    """Instances that ended alike.
+    """Instances with the same result.
 
     Attributes:
-        label: the first one, and how many more.
-        counts: how many of their tasks had which outcome; a command that failed is counted, too.
+        label: the first instance, and how many more.
+        counts: how many tasks had which outcome; a failed command counts, too.
         phases: how init and the command ended.
-        failed: whether they failed by themselves.
-        notes: what else there is to know.
+        failed: whether they failed on their own.
+        notes: further notes.
     """
 
     label: str
@@ -78,7 +78,7 @@ def _mode(report: RunReport) -> str:
 
 
 def _rows(instances: Sequence[InstanceReport]) -> list[_Row]:
-    """A row for each instance; of many, those that ended alike share one."""
+    """A row for each instance; with many instances, those with the same result share one."""
     fold = len(instances) > MOST_ROWS
     groups: dict[object, list[InstanceReport]] = {}
     counts, notes = {}, {}
@@ -88,7 +88,7 @@ def _rows(instances: Sequence[InstanceReport]) -> list[_Row]:
             str(r.get("outcome")) for r in records if r["type"] == "task_end"
         )
         if _worst(each) != 0:
-            # no task, but what failed
+            # no task failed, but the instance did
             outcomes["failed"] = max(1, outcomes["failed"])
         notes[each.label] = notes_on(each, records)
         codes = tuple(p.code if p else None for p in (each.init, each.command))
@@ -112,7 +112,7 @@ def _named(labels: Sequence[str]) -> str:
 
 
 def _phases(phases: Sequence[PhaseReport | None]) -> str:
-    """How a phase ended in instances that ended alike: the exit code, and the longest time."""
+    """How a phase ended in instances with the same result: exit code and longest duration."""
     ended = [p for p in phases if p is not None]
     if not ended:
         return "-"
@@ -123,7 +123,7 @@ def _phases(phases: Sequence[PhaseReport | None]) -> str:
 
 
 def _table(rows: Sequence[_Row], console: Console, vault: Vault) -> Table:
-    """A line for each row; on a narrow terminal the times are below the exit codes."""
+    """A line per row; on a narrow terminal the times are below the exit codes."""
     table = _table_with(rows, vault, " (")
     unbounded = console.options.update_width(UNBOUNDED)
     if Measurement.get(console, unbounded, table).maximum <= console.width:
@@ -153,7 +153,7 @@ def _table_with(rows: Sequence[_Row], vault: Vault, before_time: str) -> Table:
 
 
 def _notes_of(rows: Sequence[_Row], vault: Vault) -> Table:
-    """The notes, each beside its instance."""
+    """The notes, each next to its instance."""
     table = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(overflow="fold", max_width=30)
     table.add_column(overflow="fold")
@@ -172,7 +172,7 @@ def _worst(instance: InstanceReport) -> int:
 
 
 def _text(vault: Vault, text: str, style: str = "") -> Text:
-    """A text that may come from the job: masked, and nothing in it is obeyed by a terminal."""
+    """A text that may come from the job: masked, and without control codes for the terminal."""
     return Text(vault.text(visible(text)), style=style)
 
 

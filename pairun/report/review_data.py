@@ -1,4 +1,4 @@
-"""A review as plain data for JSON, with its secrets masked."""
+"""A review as JSON data, with its secrets masked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 
 def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
-    """Make the document of one review, or of several, by their files."""
+    """Return the document of one review, or of several, by file."""
     documents = {r.path: _review_data(r) for r in reviews}
     if len(documents) == 1:
         return {"schema": SCHEMA, **next(iter(documents.values()))}
@@ -28,7 +28,7 @@ def reviews_data(reviews: Sequence[JobReview]) -> dict[str, Any]:
 
 
 def refused_data(problems: Sequence[Problem], vault: Vault) -> dict[str, Any]:
-    """Make the document of a review that could not start."""
+    """Return the document of a review that could not start."""
     return {"schema": SCHEMA, "roles": {}, "problems": [problem_data(p, vault) for p in problems]}
 
 
@@ -47,7 +47,7 @@ def _review_data(review: JobReview) -> dict[str, Any]:
 
 
 def _pod_data(review: JobReview, pod: PodSettings) -> dict[str, Any]:
-    """The settings of a role's Pods that a cluster or the job has set."""
+    """The settings of a role's Pods that the cluster or the job sets."""
     refused = pod.refused(review.problems)
     return {
         key: {
@@ -61,7 +61,7 @@ def _pod_data(review: JobReview, pod: PodSettings) -> dict[str, Any]:
 
 
 def as_data(reviewed: Reviewed, vault: Vault) -> dict[str, Any]:
-    """A reviewed task as plain data for JSON; secrets are masked."""
+    """A reviewed task as JSON data; secrets are masked."""
     task = reviewed.task
     out: dict[str, Any] = {
         "id": reviewed.id,

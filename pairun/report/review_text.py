@@ -1,4 +1,4 @@
-"""A review as text for people, in at most the terminal's width."""
+"""A review as text for people, no wider than the terminal."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MARKS = {
     "no_change": ("=", "dim"), "will_change": ("~", "yellow"), "unknown": ("?", "cyan"),
     "check": ("!", "blue"),
 }  # fmt: skip
-"""Sign and colour of each kind of verdict."""
+"""The symbol and colour of each kind of verdict."""
 
 _MAX_TEXT_LINES = 12
 UNPREDICTABLE = "cannot be predicted"
-"""The start of a verdict about a task whose effect only its run shows."""
+"""The beginning of a verdict on a task whose effect is known only at run time."""
 
 
 class ReviewText:
@@ -44,8 +44,8 @@ class ReviewText:
         self._stream.write(self._vault.text(text).rstrip() + "\n")
 
     def wrapped(self, text: str, indent: str = "", color: str = "", hang: str = "") -> None:
-        """Print a text in as many lines as it needs."""
-        # Masked as a whole, because a line break may split a secret.
+        """Wrap and print a text."""
+        # Mask before wrapping, because a line break may split a secret.
         text = visible(self._vault.text(text))
         for n, part in enumerate(_wrapped(text, self._style.width - len(indent) - len(hang))):
             self._stream.write(
@@ -53,20 +53,20 @@ class ReviewText:
             )
 
     def bold(self, text: str) -> str:
-        """A text that stands out."""
+        """Make a text bold."""
         return self._style(text, "bold")
 
     def row(self, mark: tuple[str, str], id_: str, what: str, beside: str = "") -> bool:
-        """Print one line on a task: what does not fit is cut.
+        """Print one line on a task; cuts what does not fit.
 
         Args:
-            mark: sign and colour.
-            id_: of the task.
-            what: in one line.
-            beside: what follows where there is room.
+            mark: symbol and colour.
+            id_: the task's id.
+            what: the text.
+            beside: printed after the text, if there is room.
 
         Returns:
-            Whether there was room for it.
+            Whether there was room for ``beside``.
         """
         head = f"    {self._style(*mark)} {self._style(id_.ljust(18), 'bold')} "
         room = self._style.width - 7 - max(18, len(id_))
@@ -99,7 +99,7 @@ class ReviewText:
     def _head(
         self, indent: str, mark: tuple[str, str], id_: str, name: str, brought: str = ""
     ) -> None:
-        """Print mark, id and name of a task, and its origin if there is room."""
+        """Print symbol, id and name of a task, and its origin if there is room."""
         start = len(indent) + 2 + max(18, len(id_)) + 1
         room = self._style.width - start
         name = visible(self._vault.text(name))
@@ -135,7 +135,7 @@ class ReviewText:
         self.wrapped(verdict_words(item), indent, MARKS[item.verdict.kind][1])
 
     def _values(self, task: Task, indent: str) -> None:
-        """Print arguments and keywords that differ from defaults, one per line, with long texts."""
+        """Print non-default arguments and keywords, one per line; long texts below."""
         for name, value in task.args.items():
             self._value(f"{name}", value, indent)
         for name, value in task.environment.items():
@@ -168,7 +168,7 @@ class ReviewText:
         self.wrapped(f"{name}: {words}", indent, hang="  ")
 
     def override(self, o: Override, indent: str) -> None:
-        """Print a value that a higher layer set, who set it, and what it replaced."""
+        """Print an override: the value, who set it, and what it replaced."""
         value, before = (_compact(shown_data(v, self._vault)) for v in (o.value, o.before[0]))
         was = "the default" if o.before[0] is None else f"{before} ({o.before[1]} {o.before[2]})"
         self.wrapped(f"{o.path} = {value}  ← {o.layer} {o.where}, was {was}", indent, "green", "  ")
@@ -188,7 +188,7 @@ def verdict_words(item: Reviewed) -> str:
 
 
 def reason(item: Reviewed) -> str:
-    """Why a task would do what it would do, with what it would change."""
+    """Why a task would do this, and what it would change."""
     verdict = item.verdict
     if not (verdict.before or verdict.after):
         return verdict.because
@@ -225,8 +225,8 @@ def print_phase(phase: str, tasks: list[Reviewed], vault: Vault, stream: IO[str]
     """Print the review of one phase.
 
     Args:
-        phase: its name.
-        tasks: as reviewed.
+        phase: the phase's name.
+        tasks: its reviewed tasks.
         vault: masks secrets.
         stream: the stream to print to.
     """

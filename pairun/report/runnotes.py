@@ -1,4 +1,4 @@
-"""What the journals of a run's instances say about its end: retries, failures, who failed first."""
+"""Notes from the journals on how a run ended: retries, failures, who failed first."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pairun.report.runsummary import InstanceReport
 from pairun.report.shown import fit
 
 SURE = 0.7
-"""Confidence below which a diagnosis is reported as a guess."""
+"""Diagnoses below this confidence are reported as guesses."""
 
 QUOTED = 100
-"""So many characters of a task's last line are quoted."""
+"""How many characters of a task's last line to quote."""
 
 _DEFAULTS: Record = {
     "attempts": 0, "task": "a task", "message": "", "outcome": "", "output": [], "time": 0.0,
     "class": UNKNOWN, "headline": "", "confidence": 1.0,
 }  # fmt: skip
-"""What the recap takes for a field that is missing or has another type."""
+"""The defaults for fields that are missing or of a wrong type."""
 
 
 def records_of(journal: str) -> list[Record]:
-    """The records of a journal, to which a job can write: fields of a wrong type count as missing."""
+    """Read a journal to which a job can write: fields of a wrong type count as missing."""
     return [
         _DEFAULTS | {k: v for k, v in record.items() if isinstance(v, type(_DEFAULTS.get(k, v)))}
         for record in read_journal(journal)
@@ -62,7 +62,7 @@ def _without_command(instance: InstanceReport) -> str:
 
 
 def _last_words(records: Sequence[Record], end: Record) -> str:
-    """The last line that a task printed, if its message is only an exit code."""
+    """The last line of a task's output, if its message is only an exit code."""
     if not re.search(r"exit code \d+$", end["message"]):
         return ""
     attempts = [r for r in records if r["type"] == "attempt_end" and r["task"] == end["task"]]
@@ -78,7 +78,7 @@ def _ends(records: Sequence[Record], *, handler: bool) -> list[Record]:
 
 
 def first_failure_in(instances: Sequence[InstanceReport]) -> str:
-    """Which of several instances failed first, and why; causes before what follows from them."""
+    """Which instance failed first, and why; causes rank before their effects."""
     failures: list[InstanceFailure] = []
     reasons: list[str] = []
     for instance in instances:

@@ -1,4 +1,4 @@
-"""The facts of a run on this machine, for its recap."""
+"""The facts about a local run, for its recap."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class PhaseReport:
 
 @attrs.frozen(kw_only=True)
 class InstanceReport:
-    """The summary's facts about an instance.
+    """The recap's facts about an instance.
 
     Attributes:
         label: role and number.
-        init: its init phase; None if that did not end.
-        command: its runtime phase; None if that did not begin.
-        stopped: why the engine sent it a signal to stop; empty if it did not.
-        journal: the file of its journal.
+        init: its init phase; None if that has not ended.
+        command: its runtime phase; None if that never began.
+        stopped: why the engine stopped it; empty if it did not.
+        journal: the path of its journal.
     """
 
     label: str
@@ -41,14 +41,14 @@ class InstanceReport:
     journal: str
 
     def is_stopped(self) -> bool:
-        """Whether the signal ended it; one that failed by itself at the same time has failed."""
+        """Whether the stop signal ended it; false if it failed on its own at the same time."""
         ends = (r for r in read_journal(self.journal) if r.get("type") == "phase_end")
         return bool(self.stopped) and all(r.get("outcome") != "failure" for r in ends)
 
 
 @attrs.frozen(kw_only=True)
 class RunReport:
-    """The summary's facts about a run.
+    """The recap's facts about a run.
 
     Attributes:
         namespaces: whether each instance had its own namespaces.
@@ -57,8 +57,8 @@ class RunReport:
         instances: in the order of the job.
         succeeded: whether the job succeeded.
         exit_code: the exit code of the run.
-        verdict: why the job succeeded or failed, in words.
-        workdir: the folder of the logs and everything else.
+        verdict: why the job succeeded or failed, as text.
+        workdir: the folder with the logs and all other files.
     """
 
     namespaces: bool

@@ -15,11 +15,11 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif_log(problems: Sequence[Mapping[str, Any]], version: str) -> dict[str, Any]:
-    """One run with a result for each problem, and a rule for each id.
+    """Return one SARIF run with a result per problem and a rule per id.
 
     Args:
-        problems: as `problem_data` makes them, masked.
-        version: of pairun.
+        problems: the masked data that `problem_data` returns.
+        version: the version of pairun.
     """
     ids = sorted({p["id"] for p in problems})
     driver = {"name": "pairun", "version": version, "rules": [_rule(id_) for id_ in ids]}
@@ -65,12 +65,12 @@ def _result(p: Mapping[str, Any], rule: int) -> dict[str, Any]:
 
 def _location(file: str, line: int, column: int) -> dict[str, Any]:
     physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(file)}}
-    if line:  # 0 is the whole of a file
+    if line:  # 0 means the whole file
         physical["region"] = {"startLine": line, "startColumn": column}
     return {"physicalLocation": physical}
 
 
 def _uri(file: str) -> str:
-    """A file's address: relative as it was given (section 3.4.3), so that a scanner finds it."""
+    """A file's address: a relative path stays relative (section 3.4.3), so scanners find it."""
     name = os.path.normpath(file)
     return Path(name).as_uri() if os.path.isabs(name) else quote(os.fsencode(name))

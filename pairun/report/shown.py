@@ -19,10 +19,10 @@ def fit(text: str, width: int) -> str:
 
 
 def known_kind(failure: Mapping[str, Any]) -> str:
-    """The kind of a failure, or nothing where nobody knows: a script's exit code tells none.
+    """The kind of a failure; empty if unknown, as for a script that only has an exit code.
 
     Args:
-        failure: the fields of a failure, as the journal has them.
+        failure: the fields of a failure in the journal.
     """
     kind = str(failure.get("kind") or "")
     is_guess = kind == "transient" and failure.get("exit_code") is not None
@@ -30,15 +30,15 @@ def known_kind(failure: Mapping[str, Any]) -> str:
 
 
 def container_texts(*values: Any) -> list[str]:
-    """The paths and other texts in values that only the user's container can expand, each once."""
+    """The paths and other texts that only the user's container can expand, each once."""
     texts = (reveal(text) for value in values for text in known_in_container(value))
     return list(dict.fromkeys(texts))
 
 
 def shown_data(value: Any, vault: Vault) -> Any:
-    """Plain data with secrets masked, and late values as the reason why they are unknown."""
+    """Plain data with secrets masked; a late value becomes the reason why it is unknown."""
     if isinstance(value, Secret):
-        # Only the secret itself is masked: the text around it is what a reviewer reads.
+        # Mask only the secret itself: reviewers need the text around it.
         masked = vault.text(value.reveal())
         return masked if masked != value.reveal() else repr(value)
     if isinstance(value, Late):
@@ -53,10 +53,10 @@ def shown_data(value: Any, vault: Vault) -> Any:
 
 
 def override_data(override: Override, vault: Vault) -> dict[str, Any]:
-    """A value that a higher layer set, as plain data; secrets are masked.
+    """An overridden value as plain data; secrets are masked.
 
     Args:
-        override: the value; a key that means a secret masks it whole.
+        override: the value; a key such as ``password`` masks it whole.
         vault: masks the rest.
     """
     key = override.path.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The documentation as a site: MkDocs builds it from the pages that travel with pairun."""
+"""Builds the documentation as a site, with MkDocs, from the pages that pairun contains."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pairun.base.paths import built_in_folder
 from pairun.errors import PairunError, Problem
 
 _MARK = ".pairun-site"
-"""An empty file in each site that pairun wrote: only such a folder is replaced."""
+"""An empty file in each site that pairun wrote; only folders with it are replaced."""
 
 
 def build_site(folder: pathlib.Path) -> pathlib.Path:
     """Write the documentation site; a broken link is an error.
 
     Args:
-        folder: a new or empty folder, or an earlier site, which is replaced.
+        folder: a new or empty folder, or an earlier site, which pairun replaces.
 
     Returns:
-        The first page.
+        The path of the first page.
 
     Raises:
-        PairunError: MkDocs is not installed, the folder holds something else or cannot be written,
+        PairunError: MkDocs is not installed, the folder holds other files or cannot be written,
             or a page has a problem (PR813).
     """
     try:
@@ -42,7 +42,7 @@ def build_site(folder: pathlib.Path) -> pathlib.Path:
         raise PairunError(Problem("PR813", f"{folder} holds files that are no site", hint=hint))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # A whole site or none: built beside, and renamed.
+        # Build the site in a folder next to it and rename that, so that it is never incomplete.
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".pairun-site-") as beside:
             built = pathlib.Path(beside, "site")
             with _warnings() as warnings:
@@ -80,7 +80,7 @@ def _umask() -> int:
 
 @contextmanager
 def _warnings() -> Iterator[list[str]]:
-    """What MkDocs warns of while the body runs; it prints nothing itself."""
+    """Collect MkDocs' warnings while the body runs; MkDocs itself prints none."""
     texts: list[str] = []
 
     class Collector(logging.Handler):

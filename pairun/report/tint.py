@@ -1,4 +1,4 @@
-"""Whether a stream takes colours, and texts in colours."""
+"""Whether a stream takes colours, and coloured texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO
 
 
 def is_terminal(stream: IO[str]) -> bool:
-    """Whether a stream is a terminal that obeys codes."""
+    """Whether a stream is a terminal that supports codes."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -27,23 +27,23 @@ def takes_color(stream: IO[str], color: str = "auto") -> bool:
 
 
 class Tint:
-    """Colours texts, if the stream takes colours.
+    """Colours texts if the stream takes colours.
 
     Args:
         stream: the stream to print to.
 
     Attributes:
-        on: whether it does.
-        width: columns of the terminal, within the bounds that a text of pairun needs.
+        on: whether it takes colours.
+        width: the terminal's width in columns, within bounds that pairun's texts need.
     """
 
     def __init__(self, stream: IO[str]) -> None:
-        # The bundle has no terminal library.
+        # The bundle does not contain rich.
         self.on = takes_color(stream) and importlib.util.find_spec("rich") is not None
         self.width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)
 
     def __call__(self, text: str, *names: str) -> str:
-        """Return the text in the named colours, as rich calls them."""
+        """Return a text in the named colours; rich defines the names."""
         if not self.on or not names:
             return text
         # imported here, because most output has no colours

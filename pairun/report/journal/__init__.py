@@ -1,1 +1,1 @@
-"""The journals of a run: found, read, and shown."""
+"""Finds, reads and shows the journals of a run."""

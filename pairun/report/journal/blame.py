@@ -1,6 +1,6 @@
 """Where the time of a run went: the cost of each task, and how much a faster task would save.
 
-Tasks of a group run at the same time; their records overlap. Of each group only the longest task
+Tasks of a group run at the same time, so their records overlap. Only the longest task of a group
 counts for the duration of the phase.
 """
 
@@ -40,12 +40,12 @@ class Cost:
     Attributes:
         id: its id.
         kind: task, exit handler or command.
-        seconds: from its beginning to its end.
-        measured: whether that is exact; else it comes from the times of records.
+        seconds: the time from its beginning to its end.
+        measured: whether that is exact; otherwise it is the difference of two records' times.
         share: its share of the phase's duration, 0 to 1.
-        beside: a longer task that ran at the same time; None if this task is on the path.
+        beside: a longer task that ran at the same time; None if this task determines the duration.
         attempts: the number of attempts.
-        parts: the longest first.
+        parts: its parts, the longest first.
     """
 
     id: str
@@ -66,9 +66,9 @@ class PhaseBlame:
         title: the phase's name for people.
         seconds: the phase's duration.
         measured: whether that is exact.
-        costs: the longest first.
-        path: the ids of the tasks whose durations add up, in their order.
-        overhead_s: time outside of tasks and command: starting, planning, idling.
+        costs: the cost of each task, the longest first.
+        path: the ids of the tasks whose durations add up, in order.
+        overhead_s: time without a task or command: starting, planning, idling.
     """
 
     title: str
@@ -81,7 +81,7 @@ class PhaseBlame:
 
 @attrs.frozen(kw_only=True)
 class Slowest:
-    """The instance that took longest for a task.
+    """The instance that took the longest for a task.
 
     Attributes:
         phase: init or runtime.

@@ -12,14 +12,14 @@ from pairun.report.journal.text import JournalText, duration
 from pairun.report.shown import fit
 
 MOST_COSTS = 30
-"""How many tasks of a phase are listed; the others are summed up."""
+"""How many tasks of a phase to list; the others are summed up."""
 
 _MOST_PARTS = 4
 _BAR = 20
 
 
 def print_blame(text: JournalText, instances: Sequence[InstancePast]) -> None:
-    """Print where the time of the slowest instance went, then the slowest instance of each task."""
+    """Print where the slowest instance spent its time, then the slowest instance of each task."""
     begun = [i for i in instances if i.phases]
     if not begun:
         text.line("nothing was recorded that could have taken time")
@@ -75,7 +75,7 @@ def _row(
     text: JournalText, name: str, seconds: float, share: float, width: int, note: str = ""
 ) -> None:
     bar = "#" * round(_BAR * min(1.0, share))
-    # a task beside a longer one costs no time, so its bar is an outline
+    # a task next to a longer one costs no time, so its bar is an outline
     bar = bar.replace("#", "-") if note.startswith("beside") else bar
     text.line(
         f"    {fit(name, width):{width}} {format_duration(seconds):>9} {share:>6.1%} "

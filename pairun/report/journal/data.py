@@ -1,4 +1,4 @@
-"""The report on a run as data for JSON; docs/report.md describes it."""
+"""The report on a run as JSON data; docs/report.md describes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pairun.report.journal.history import AttemptPast, PhasePast, TaskPast
 from pairun.report.journal.pastinstances import InstancePast, alike
 
 SCHEMA = 1
-"""Increases when a field changes its meaning or is removed, not when a field is added."""
+"""Increases when a field is removed or changes its meaning, not when one is added."""
 
 _FAILURE = ("kind", "fault", "message", "hint", "exit_code")
 
@@ -25,7 +25,7 @@ def report_data(
     Args:
         instances: the instances.
         problems: problems with reading journals, as data.
-        with_blame: add where the time went.
+        with_blame: whether to add where the time went.
     """
     data: dict[str, Any] = {
         "schema": SCHEMA,

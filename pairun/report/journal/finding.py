@@ -23,10 +23,10 @@ class JournalFile:
     """A journal.
 
     Attributes:
-        label: of the instance or Pod.
-        journal: the file; None when the instance has none, ``-`` for standard input.
-        logs: the files that hold what was printed.
-        folder: what it was found in; None where a person names the file itself.
+        label: the name of the instance or Pod.
+        journal: the journal's path; None for an instance without one, ``-`` for standard input.
+        logs: the paths of the files with its output.
+        folder: the folder it was found in; None if a person names the file itself.
     """
 
     label: str
@@ -35,7 +35,7 @@ class JournalFile:
     folder: Folder | None = None
 
     def open(self) -> IO[bytes]:
-        """The journal, open to read.
+        """Open the journal for reading.
 
         Raises:
             OSError: it cannot be opened.
@@ -47,13 +47,13 @@ class JournalFile:
 
 
 def find(path: str | None) -> list[JournalFile]:
-    """The journals that a path stands for.
+    """Find the journals at a path.
 
     Args:
         path: the path, ``-`` for standard input, or None for the last run on this machine.
 
     Raises:
-        PairunError: there is none.
+        PairunError: there are no journals.
     """
     if path == "-":
         return [JournalFile(label="standard input", journal="-")]
@@ -62,11 +62,11 @@ def find(path: str | None) -> list[JournalFile]:
             runs = Folder(RUNS)
             return _below(_last_run(RUNS, runs), runs)
         if path in Door(pai_dir()):
-            # In a Pod the way to it is the job's, too.
+            # In a Pod even the path to the volume is under the job's control.
             volume = Folder(pai_dir())
             return [_journal_file(path, volume)] if volume.is_file(path) else _below(path, volume)
         if not os.path.isdir(path):
-            # a pipe too: what a person names is read, as cat does
+            # a pipe is fine, too: pairun reads what a person names, as cat does
             os.stat(path)
             return [_journal_file(path, None)]
         return _below(path, Folder(path))
@@ -76,7 +76,7 @@ def find(path: str | None) -> list[JournalFile]:
 
 
 def _hint_for(missing: str) -> str:
-    """What to type in place of a path that does not exist."""
+    """A hint at what to type instead of a path that does not exist."""
     run = os.path.join(RUNS, missing)
     if os.path.isdir(run):
         return f"did you mean {describe(run)}?"
@@ -88,11 +88,11 @@ def _unreadable(path: str, why: str, hint: str | None = None) -> PairunError:
 
 
 def _below(path: str, folder: Folder) -> list[JournalFile]:
-    """The journals of a directory, whatever kind of directory of ours it is."""
+    """The journals in a directory of any known kind."""
     if folder.is_file(os.path.join(path, NAME)):
         return [_journal_file(os.path.join(path, NAME), folder)]
     for inner in ("pai", "logs"):
-        # an instance of a run holds a shared volume, a shared volume holds logs
+        # a run contains instances, an instance a shared volume, a shared volume logs
         if folder.is_folder(os.path.join(path, inner)):
             return _below(os.path.join(path, inner), folder)
     names = sorted(_folders(path, folder), key=_natural)
@@ -121,7 +121,7 @@ def _instance(path: str, folder: Folder) -> list[JournalFile]:
 
 
 def _journal_file(journal: str, folder: Folder | None) -> JournalFile:
-    """A journal, called as people call what it is of."""
+    """A journal, labelled with the name that people use."""
     pod, name = os.path.split(os.path.abspath(journal))
     volume, logs = os.path.split(os.path.dirname(pod))
     instance, pai = os.path.split(volume)
@@ -134,13 +134,13 @@ def _journal_file(journal: str, folder: Folder | None) -> JournalFile:
 
 
 def _output_of(instance: str) -> tuple[str, ...]:
-    """What an instance of a run printed; it lies beside its volume, where the job cannot write."""
+    """The output files of an instance; they are next to its volume, where the job cannot write."""
     path = os.path.join(instance, "output.log")
     return (path,) if os.path.isfile(path) else ()
 
 
 def _last_run(path: str, folder: Folder) -> str:
-    """The work directory below a folder in which the last run began."""
+    """The most recent work directory below a folder."""
     names = _folders(path, folder) if folder.is_folder(path) else []
     runs = [os.path.join(path, n) for n in names]
     began = {r: folder.modified(os.path.join(r, MARKER)) for r in runs if _is_run(r, folder)}
@@ -152,7 +152,7 @@ def _last_run(path: str, folder: Folder) -> str:
 
 
 def _folders(path: str, folder: Folder) -> list[str]:
-    """The folders in a folder; what is not of the last run itself is left out."""
+    """The folders in a folder, without those of earlier runs."""
     return [n for n in folder.folders(path) if n[0] != "." and n != PREVIOUS]
 
 
@@ -161,6 +161,6 @@ def _is_run(path: str, folder: Folder) -> bool:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Orders worker-2 before worker-10."""
+    """A sort key that puts worker-2 before worker-10."""
     parts = re.split(r"([0-9]+)", name)
     return [(int(p), "") if n % 2 else (0, p) for n, p in enumerate(parts)]

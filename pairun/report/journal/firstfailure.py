@@ -1,4 +1,4 @@
-"""Which of several instances failed first, and why."""
+"""Finds the instance that failed first, and why."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pairun.report.journal.pastinstances import InstancePast
 
 @attrs.frozen(kw_only=True)
 class FirstFailure:
-    """The failure from which the others follow.
+    """The failure that caused the others.
 
     Attributes:
-        label: of the instance.
-        why: in one sentence.
-        advice: what to do; empty where nothing is known.
-        diagnosis: as the journal has it, where the failure was diagnosed.
+        label: the instance's name.
+        why: the reason, in one sentence.
+        advice: what to do; empty if unknown.
+        diagnosis: the journal's diagnosis, if the failure was diagnosed.
     """
 
     label: str
@@ -30,13 +30,13 @@ class FirstFailure:
 
 
 def first_failure(instances: Sequence[InstancePast]) -> FirstFailure | None:
-    """The first failure: causes come before what follows from them, then the clock decides.
+    """Find the first failure: causes rank before their effects; then the earlier one is first.
 
     Args:
-        instances: of one job.
+        instances: the instances of one job.
 
     Returns:
-        None where nothing has failed.
+        None if nothing failed.
     """
     failed = [
         (instance, phase)
@@ -72,7 +72,7 @@ def first_failure(instances: Sequence[InstancePast]) -> FirstFailure | None:
 
 
 def stop_by_person(instances: Sequence[InstancePast]) -> str | None:
-    """How a person stopped the job, in one sentence; None if an instance failed or none says so."""
+    """How a person stopped the job, in one sentence; None after a failure or without a stop."""
     phases = [phase for instance in instances for phase in instance.phases]
     if any(phase.outcome == "failure" for phase in phases):
         return None

@@ -1,4 +1,4 @@
-"""A folder of journals that a person names: the way to it is theirs, what lies below is not trusted."""
+"""A folder of journals that a person names: the path to it is trusted, its contents are not."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pairun.handover.way import Way
 
 
 class Folder:
-    """Reads what lies below a folder, which a job's command may have put there; follows no link.
+    """Reads files below a folder to which a job's command may have written; follows no link.
 
-    Paths are given as they follow from the person's own. Methods that raise raise `OSError`.
+    Paths begin with the person's own path. All methods that raise raise `OSError`.
 
     Args:
-        path: the folder, as the person names it; it may be a link.
+        path: the folder, as the person names it; may be a link.
     """
 
     def __init__(self, path: str) -> None:
@@ -27,7 +27,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _holding(self, path: str) -> Iterator[tuple[int | None, str]]:
-        """The open directory that holds a path's last name, and that name."""
+        """Open the directory that contains a path's last name; yields it and that name."""
         below = os.path.relpath(os.path.abspath(path), self._named)
         if below == ".":
             yield None, self._way.root
@@ -40,7 +40,7 @@ class Folder:
             raise
 
     def _kind(self, path: str) -> int:
-        """The kind of file at a path; 0 where nothing can be reached."""
+        """The kind of the file at a path; 0 if it cannot be reached."""
         try:
             with self._holding(path) as (folder, name):
                 return stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -48,11 +48,11 @@ class Folder:
             return 0
 
     def is_file(self, path: str) -> bool:
-        """Whether a regular file stands at a path."""
+        """Whether a path is a regular file."""
         return self._kind(path) == stat.S_IFREG
 
     def is_folder(self, path: str) -> bool:
-        """Whether a directory stands at a path."""
+        """Whether a path is a directory."""
         return self._kind(path) == stat.S_IFDIR
 
     def folders(self, path: str) -> list[str]:
@@ -66,11 +66,11 @@ class Folder:
             os.close(fd)
 
     def modified(self, path: str) -> float:
-        """When what stands at a path was changed, in seconds since the epoch."""
+        """The modification time of a file, in seconds since the epoch."""
         with self._holding(path) as (folder, name):
             return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
 
     def open(self, path: str) -> BufferedReader:
-        """A regular file, open to read."""
+        """Open a regular file for reading."""
         with self._holding(path) as (folder, name):
             return os.fdopen(open_regular(name, os.O_RDONLY, folder=folder), "rb")

@@ -1,7 +1,7 @@
 """What a journal records of a phase: its tasks, attempts and waits, and the user's command.
 
-The writer measures durations with a monotonic clock. If a writer was killed, durations come from the
-times of the records and are not exact.
+The writer measures durations with a monotonic clock. If a writer was killed, durations are the
+differences of the records' times, which are not exact.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pairun.handover.journal import Record
 from pairun.report.journal.records import describe
 
 INTERRUPTED = "interrupted"
-"""The outcome of a task or phase without an end, when later records show that it no longer runs."""
+"""The outcome of a task or phase without an end, if later records show that it has stopped."""
 
 UNFINISHED = "unfinished"
-"""The outcome of a task or phase without an end, when it may still run."""
+"""The outcome of a task or phase without an end, if it may still run."""
 
 
 @attrs.define(kw_only=True)
@@ -28,7 +28,7 @@ class AttemptPast:
         began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
-        details: kind, fault, message, hint, output and trace of a failure, as far as known.
+        details: kind, fault, message, hint, output and trace of a failure, if known.
     """
 
     number: int
@@ -66,7 +66,7 @@ class StopPast:
     """A stop signal that PID 1 received.
 
     Attributes:
-        at_s: seconds from the journal's first record to it.
+        at_s: when it came, in seconds from the journal's first record.
         signal: its name.
         sender: ``outside``, ``process``, ``kernel``, or empty if unknown.
         command: the sender's command line, if it is a process of the container and known.
@@ -79,7 +79,7 @@ class StopPast:
 
     @property
     def origin(self) -> str:
-        """Who sent it, in words; empty if unknown."""
+        """The sender, as text; empty if unknown."""
         return {
             "outside": "from outside the container",
             "kernel": "from the kernel",
@@ -93,18 +93,18 @@ class TaskPast:
 
     Attributes:
         id: its id.
-        name: its sentence for people.
-        module: its module, if it made an attempt.
+        name: its description for people.
+        module: its module, if an attempt started.
         handler: whether it is an exit handler.
         outcome: how it ended.
         of: the largest number of attempts, if known.
         began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.
-        details: kind, fault, message and hint, as far as known.
+        details: kind, fault, message and hint, if known.
         attempts: its attempts.
         waits: the waits between them.
-        settings: who brought it (``layer``, ``where``), and what other layers set (``set``); None if
+        settings: who added it (``layer``, ``where``), and what other layers set (``set``); None if
             the journal does not say.
         span: the positions of its first and last record in the journal.
     """
@@ -126,12 +126,12 @@ class TaskPast:
 
     @property
     def failed(self) -> bool:
-        """Whether it failed, or has no end."""
+        """Whether it failed or has no end."""
         return self.outcome in ("failed", INTERRUPTED, UNFINISHED)
 
     @property
     def message(self) -> str:
-        """Its message at its end."""
+        """Its final message."""
         return str(self.details.get("message", ""))
 
     def cut_off(self, outcome: str, at: float, position: int) -> None:
@@ -147,7 +147,7 @@ class CommandPast:
     """The user's command.
 
     Attributes:
-        exit_code: None if the journal has no end of it.
+        exit_code: its exit code; None if the journal does not contain its end.
         began_s: seconds from the journal's first record to its beginning.
         seconds: how long it took.
         measured: whether ``seconds`` was measured by the writer.

@@ -19,7 +19,7 @@ from pairun.report.journal.records import Entry
 
 
 def phases_of(entries: Sequence[Entry]) -> list[PhasePast]:
-    """The phases in a journal, in their order."""
+    """Build the phases of a journal, in order."""
     builder = _Builder()
     for entry in entries:
         builder.take(entry)
@@ -28,13 +28,13 @@ def phases_of(entries: Sequence[Entry]) -> list[PhasePast]:
 
 
 class _Builder:
-    """Takes the records one by one."""
+    """Builds phases from records, one record at a time."""
 
     def __init__(self) -> None:
         self.phases: list[PhasePast] = []
         self._open: PhasePast | None = None
         self._tasks: dict[str, TaskPast] = {}
-        # Phase and task to who set what; init records it for both phases.
+        # (phase, task) to who set what; init records it for both phases
         self._set_by: dict[tuple[str, str], Record] = {}
         self._at = 0.0
         self._position = 0
@@ -50,14 +50,14 @@ class _Builder:
     def take(self, entry: Entry) -> None:
         """Add a record."""
         if entry.type == "phase_begin":
-            # what has not ended by now was interrupted, at an unknown time
+            # a task without an end was interrupted, at an unknown time
             self.close(INTERRUPTED)
         self._at = entry.at
         self._position += 1
         self._take[entry.type](entry.data)
 
     def close(self, outcome: str) -> None:
-        """Close the open phase, if any, without a record of its end."""
+        """Close the open phase, if any, when its end was not recorded."""
         phase = self._open
         if phase is None:
             return
@@ -76,7 +76,7 @@ class _Builder:
     # --- the phase ---
 
     def _phase(self) -> PhasePast:
-        """The open phase; it has no name if the journal lacks its beginning."""
+        """The open phase; without a name if the journal lacks its beginning."""
         return self._open or self._begin("")
 
     def _begin(self, name: str) -> PhasePast:
@@ -101,7 +101,7 @@ class _Builder:
         self.close(INTERRUPTED)
 
     def _handlers_begin(self, data: Record) -> None:
-        # earlier tasks have ended by now; a killed process may not have recorded it
+        # earlier tasks have ended; a killed process may not have recorded it
         self._cut_off(INTERRUPTED)
         phase = self._phase()
         phase.event, phase.event_s = data["event"], self._at
@@ -178,7 +178,7 @@ class _Builder:
     def _task_end(self, data: Record) -> None:
         task = self._task(data)
         task.outcome, task.seconds, task.measured = data["outcome"], data["seconds"], True
-        # The end may be the only record of a task, and then gives its beginning.
+        # The end may be a task's only record; then it also gives the beginning.
         task.began_s = min(task.began_s, max(0.0, self._at - task.seconds))
         names = ("kind", "fault", "message", "hint", "trace", "exit_code")
         task.details = {k: data[k] for k in names if k in data}

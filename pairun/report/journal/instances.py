@@ -13,7 +13,7 @@ def read_instances(path: str | None) -> tuple[list[InstancePast], list[Problem]]
     """Read the instances whose journals a path names; returns them, and problems with reading.
 
     Args:
-        path: as for `find`.
+        path: the path, as for `find`.
     """
     instances: list[InstancePast] = []
     problems: list[Problem] = []
@@ -30,10 +30,10 @@ def read_instances(path: str | None) -> tuple[list[InstancePast], list[Problem]]
 
 
 def read_instance(file: JournalFile) -> InstancePast:
-    """Read what a journal records of an instance.
+    """Read an instance from its journal.
 
     Raises:
-        PairunError: it cannot be read.
+        PairunError: the journal cannot be read.
     """
     if file.journal is None:
         return InstancePast(label=file.label, journal=None, logs=file.logs)

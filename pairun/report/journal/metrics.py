@@ -1,4 +1,4 @@
-"""The sums of all journals that a path names, as OpenMetrics text."""
+"""Sums up all journals that a path names, as OpenMetrics text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pairun.report.journal.records import describe, read_entries
 
 
 def read_metrics(path: str | None) -> tuple[str, list[Problem]]:
-    """Sum up journals; a journal that cannot be read is a problem and costs only itself.
+    """Sum up journals; skips a journal that cannot be read and reports it.
 
     Args:
-        path: as for `find`.
+        path: the path, as for `find`.
 
     Returns:
-        The text, which is empty if there is no journal at all, and the problems.
+        The text and the problems; the text is empty if there is no journal.
     """
     totals, problems = Totals(), list[Problem]()
     try:

@@ -14,7 +14,7 @@ _WORST_FIRST = ("failed", "stopped", UNFINISHED, "no journal", "succeeded")
 
 @attrs.frozen(kw_only=True)
 class InstancePast:
-    """One instance, or the Pod of a journal.
+    """One instance, or the Pod that a journal belongs to.
 
     Attributes:
         label: its name for people.
@@ -23,7 +23,7 @@ class InstancePast:
         phases: its phases.
         notes: problems with reading the journal, for people.
         ignored: how many records of each unknown type were skipped.
-        known: what else is known of an instance without a journal, in words.
+        known: other known facts about an instance without a journal, as text.
     """
 
     label: str
@@ -49,24 +49,24 @@ class InstancePast:
 
     @property
     def exit_code(self) -> int | None:
-        """Its last phase's, if that has ended; None also between init and runtime."""
+        """The exit code of its last phase; None if it has no end, and between init and runtime."""
         if not self.phases or self.outcome == UNFINISHED:
             return None
         return self.phases[-1].exit_code
 
     @property
     def seconds(self) -> float:
-        """The duration of all its phases together."""
+        """The total duration of its phases, in seconds."""
         return sum(p.seconds for p in self.phases)
 
     @property
     def began(self) -> float:
-        """Seconds since the epoch of its journal's first record, by the clock of its machine; or 0."""
+        """The time of its first record in seconds since the epoch, by its machine's clock; or 0."""
         return next((p.began - p.began_s for p in self.phases if p.began is not None), 0.0)
 
     @property
     def state(self) -> str:
-        """How it ended, in words."""
+        """How it ended, as text."""
         if self.journal is None:
             return f"no journal: {self.known or 'no phase has begun'}"
         if not self.phases:
@@ -79,7 +79,7 @@ class InstancePast:
         return f"no end of the {last.title} is recorded: it still runs, or was killed"
 
     def result_key(self) -> tuple[object, ...]:
-        """The facts that are equal for instances with the same result."""
+        """A key that is equal for instances with the same result."""
         return (
             self.outcome,
             tuple(self.notes),
@@ -102,7 +102,7 @@ class InstancePast:
 
 
 def alike(instances: Sequence[InstancePast]) -> list[list[InstancePast]]:
-    """Group instances with the same result: failed groups first, in each the slowest first."""
+    """Group instances with the same result: failed groups first, the slowest first in each."""
     groups: dict[tuple[object, ...], list[InstancePast]] = {}
     for instance in instances:
         groups.setdefault(instance.result_key(), []).append(instance)

@@ -1,7 +1,7 @@
-"""Reads a journal; skips and counts records that are cut off, foreign, or of a later version.
+"""Reads a journal; skips and counts records that are cut off, foreign, or from a later version.
 
-The file may come from another machine, and its writer may have been killed at any byte, so every
-field is checked before it is used.
+The file may come from another machine, and its writer may have been killed at any byte. Therefore
+every field is checked before use.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ LONGEST_LINE = 8 << 20
 """A longer line is not a record."""
 
 READ_BYTES = 16 << 20
-"""How much of a journal is read, half of it from its end; a job of a day writes less than one MB."""
+"""How many bytes to read, half from each end; a job of one day writes less than 1 MB."""
 
 JUMP_S = 0.05
-"""Times of two processes may go back by this much; more means that the clock was set back."""
+"""Times of two processes may differ by this much; more means that the clock was set back."""
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_S = 1e12
 _HEAD = b'{"schema"'
-"""The start of every record; an incomplete line with it was cut off."""
+"""The beginning of every record; an incomplete line with it was cut off."""
 
 
 class Entry(NamedTuple):
     """A record.
 
     Attributes:
-        data: its checked fields, with all that its type requires.
+        data: its checked fields, with every field that its type requires.
         at: seconds since the first record, corrected for clocks that were set back.
     """
 
@@ -57,12 +57,12 @@ class Reading:
 
     Attributes:
         entries: the records, in their order.
-        lines: how many lines there are, without empty ones.
+        lines: the number of lines, without empty ones.
         torn: the numbers of the lines that were cut off.
         foreign: the numbers of the lines that are not records.
         ignored: how many records there are of each unknown type.
         jumps: the numbers of the lines where the clock was set back, and by how many seconds.
-        skipped_bytes: of the middle of the journal, which is too long to be read.
+        skipped_bytes: how many bytes in the middle were skipped, because the journal is too long.
     """
 
     entries: list[Entry] = attrs.Factory(list)
@@ -129,15 +129,15 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
 
 
 def read_entries(stream: IO[bytes], name: str) -> Reading:
-    """Read a journal; of one longer than `READ_BYTES` the first and the last half of that.
+    """Read a journal; if it exceeds `READ_BYTES`, only the first and the last half of that.
 
     Args:
         stream: the journal.
         name: its name for people.
 
     Raises:
-        PairunError: its schema is unknown, or it holds no record.
-        OSError: it cannot be read.
+        PairunError: its schema is unknown, or it contains no record.
+        OSError: the journal cannot be read.
     """
     reading = Reading()
     last: float | None = None
@@ -177,7 +177,7 @@ def _lines(stream: IO[bytes], reading: Reading) -> Iterator[tuple[int, bytes]]:
 
 
 def _last_half(stream: IO[bytes]) -> tuple[IO[bytes], int]:
-    """The last lines of a journal, at most half of `READ_BYTES`, and how many bytes are left out."""
+    """The last lines of a journal, at most half of `READ_BYTES`, and how many bytes it skips."""
     tail, skipped = bytearray(), 0
     if stream.seekable():
         at = stream.tell()
@@ -189,7 +189,7 @@ def _last_half(stream: IO[bytes]) -> tuple[IO[bytes], int]:
         del tail[:excess]
         skipped += excess
     if skipped:
-        # The first line may be the end of one.
+        # The first line may be incomplete.
         cut = tail.find(b"\n") + 1 or len(tail)
         del tail[:cut]
         skipped += cut
@@ -229,7 +229,7 @@ def _no_constant(text: str) -> NoReturn:
 
 
 def notes(reading: Reading) -> list[str]:
-    """Sentences for people about problems with reading a journal."""
+    """Describe problems with reading a journal, in sentences for people."""
     sentences = []
     if not reading.lines:
         sentences.append("the journal is empty")
@@ -262,7 +262,7 @@ def _at(numbers: list[int]) -> str:
 
 
 def describe(value: Any) -> str:
-    """A foreign text on one line, with control characters written as escapes."""
+    """A foreign text on one line, with its control characters escaped."""
     text = " ".join(str(value).replace("\r\n", "\n").split("\n")).strip()
     if text.isprintable():
         return text

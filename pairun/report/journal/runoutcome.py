@@ -1,4 +1,4 @@
-"""How the job of a run on this machine ended; its instances may have ended otherwise."""
+"""How the job of a local run ended; its instances may have ended differently."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MOST_BYTES = 1 << 16
 
 
 def success_despite_failures(instances: Sequence[InstancePast]) -> str:
-    """A sentence where the job succeeded and instances failed; empty in every other case.
+    """Explain why a job succeeded although instances failed; empty in every other case.
 
     Args:
-        instances: of one run.
+        instances: the instances of one run.
     """
     failed = sum(i.outcome == "failed" for i in instances)
     because = _why_it_succeeded(instances)
@@ -26,7 +26,7 @@ def success_despite_failures(instances: Sequence[InstancePast]) -> str:
 
 
 def although(failed: int) -> str:
-    """The words for instances that failed in a job that succeeded."""
+    """A note about instances that failed in a job that succeeded."""
     return f"although {failed} instance{'s' * (failed != 1)} failed"
 
 
@@ -40,7 +40,7 @@ def _why_it_succeeded(instances: Sequence[InstancePast]) -> str:
         with open(os.open(os.path.join(folders.pop(), OUTCOME), flags), "rb") as f:
             outcome = json.loads(f.read(_MOST_BYTES))
     except (OSError, ValueError, RecursionError):
-        # an older run, one that still runs, or a file of somebody else
+        # an older run, one that still runs, or a foreign file
         return ""
     if not isinstance(outcome, dict) or outcome.get("succeeded") is not True:
         return ""

@@ -18,7 +18,7 @@ from pairun.report.shown import fit, known_kind
 from pairun.report.tint import Tint
 
 MOST_TASKS = 200
-"""If a phase has more tasks, those that succeeded in one attempt are only counted."""
+"""In a phase with more tasks, those that succeeded in the first attempt are only counted."""
 
 _MOST_LINES = 5
 _COLORS = {
@@ -40,17 +40,17 @@ class JournalText:
         self.style = Tint(stream)
 
     def line(self, text: str = "", *colors: str) -> None:
-        """Print one line; foreign texts in it must be passed through `describe`."""
+        """Print one line; `describe` must have escaped foreign texts in it."""
         self._stream.write(self.style(text.rstrip(), *colors) + "\n")
 
     def wrapped(self, text: str, indent: str, *colors: str) -> None:
-        """Print a foreign text in as many lines as it needs."""
+        """Wrap and print a foreign text."""
         width = max(30, self.style.width - len(indent))
         for part in textwrap.wrap(describe(text), width, subsequent_indent="  "):
             self.line(indent + part, *colors)
 
     def run(self, instances: Sequence[InstancePast]) -> None:
-        """Print all instances: the first failure first, then the other failed ones.
+        """Print all instances: the first failure first, then the other failures.
 
         Instances with the same result are printed once.
         """
@@ -198,14 +198,14 @@ class JournalText:
 def _led_by(
     first: FirstFailure | None, groups: Sequence[Sequence[InstancePast]]
 ) -> list[list[InstancePast]]:
-    """The groups, with the first failure at the head of its group, and its group at the head."""
+    """The groups, with the first failure's group first, and the first failure first in it."""
     label = first.label if first else None
     led = [sorted(group, key=lambda i: i.label != label) for group in groups]
     return sorted(led, key=lambda group: group[0].label != label)
 
 
 def duration(seconds: float, *, measured: bool) -> str:
-    """A duration for people; ``about`` marks one that was not measured."""
+    """A duration for people; ``about`` marks an estimate."""
     return format_duration(seconds) if measured else f"about {format_duration(seconds)}"
 
 

@@ -1,1 +1,1 @@
-"""The view of a job while it runs: what each instance does, what it prints, how it ended."""
+"""Shows a running job: what each instance does, its output, how it ended."""

@@ -1,4 +1,4 @@
-"""What an instance does at this moment, as the views show it."""
+"""What an instance does now, in the form that the views show."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pairun.base.durations import format_duration
 from pairun.base.sizes import format_size
 
 COMMAND = "command"
-"""What an instance does while the user's command runs."""
+"""The activity of an instance while the user's command runs."""
 
 
 @attrs.frozen(kw_only=True)
 class Activity:
-    """One instance at one moment.
+    """The state of one instance at one moment.
 
     Attributes:
         label: role and number.
         phase: ``init``, ``runtime``, or the phase of its Pod.
-        doing: the task, ``command``, or what else takes the time.
-        detail: which attempt, or why it waits; may be empty.
-        elapsed_s: for how long, in seconds; None where nobody knows.
-        limit_s: how long it may take, in seconds; None for no limit.
+        doing: the task, ``command``, or what else it does.
+        detail: the attempt, or why it waits; may be empty.
+        elapsed_s: for how long, in seconds; None if unknown.
+        limit_s: the time limit, in seconds; None for no limit.
         done: bytes so far, from a task that reports progress.
-        total: bytes in all, where the task knows.
-        troubled: whether something failed and is retried, or waits for a person.
+        total: bytes in total, if the task knows.
+        troubled: whether it retries after a failure, or waits for a person.
     """
 
     label: str
@@ -41,7 +41,7 @@ class Activity:
 
     @property
     def time(self) -> str:
-        """How long, and of how much: ``12 s of 20 m``."""
+        """The elapsed time and the limit: ``12 s of 20 m``."""
         if self.elapsed_s is None:
             return ""
         elapsed = spaced(format_duration(max(0, int(self.elapsed_s))))
@@ -49,7 +49,7 @@ class Activity:
 
     @property
     def amount(self) -> str:
-        """How many bytes, and of how many: ``12 MiB of 30 MiB``."""
+        """The bytes so far and in total: ``12 MiB of 30 MiB``."""
         if self.done is None:
             return ""
         of = f" of {format_size(self.total)}" if self.total else ""
@@ -57,13 +57,13 @@ class Activity:
 
     @property
     def line(self) -> str:
-        """Everything in one line, for a view without columns."""
+        """All of it in one line, for a view without columns."""
         parts = (self.phase, self.doing, self.detail, self.amount, self.time)
         return "  ".join(filter(None, parts))
 
 
 def limit_text(seconds: float) -> str:
-    """A limit for people: ``20 m``."""
+    """A time limit for people: ``20 m``."""
     return spaced(format_duration(seconds))
 
 

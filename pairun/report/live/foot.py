@@ -1,4 +1,4 @@
-"""The foot of the screen: one line for each instance that runs, as many as fit, and the count."""
+"""The foot of the screen: a line for each running instance, as many as fit, and the totals."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pairun.secrets.vault import Vault
 
 BAR_WIDTH = 16
 LEAST_TASK = 12
-"""So much of a task's name is shown before details are."""
+"""How many columns of a task's name to show before its details."""
 
 MOST_LINES = 12
-"""More lines than this say less, however tall the screen."""
+"""More lines are not useful, however tall the screen is."""
 
 
 def foot(
     standing: Standing, styles: Mapping[str, str], console: Console, vault: Vault
 ) -> RenderableType:
-    """The foot for a terminal of the console's size.
+    """Build the foot for the size of a terminal.
 
     Args:
-        standing: where the job stands.
+        standing: the state of the job.
         styles: the colour of each instance.
-        console: its size counts.
+        console: the console, for its size.
         vault: masks every text.
     """
     room = min(MOST_LINES, max(2, console.height // 3))
@@ -63,7 +63,7 @@ def foot(
 def _chosen(
     running: Sequence[Activity], room: int
 ) -> tuple[Sequence[Activity], Sequence[Activity]]:
-    """The instances that get a line, and those that are counted; in the order of the job."""
+    """The instances that get a line, and those to count; in the order of the job."""
     if len(running) <= room:
         return running, ()
     ranked = sorted(range(len(running)), key=lambda n: (_rank(running[n]), n))
@@ -75,7 +75,7 @@ def _chosen(
 
 
 def _rank(activity: Activity) -> int:
-    """Trouble first, then long transfers, tasks, and commands, which show themselves."""
+    """Trouble first, then long transfers, tasks, and last commands, whose output is visible."""
     if activity.troubled:
         return 0
     if activity.done is not None:
@@ -91,7 +91,7 @@ def _counted(quiet: Sequence[Activity]) -> str:
 
 
 def _widths(shown: Sequence[Activity], columns: int, *, bars: bool) -> list[int]:
-    """The width of each column; tasks and details are cut where room is scarce, times are not."""
+    """The width of each column; tasks and details are cut if there is no room, times are not."""
 
     def longest(texts: Iterable[str]) -> int:
         return max(map(cell_len, texts), default=0)
@@ -118,7 +118,7 @@ def _bar(activity: Activity) -> RenderableType:
 
 
 def _totals(standing: Standing) -> Text:
-    """The last line: how many run, how many ended, for how long."""
+    """The last line: how many instances run, how many ended, for how long."""
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{len(standing.running)} of {standing.total} running", style="bold")
     if standing.succeeded:

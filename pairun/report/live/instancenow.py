@@ -13,7 +13,7 @@ from pairun.handover.journal import Record
 from pairun.report.live.activity import COMMAND, Activity
 
 MOST_TASKS = 100
-"""More tasks at once are not followed."""
+"""Ignore further tasks that run at the same time."""
 
 _LONGEST_TEXT = 200
 
@@ -33,11 +33,11 @@ class _TaskNow:
 
 @attrs.frozen(kw_only=True)
 class TaskLimits:
-    """How long a task may take, in seconds; None for no limit.
+    """The time limits of a task, in seconds; None for no limit.
 
     Attributes:
-        attempt_s: one attempt.
-        task_s: all attempts and waits.
+        attempt_s: the limit of one attempt.
+        task_s: the limit of all attempts and waits.
     """
 
     attempt_s: float | None = None
@@ -47,11 +47,11 @@ class TaskLimits:
 class InstanceNow:
     """Follows one instance.
 
-    A job can write to the journal, so every field is checked, and a wrong one counts as missing.
+    A job can write to the journal, so every field is checked; an invalid one counts as missing.
 
     Args:
         label: role and number.
-        limits: seconds that each task may take: an attempt of it, or all of them.
+        limits: the time limits of each task.
     """
 
     def __init__(self, label: str, limits: Mapping[str, TaskLimits]) -> None:
@@ -66,17 +66,17 @@ class InstanceNow:
 
     @property
     def in_command(self) -> bool:
-        """Whether the user's command runs, so that what comes is its output."""
+        """Whether the user's command runs, so that new output is its output."""
         return self._command_began is not None
 
     def begin(self, phase: str) -> None:
-        """A phase of the instance starts; its first record comes later."""
+        """Record that a phase starts; its first journal record comes later."""
         self.phase, self._since, self._doing = phase, time.time(), "starting"
         self._tasks.clear()
         self._command_began = None
 
     def take(self, record: Record) -> None:
-        """Take one record of the journal."""
+        """Process one record of the journal."""
         taken = self._TAKEN.get(str(record.get("type")))
         if taken is not None:
             taken(self, record)
@@ -94,7 +94,7 @@ class InstanceNow:
         )
 
     def _of_tasks(self, now: float) -> Activity:
-        """Of parallel tasks, the one that began first gives the numbers."""
+        """Of parallel tasks, show the numbers of the one that began first."""
         id_, first = min(self._tasks.items(), key=lambda item: item[1].began)
         more = f" +{len(self._tasks) - 1}" if len(self._tasks) > 1 else ""
         limits = self._limits.get(id_, TaskLimits())
@@ -120,7 +120,7 @@ class InstanceNow:
             troubled=first.attempt > 1 or waiting,
         )
 
-    # --- the types of records that matter ---
+    # --- the record types that matter ---
 
     def _phase_begin(self, record: Record) -> None:
         self._tasks.clear()
@@ -186,6 +186,6 @@ def _number(record: Mapping[str, Any], key: str) -> float | None:
 
 
 def _time(record: Mapping[str, Any]) -> float:
-    """When a record was written, and never in the future."""
+    """When a record was written; never in the future."""
     now, value = time.time(), _number(record, "time")
     return now if value is None else min(value, now)

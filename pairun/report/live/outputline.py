@@ -1,4 +1,4 @@
-"""A line that an instance printed, for people: nothing in it is obeyed by a terminal."""
+"""Makes a line of an instance's output safe for people: no control code reaches the terminal."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TAB = 8
 
 
 def clean(line: bytes) -> str:
-    """The text of a line: without escape codes, and as a progress bar left it."""
+    """The text of a line as a terminal would leave it: no escape codes, progress bars resolved."""
     text = line.decode("utf-8", "replace")
     if text.isascii() and text.isprintable():
         return text
-    # What a carriage return overwrote is not visible on a terminal either.
+    # A terminal does not show what a carriage return overwrote, either.
     text = text.rstrip("\r").rpartition("\r")[2]
     return visible(_ESCAPES.sub("", text).expandtabs(_TAB)).replace("\n", " ")
 
 
 def outcome_of(text: str) -> str:
-    """The outcome that a line of a phase's console begins with, such as ``changed``; else empty."""
+    """The outcome at the start of a line of a phase's console, such as ``changed``; else empty."""
     match = _OUTCOME.match(text)
     return match[1].rstrip() if match else ""
 

@@ -1,4 +1,4 @@
-"""The view on a terminal: output above, and a foot that shows what every instance does now."""
+"""The view on a terminal: output above, and a foot that shows what every instance does."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ COLORS = (
     "cyan", "magenta", "blue", "green", "yellow", "bright_cyan", "bright_magenta", "bright_blue",
     "bright_green", "bright_yellow",
 )  # fmt: skip
-"""Of instances, in their order."""
+"""The colours of instances, in order."""
 
 MANY = 12
-"""Of more instances, a line that several print at once is shown once."""
+"""With more instances, a line that several print at once is shown once."""
 
 MOST_PENDING = 2000
-"""So many lines are shown at once, so that a flood of output keeps no memory."""
+"""How many lines to show at once: a limit for the memory that a flood of output needs."""
 
 
 class TerminalView:
-    """Lines as they come, and the foot.
+    """Shows lines as they arrive, and the foot.
 
     Args:
-        stream: a terminal; a file or a pipe gets the lines without the foot.
-        labels: of all instances.
-        vault: masks what the view says itself.
+        stream: a terminal; a file or a pipe gets only the lines.
+        labels: the names of all instances.
+        vault: masks the view's own texts.
         color: ``auto``, ``always`` or ``never``.
         moves: whether to show the foot.
     """
@@ -62,7 +62,7 @@ class TerminalView:
         self._pending: list[tuple[str, str]] = []
         self._standing = Standing(running=())
         self._suspend = False
-        # No thread refreshes it: the engine forks, and must be the only thread.
+        # No refresh thread: the engine forks, so there must be only one thread.
         self._live = Live(
             console=self._console,
             auto_refresh=False,
@@ -73,17 +73,17 @@ class TerminalView:
         self._old_handler = signal.signal(signal.SIGTSTP, self._on_suspend) if moves else None
 
     def output(self, label: str, line: bytes) -> None:
-        """Take a line; it is shown with the next refresh."""
+        """Add a line; the next refresh shows it."""
         self._pending.append((label, clean(line)))
         if len(self._pending) >= MOST_PENDING:
             self.refresh(self._standing)
 
     def note(self, line: str) -> None:
-        """Take a line; it is shown with the next refresh."""
+        """Add a line; the next refresh shows it."""
         self._pending.append(("", self._vault.text(line)))
 
     def refresh(self, standing: Standing) -> None:
-        """Show the lines and the foot; on a terminal that is lost, nothing."""
+        """Show the lines and the foot; does nothing if the terminal is gone."""
         self._standing = standing
         for each in standing.running:
             self._styles.setdefault(each.label, COLORS[len(self._styles) % len(COLORS)])
@@ -101,7 +101,7 @@ class TerminalView:
             self._console.quiet = True
 
     def close(self) -> None:
-        """Show the rest, remove the foot, and show the cursor."""
+        """Show the remaining lines, remove the foot, and show the cursor."""
         lines, self._pending = self._pending, []
         with contextlib.suppress(OSError):
             self._live.stop()
@@ -123,7 +123,7 @@ class TerminalView:
             self._live.refresh()
 
     def _is_in_foreground(self) -> bool:
-        """Whether the shell lets us draw; true where the terminal has no shell."""
+        """Whether the shell lets us draw; true if the terminal has no shell."""
         try:
             return os.tcgetpgrp(self._stream.fileno()) == os.getpgrp()
         except OSError:
@@ -133,7 +133,7 @@ class TerminalView:
         self._suspend = True
 
     def _stop_here(self) -> None:
-        """Stop this process as Ctrl-Z asks, on a terminal that is in order; returns once continued."""
+        """Restore the terminal and stop this process, as Ctrl-Z asks; returns once continued."""
         self._suspend = False
         with contextlib.suppress(OSError):
             self._live.stop()
@@ -143,7 +143,7 @@ class TerminalView:
 
 
 def _merged(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Lines that several instances printed stand once, with how many more printed them."""
+    """Merge equal lines of several instances, with how many more printed them."""
     labels: dict[str, dict[str, None]] = {}
     for label, text in lines:
         labels.setdefault(text, {})[label] = None
@@ -159,12 +159,12 @@ def _merged(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 class _Lines:
-    """Lines of output, each after the name of its instance, wrapped at words.
+    """Lines of output, each after its instance's name, wrapped at words.
 
     Args:
-        lines: the instance and the text of each; no instance for a line about the job.
+        lines: instance and text of each; no instance for a line about the job.
         styles: the colour of each instance.
-        width: of the longest name.
+        width: the length of the longest name.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class _Lines:
         self._width = width
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Segments without a detour where a line fits, for speed."""
+        """Render a line that fits as plain segments, for speed."""
         # A long name must leave room for the text.
         width = min(self._width, max(8, options.max_width // 3))
         room = max(10, options.max_width - width - 3) if console.is_interactive else 1 << 30

@@ -1,4 +1,4 @@
-"""What shows a job while it runs: on a terminal with a foot that moves, elsewhere as plain lines."""
+"""The view of a running job: a live foot on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from pairun.report.tint import is_terminal
 from pairun.secrets.vault import Vault
 
 FIRST_NEWS_S = 10.0
-"""After so many seconds a plain view says what an instance does; then at doubled times."""
+"""A plain view reports what an instance does after so many seconds, then at doubled times."""
 
 SLOWEST_NEWS_S = 300.0
-"""At the latest after so many seconds more it says so again."""
+"""The longest time between two such reports, in seconds."""
 
 
 @attrs.frozen(kw_only=True)
 class Standing:
-    """A job at one moment.
+    """The state of a job at one moment.
 
     Attributes:
-        running: what the instances do that have not ended.
-        succeeded: how many ended well.
-        failed: how many did not.
-        seconds: since the job began.
+        running: what the running instances do.
+        succeeded: how many instances succeeded.
+        failed: how many instances failed.
+        seconds: the time since the job began.
         total: how many instances the job has.
     """
 
@@ -45,9 +45,9 @@ class View(Protocol):
     """Shows a job.
 
     Attributes:
-        moves: whether it shows what happens now, so that lines need not.
+        moves: whether it shows the current activity, so that lines need not.
         interval_s: how often it must be refreshed.
-        lost: why a line could not be shown, the first time, or None.
+        lost: why a line could not be shown, for the first such line; or None.
     """
 
     moves: bool
@@ -55,25 +55,25 @@ class View(Protocol):
     lost: OSError | None
 
     def output(self, label: str, line: bytes) -> None:
-        """Take a line that an instance printed, with secrets masked."""
+        """Add a line of an instance's output, with secrets masked."""
 
     def note(self, line: str) -> None:
-        """Take a line about the job."""
+        """Add a line about the job."""
 
     def refresh(self, standing: Standing) -> None:
-        """Show what was taken, and where the job stands."""
+        """Show the added lines and the state of the job."""
 
     def close(self) -> None:
-        """Leave the stream as it was."""
+        """Restore the stream."""
 
 
 class PlainView:
-    """Whole lines, without any code of terminals.
+    """Prints whole lines, without terminal codes.
 
     Args:
         stream: where to print.
-        labels: of all instances.
-        vault: masks what the view says itself.
+        labels: the names of all instances.
+        vault: masks the view's own texts.
     """
 
     moves = False
@@ -87,19 +87,19 @@ class PlainView:
         self._next_news: dict[tuple[str, str, str], float] = {}
         self._hang_up = select.poll()
         with contextlib.suppress(io.UnsupportedOperation):
-            # POLLERR alone: a pipe whose reader has gone (poll(2)).
+            # Only POLLERR: the reader of a pipe is gone (poll(2)).
             self._hang_up.register(stream.fileno(), 0)
 
     def output(self, label: str, line: bytes) -> None:
-        """Print a line at once."""
+        """Print a line immediately."""
         self._write(f"{label:<{self._width}} | {clean(line)}")
 
     def note(self, line: str) -> None:
-        """Print a line at once."""
+        """Print a line immediately."""
         self._write(self._vault.text(line))
 
     def refresh(self, standing: Standing) -> None:
-        """Say what takes long, and notice that the reader has gone."""
+        """Report what takes long, and check whether the reader is gone."""
         keys = set()
         for each in standing.running:
             key = (each.label, each.phase, each.doing)
@@ -114,7 +114,7 @@ class PlainView:
             self.lost = BrokenPipeError(32, "Broken pipe")
 
     def close(self) -> None:
-        """Do nothing: every line is written."""
+        """Do nothing: every line is already written."""
 
     def _write(self, line: str) -> None:
         if self.lost is None:
@@ -126,12 +126,12 @@ class PlainView:
 
 
 def open_view(stream: IO[str], labels: Sequence[str], vault: Vault, *, color: str = "auto") -> View:
-    """The view for a stream.
+    """Open the view for a stream.
 
     Args:
         stream: standard output, or standard error.
-        labels: of all instances.
-        vault: masks what the view says itself.
+        labels: the names of all instances.
+        vault: masks the view's own texts.
         color: ``auto``, ``always`` or ``never``.
     """
     if isinstance(stream, io.TextIOWrapper):

@@ -1,1 +1,1 @@
-"""What happened to a job as one HTML file, to look at."""
+"""Reports and reviews as one HTML file."""

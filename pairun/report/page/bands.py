@@ -1,4 +1,4 @@
-"""Many instances folded: per role and task how the begins and the times are spread."""
+"""Summarizes many instances: per role and task, the distribution of begins and durations."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pairun.report.journal.records import describe
 from pairun.report.page.lanes import role_of
 
 MOST_LANES = 300
-"""How many instances get a lane each; of more, only those that stand out do."""
+"""Up to this many instances get a lane each; of more, only notable ones do."""
 
 MOST_OUTSTANDING = 150
-"""How many instances get a lane where there are more than `MOST_LANES`."""
+"""How many instances get a lane if there are more than `MOST_LANES`."""
 
 MOST_ALIKE = 10
-"""How many of those that went the same way get one of these lanes."""
+"""How many of these lanes instances with the same result get."""
 
 QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)
 
 
 def outstanding(instances: Sequence[InstancePast], first: str | None) -> list[InstancePast]:
-    """The instances that get a lane where there are too many for all.
+    """Select the instances that get a lane if there are too many for all.
 
     Args:
-        instances: all of them.
-        first: the label of the one that failed first.
+        instances: all instances.
+        first: the label of the instance that failed first.
 
     Returns:
-        The one that failed first, then the slowest of each group that went the same way.
+        The instance that failed first, then the slowest ones of each group with the same result.
     """
     chosen = [i for i in instances if i.label == first]
     for group in alike(instances):
@@ -41,11 +41,11 @@ def outstanding(instances: Sequence[InstancePast], first: str | None) -> list[In
 
 
 def bands(instances: Iterable[InstancePast], zero: float) -> list[dict[str, Any]]:
-    """For each role, phase and task: outcomes, and quantiles of begins, ends and times in seconds.
+    """Per role, phase and task: outcomes, and quantiles of begins, ends and durations in seconds.
 
     Args:
-        instances: all of them.
-        zero: the time on the page's axis that is 0, in seconds since the epoch.
+        instances: all instances.
+        zero: the origin of the page's time axis, in seconds since the epoch.
     """
     spans: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     outcomes: dict[tuple[str, str, str], Counter[str]] = {}
@@ -76,7 +76,7 @@ def bands(instances: Iterable[InstancePast], zero: float) -> list[dict[str, Any]
 
 
 def quantiles(values: Sequence[float]) -> list[float]:
-    """Least, 10 %, median, 90 % and greatest of some numbers; empty for none."""
+    """Minimum, 10 %, median, 90 % and maximum of some numbers; empty for none."""
     ordered = sorted(values)
     if len(ordered) < 2:
         return [round(value, 3) for value in ordered] * len(QUANTILES)

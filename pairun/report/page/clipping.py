@@ -1,4 +1,4 @@
-"""Foreign texts for a page: on one line, of bounded length."""
+"""Makes foreign texts fit for a page: on one line, with a limited length."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from pairun.report.journal.records import describe
 
 MAX_TEXT = 2000
-"""How many characters of one text are on the page."""
+"""The limit for one text, in characters."""
 
 
 def clip(value: Any) -> str:
-    """A text safe to show, of bounded length."""
+    """Return a text that is safe to show, with a limited length."""
     text = describe(value)
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

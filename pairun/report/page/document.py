@@ -1,9 +1,9 @@
-"""One HTML file that needs nothing else: text, style, script and data, under a strict policy.
+"""One self-contained HTML file: text, style, script and data, under a strict policy.
 
-The Content-Security-Policy allows the file's own style and script by their hashes and nothing else
-(Content Security Policy Level 3, section 2.3.1), so whatever text slips into the page can load or run
-nothing. Data is JSON in a block that no browser executes (HTML Living Standard, section 4.12.1), with
-every character escaped that could end the block.
+The Content-Security-Policy allows only the file's own style and script, by their hashes (Content
+Security Policy Level 3, section 2.3.1). No text in the page can load or run anything else. Data is
+JSON in a block that browsers do not execute (HTML Living Standard, section 4.12.1); every character
+that could end the block is escaped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def assets(*names: str) -> str:
-    """The files that become a part of a page, one after the other."""
+    """Read the files to embed into a page, one after the other."""
     texts = []
     for name in names:
         with open(os.path.join(_HERE, name), encoding="utf-8") as file:
@@ -32,12 +32,12 @@ def assets(*names: str) -> str:
 
 
 def document(title: str, body: Html, data: Any, *, style: str, script: str) -> str:
-    """The whole file.
+    """Build the whole file.
 
     Args:
-        title: of the page; any text.
+        title: the page's title; any text.
         body: its content.
-        data: what the script reads; anything that is JSON.
+        data: the script's data; must be valid as JSON.
         style: CSS.
         script: JavaScript.
     """
@@ -69,14 +69,14 @@ def document(title: str, body: Html, data: Any, *, style: str, script: str) -> s
 
 
 def write_page(file: str, page: str) -> None:
-    """Write a page beside its place, and rename it when it is whole.
+    """Write a page to a temporary file in the same folder, and rename it when complete.
 
     Args:
-        file: the place; ``-`` is standard output.
+        file: the path; ``-`` is standard output.
         page: the HTML.
 
     Raises:
-        PairunError: it cannot be written (PR811).
+        PairunError: the file cannot be written (PR811).
     """
     if file == "-":
         sys.stdout.flush()
@@ -94,7 +94,7 @@ def write_page(file: str, page: str) -> None:
 
 
 def _json(data: Any) -> str:
-    # ASCII alone, and nothing that an HTML parser looks at inside a script.
+    # Only ASCII, and nothing that an HTML parser interprets inside a script.
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""HTML in which text is always text: only `element` makes markup."""
+"""Builds HTML safely: every text is escaped, only `element` makes markup."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NOTHING = Html()
 
 
 def escape(text: str) -> Html:
-    r"""A text as HTML, in an element or in a quoted attribute.
+    r"""Escape a text for an element or a quoted attribute.
 
-    Characters that control a terminal or reverse the direction of a text become escapes like ``\u202e``.
+    Characters that control a terminal or reverse the text direction become escapes like ``\u202e``.
     """
     if not text.isprintable():
         text = "".join(
@@ -28,11 +28,11 @@ def escape(text: str) -> Html:
 
 
 def element(name: str, *children: str, **attributes: str | bool) -> Html:
-    """An element.
+    """Build an element.
 
     Args:
-        name: its tag.
-        children: markup as it is; every other text is escaped.
+        name: its tag name.
+        children: markup stays as it is; every other text is escaped.
         attributes: by name, where ``_`` is ``-`` and a last ``_`` is dropped: ``class_``; True is an
             attribute without value, False none.
     """
@@ -45,12 +45,12 @@ def element(name: str, *children: str, **attributes: str | bool) -> Html:
 
 
 def joined(*children: str) -> Html:
-    """Markup after markup; every other text is escaped."""
+    """Concatenate markup; every other text is escaped."""
     return Html("".join(c if isinstance(c, Html) else escape(c) for c in children))
 
 
 def facts(pairs: list[tuple[str, str]]) -> Html:
-    """Names with values, as a list; pairs without value are left out."""
+    """A list of names with values; omits pairs without a value."""
     return element(
         "dl",
         *(

@@ -1,4 +1,4 @@
-"""What a page shows of each instance: its phases, tasks, attempts and waits on one time axis."""
+"""What a page shows of each instance: phases, tasks, attempts and waits on one time axis."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ WAITING = ("barrier", "ssh_barrier")
 """Modules whose tasks wait for other instances."""
 
 MAX_LINES = 20
-"""How many of the last lines that a failed attempt printed are on the page."""
+"""How many of a failed attempt's last output lines the page shows."""
 
 MOST_STOPS = 10
-"""How many stop signals of a phase are on the page."""
+"""How many stop signals of a phase the page shows."""
 
 
 def role_of(label: str) -> str:
-    """The role of an instance, from what people call it: ``worker`` of ``worker-3``."""
+    """The role in an instance's name: ``worker`` of ``worker-3``."""
     role, _, index = label.rpartition("-")
     return role if role and index.isdecimal() else label
 
 
 def lane(instance: InstancePast, zero: float, settings: SettingsTable) -> dict[str, Any]:
-    """An instance as the page's script draws it; every text is safe to show, on one line.
+    """An instance as data for the page's script; every text is on one line and safe to show.
 
     Args:
-        instance: what happened to it.
-        zero: the time on the page's axis that is 0, in seconds since the epoch.
-        settings: takes who set what of its tasks.
+        instance: the instance.
+        zero: the origin of the page's time axis, in seconds since the epoch.
+        settings: collects who set the values of its tasks.
     """
     shift_s = instance.began - zero
     return {
@@ -50,7 +50,7 @@ def lane(instance: InstancePast, zero: float, settings: SettingsTable) -> dict[s
 
 
 def texts(record: Record, names: Sequence[str]) -> dict[str, str]:
-    """The fields of a record that are texts and not empty, each safe to show."""
+    """The fields of a record that are non-empty texts, each safe to show."""
     return {n: clip(record[n]) for n in names if record.get(n) not in (None, "")}
 
 
@@ -92,7 +92,7 @@ def _stop(stop: StopPast, shift_s: float) -> dict[str, Any]:
 
 
 def diagnosis(record: Record) -> dict[str, Any]:
-    """A diagnosis as the page shows it."""
+    """A diagnosis as data for the page."""
     fields = texts(record, ("class", "fault", "retry", "headline", "advice"))
     evidence = [clip(e.get("text", "")) for e in record.get("evidence") or ()]
     confidence = record.get("confidence")
@@ -146,5 +146,5 @@ def _attempt(attempt: AttemptPast, shift_s: float) -> dict[str, Any]:
 
 
 def _seconds(value: float) -> float:
-    # Milliseconds are as fine as anybody reads, and a page of many instances stays small.
+    # Milliseconds are precise enough, and keep a page of many instances small.
     return round(value, 3)

@@ -1,4 +1,4 @@
-"""All that a page on a run shows, as data for its script."""
+"""All data of the page on a run, for its script."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from pairun.report.page.lanes import diagnosis, lane
 from pairun.report.page.tasksettings import SettingsTable
 
 MOST_COSTS = 40
-"""How many tasks of a phase the page lists by their time."""
+"""How many of a phase's tasks the page lists by duration."""
 
 
 @attrs.frozen(kw_only=True)
 class Headline:
-    """What a reader sees first.
+    """What a reader sees first on the page.
 
     Attributes:
-        title: of the page.
+        title: the page's title.
         outcome: failed, stopped, unfinished, no journal or succeeded: the worst of all instances.
-        sentence: what happened, in one.
-        advice: what to do; empty where nothing is known.
-        facts: what else counts, as name and value.
+        sentence: what happened, in one sentence.
+        advice: what to do; empty if unknown.
+        facts: other important facts, as name and value.
     """
 
     title: str
@@ -46,11 +46,11 @@ _WORST_FIRST = ("failed", "stopped", "unfinished", "no journal")
 
 
 def headline(instances: Sequence[InstancePast], title: str) -> Headline:
-    """The page's beginning.
+    """Build the beginning of the page.
 
     Args:
-        instances: what happened.
-        title: what people call the run.
+        instances: the instances.
+        title: the run's name for people.
     """
     counts = Counter(i.outcome for i in instances)
     outcome = next((o for o in _WORST_FIRST if counts[o]), "succeeded")
@@ -94,10 +94,10 @@ def _stopped_by(instance: InstancePast) -> str:
 
 
 def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[str, Any]:
-    """The data of the page's script.
+    """Build the data for the page's script.
 
     Args:
-        instances: what happened.
+        instances: the instances.
         problems: what could not be read, in sentences.
     """
     zero = min((i.began for i in instances if i.began), default=0.0)
@@ -136,7 +136,7 @@ def model(instances: Sequence[InstancePast], problems: Sequence[str]) -> dict[st
 
 
 def _by_role(instances: Sequence[InstancePast], first: str | None) -> list[InstancePast]:
-    """By role and number; the one that failed first leads its role."""
+    """Sort by role and number; the first failure is first in its role."""
 
     def key(instance: InstancePast) -> tuple[str, bool, int]:
         role, _, index = instance.label.rpartition("-")

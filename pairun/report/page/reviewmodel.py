@@ -1,4 +1,4 @@
-"""What the page on a review shows of a task: each value with who set it, and the problems at its lines."""
+"""What a review's page shows of a task: each value with who set it, and problems at their lines."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
 
 Line = tuple[str, int]
-"""A line of a text: the text's file, and the number from 1."""
+"""A line: its file, and its number from 1."""
 
 
 @attrs.frozen
 class Setter:
-    """A value as a layer wrote it, masked: the text, the layer and the place."""
+    """A value that a layer wrote, masked; with the layer and the place."""
 
     value: str
     layer: str
@@ -35,9 +35,9 @@ class SettingShown:
 
     Attributes:
         path: ``retries``, ``args.depth``.
-        value: what the plan has, masked; several lines for a script.
-        unknown: why it is not known before a run; empty where it is known.
-        setters: who set it, the one in force first; empty for a default.
+        value: the plan's value, masked; several lines for a script.
+        unknown: why it is unknown before a run; empty if it is known.
+        setters: who set it, the effective one first; empty for a default.
     """
 
     path: str
@@ -49,12 +49,12 @@ class SettingShown:
 def settings_shown(
     data: Mapping[str, Any], node: Node | None, module: str, vault: Vault
 ) -> list[SettingShown]:
-    """The settings of a task that a layer has set.
+    """The settings of a task that a layer set.
 
     Args:
-        data: the task as `review_data.as_data` gives it.
-        node: the tree that the layers made of it; None for a task whose history is gone.
-        module: its module: the keyword of its arguments.
+        data: the task, as `review_data.as_data` returns it.
+        node: the tree that the layers made for it; None if the task's history is unknown.
+        module: its module, which is the keyword of its arguments.
         vault: masks what the layers wrote.
     """
     shown: list[SettingShown] = []
@@ -94,19 +94,19 @@ def _leaves(path: str, value: Any, node: Node | None, vault: Vault) -> Iterator[
 
 
 def as_text(value: Any, key: str, vault: Vault) -> str:
-    """A value for a reader, masked: a text as it is, other data as JSON.
+    """A masked value for a reader: a text stays as it is, other data becomes JSON.
 
     Args:
         value: plain data.
-        key: what it stands under; a key that means a secret masks its value whole.
-        vault: masks it.
+        key: its key; a key such as ``password`` masks the whole value.
+        vault: masks the value.
     """
     shown = shown_data(with_secrets(value, key), vault)
     return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
 
 
 class ProblemPlaces:
-    """Finds the task that a problem is about, by the lines that the task was made from.
+    """Finds the tasks that a problem belongs to, by the lines from which a task was made.
 
     Args:
         problems: errors and warnings.
@@ -119,11 +119,11 @@ class ProblemPlaces:
                 self._at.setdefault(_line(problem.place), []).append(number)
 
     def of_task(self, plan: RolePlan, task: TaskDraft) -> list[int]:
-        """The numbers of a task's problems, from 0, in their order.
+        """The numbers of a task's problems, from 0, in order.
 
         Args:
-            plan: of a role.
-            task: of that plan.
+            plan: the plan of a role.
+            task: a task of that plan.
         """
         lines = {_line(task.used_at)} if task.used_at is not None else set()
         if task.origin != "plugin":
@@ -136,7 +136,7 @@ class ProblemPlaces:
 
 
 def _operations(plan: RolePlan, id_: str) -> Iterator[Node]:
-    """What the job's overrides do to a task."""
+    """What the job's overrides change in a task."""
     overrides = plan.job.plugin_overrides
     for phase in ("init", "runtime"):
         listed = overrides.get(phase) if overrides else None

@@ -1,4 +1,4 @@
-"""The page on a review: what would change first, then roles as columns with their tasks in order."""
+"""The page on a review: first what would change, then a column per role with its tasks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pairun.review.taskreview import Reviewed
 
 
 def review_page(reviews: Sequence[JobReview], content: Content) -> str:
-    """The HTML file.
+    """Build the HTML file.
 
     Args:
-        reviews: one for each job.
-        content: the content roots, which the page names.
+        reviews: one per job.
+        content: the content roots, for the heading.
     """
     names = [r.vault.text(r.job.name if r.job else r.path) for r in reviews]
     return document(
@@ -60,9 +60,9 @@ class _Job:
         self._prefix = f"job{number}"
         self._problems = list(review.problems)
         self._places = ProblemPlaces(self._problems)
-        # Problem to the tasks that it is about, as anchor and words.
+        # problem to its tasks, as anchor and text
         self._about: dict[int, dict[str, str]] = {}
-        # Phase and task, as data, to the first role that has it.
+        # (phase, task as data) to the first role with this task
         self._first_roles: dict[tuple[str, str], str] = {}
 
     def html(self) -> Html:
@@ -140,7 +140,7 @@ class _Job:
     # --- what would change ---
 
     def _changes(self) -> Html:
-        """The tasks that would change something or may, those of several roles once."""
+        """The tasks that would or may change something; tasks of several roles are listed once."""
         roles: dict[tuple[str, str, str, str], list[Html]] = {}
         for n, plan in enumerate(self._review.plans):
             for phase, tasks in self._review.tasks[plan.role.name].items():
@@ -194,7 +194,7 @@ class _Job:
         )  # fmt: skip
 
     def _pod_settings(self, role: str) -> Html:
-        """The settings of the Pods that a cluster or the job has set."""
+        """The Pod settings that the cluster or the job sets."""
         pod = self._review.pods[role]
         refused = pod.refused(self._problems)
         rows = []
@@ -247,7 +247,7 @@ class _Job:
         )
 
     def _anchor(self, role: int, phase: Phase, task: Reviewed) -> str:
-        # Numbers, because an id of a task may hold anything.
+        # Numbers, because a task's id may contain any character.
         tasks = self._review.tasks[self._review.plans[role].role.name][phase]
         return f"{self._prefix}-role{role}-{phase}{tasks.index(task)}"
 

@@ -1,4 +1,4 @@
-"""A task of a review as HTML: what it would do, each value, and who set it."""
+"""A task of a review as HTML: what it would do, each value, and who set the value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = {
 
 @attrs.frozen
 class ProblemInPlace:
-    """A problem as its task shows it: what it says, masked, and where the page shows its lines."""
+    """A problem as its task shows it: the masked message, and where the page shows its lines."""
 
     severity: str
     id: str
@@ -35,14 +35,14 @@ class ProblemInPlace:
 
 
 def kind_of(task: Reviewed) -> str:
-    """The kind of a task's verdict; a task that will not run is skipped or disabled."""
+    """The kind of a task's verdict; skipped or disabled if the task will not run."""
     if task.disabled:
         return "disabled"
     return "skipped" if task.skipped else task.verdict.kind
 
 
 def badge(kind: str) -> Html:
-    """A verdict as a mark and a word."""
+    """A verdict as a symbol and a word."""
     mark = MARKS[kind][0] if kind in MARKS else "-"
     return element("span", f"{mark} {WORDS[kind]}", class_=f"badge {kind}")
 
@@ -56,15 +56,15 @@ def task_card(
     problems: Sequence[ProblemInPlace],
     same_as: str | None,
 ) -> Html:
-    """A task; open if it would change something, has a problem, or the job or a cluster set values.
+    """A task; open if it would change something, has a problem, or was changed by job or cluster.
 
     Args:
         task: as reviewed.
-        draft: what the layers made of it, with the history of its values.
+        draft: the task with the history of its values.
         vault: masks its texts.
-        anchor: its id in the page.
-        problems: those that it is about.
-        same_as: the first role that has the same task, if it is not this one.
+        anchor: its id on the page.
+        problems: the problems that belong to it.
+        same_as: the first role with the same task, if that is another role.
     """
     kind = kind_of(task)
     data = as_data(task, vault)
@@ -149,7 +149,7 @@ def _value(text: str) -> Html:
 
 
 def _set_by(setters: Sequence[Setter]) -> Html:
-    """Who set a value; what it replaced opens on demand."""
+    """Who set a value; the values that it replaced open on a click."""
     if not setters:
         return element("span", "default", class_="by quiet")
     first, *replaced = setters

@@ -11,11 +11,11 @@ from pairun.report.page.model import Headline, headline, model
 
 
 def run_page(instances: Sequence[InstancePast], title: str, problems: Sequence[str]) -> str:
-    """The HTML file.
+    """Build the HTML file.
 
     Args:
-        instances: what happened.
-        title: what people call the run.
+        instances: the instances.
+        title: the run's name for people.
         problems: what could not be read, in sentences.
     """
     shown = headline(instances, title)

@@ -1,4 +1,4 @@
-"""Who set what of a task, as the page on a run shows it; equal for most instances, so it is there once."""
+"""Who set what in a task; the page on a run stores it once, because most instances share it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pairun.report.page.clipping import clip
 
 
 class SettingsTable:
-    """Collects what tasks have; a task refers to it by number.
+    """Collects the settings of tasks; a task refers to them by number.
 
     Attributes:
-        rows: each once: ``by``, and ``set`` with path, value, by and was.
+        rows: each distinct row once: ``by``, and ``set`` with path, value, by and was.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class SettingsTable:
         """The number of a row, from 0.
 
         Args:
-            settings: as `TaskPast.settings`; nothing in it is trusted.
+            settings: the settings, as in `TaskPast.settings`; untrusted.
         """
         row = {
             "by": _by(settings),
