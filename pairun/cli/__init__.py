@@ -1,1 +1,1 @@
-"""The command line: one file per command, each thin."""
+"""The command line: one small file per command."""

@@ -12,7 +12,7 @@ def add_access(parser: argparse.ArgumentParser, *, namespace: bool = True) -> No
 
     Args:
         parser: of the command.
-        namespace: whether ``--namespace`` is still to be declared.
+        namespace: whether to declare ``--namespace``, too.
     """
     parser.add_argument("--kubeconfig", metavar="FILE",
                         help="the kubeconfig (default: KUBECONFIG, else ~/.kube/config, "

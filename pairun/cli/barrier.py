@@ -1,4 +1,4 @@
-"""``pairun barrier wait NAME``: a barrier for the user's own code, across all instances."""
+"""``pairun barrier wait NAME``: a barrier across all instances, for the user's own code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pairun.rendezvous.peers import peers_of
 from pairun.rendezvous.refusals import NotInTime
 
 LATE = 124
-"""The exit code if not all instances arrive in time, as of timeout(1)."""
+"""The exit code if not all instances arrive in time, as in timeout(1)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Wait; returns 0 if all instances arrive, 124 if not all do in time."""
+    """Wait; returns 0 if all instances arrive, else 124."""
     if not 0 < len(args.name) <= MAX_NAME:
         raise PairunError(Problem("PR801", f"NAME must have from 1 to {MAX_NAME} characters"))
     timeout_s = duration_s("--timeout", args.timeout)

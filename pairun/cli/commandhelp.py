@@ -1,4 +1,4 @@
-"""The help of a command: its sentence and two examples, then its arguments."""
+"""The help of a command: its description and two examples, then its arguments."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose help begins with examples; those of its sub-commands do, too."""
+    """A parser whose help begins with examples; its sub-commands' parsers, too."""
 
     def format_help(self) -> str:
-        """The sentence, the examples, and argparse's own help below them."""
+        """The description, the examples, and argparse's own help."""
         description, self.description = self.description, None
         try:
             return "\n".join([*_head(self.prog, description or ""), super().format_help()])
@@ -21,18 +21,18 @@ class CommandParser(argparse.ArgumentParser):
 def parse(
     parser: argparse.ArgumentParser, argv: Sequence[str], namespace: argparse.Namespace
 ) -> argparse.Namespace:
-    """Parse a command line, whose options may stand between its other arguments.
+    """Parse a command line with options between its other arguments.
 
     Args:
         parser: of the command.
         argv: the arguments.
-        namespace: gets the values.
+        namespace: receives the values.
 
     Raises:
-        SystemExit: the usage is wrong; argparse has printed why.
+        SystemExit: the usage is wrong; argparse has printed the reason.
     """
     rest = (argparse.PARSER, argparse.REMAINDER)
-    # After "--" an argument is none of our options, which argparse's other way does not know.
+    # Arguments after "--" are not options; argparse's intermixed parsing ignores this.
     if "--" in argv or any(action.nargs in rest for action in parser._actions):
         parsed, unknown = parser.parse_known_args(argv, namespace)
     else:

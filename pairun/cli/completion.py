@@ -8,7 +8,7 @@ import os
 from pairun.cli.completion_scripts import WRITERS, Command, Kind, Option
 
 FILES = ("JOB", "FILE", "LOG")
-"""What arguments that are files call themselves."""
+"""The placeholders of arguments that are files."""
 ROOTS = ("OLD_ROOT", "NEW_ROOT")
 
 
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def described() -> list[Command]:
-    """Every command that people type, as its parser describes it; first that without a name."""
+    """Describe every command that people type, from its parser; first the one without a name."""
     from pairun.cli.main import COMMANDS, parser_of
 
     shown = {n: text for n, text in COMMANDS.items() if text is not argparse.SUPPRESS}
@@ -60,5 +60,5 @@ def _kind(command: str, action: argparse.Action) -> Kind:
         return Kind("d", ("built-in",))
     if metavar == "DIR":
         return Kind("d")
-    # An argument that says nothing of itself is a file more often than not; an option's is not.
+    # An argument without choices is probably a file; an option's value is not.
     return Kind("f") if metavar in FILES or not action.option_strings else Kind()

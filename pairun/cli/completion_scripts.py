@@ -1,7 +1,7 @@
-"""Completion scripts for bash, zsh and fish. They are static: completing starts no pairun.
+"""Completion scripts for bash, zsh and fish. They are static: completion does not start pairun.
 
-Libraries that write such scripts know bash and zsh better than fish, and need one parser that
-holds every command. Here a command's parser is imported with the command.
+Libraries that generate such scripts support fish badly, and need one parser with every command.
+Here a command's parser is imported with the command.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """What can stand somewhere: some words, and ``f``iles, ``d``irectories or nothing (``-``)."""
+    """The possible values: some words, and ``f``iles, ``d``irectories or nothing else (``-``)."""
 
     paths: str = "-"
     words: tuple[str, ...] = ()
 
 
 class Option(NamedTuple):
-    """An option: its spellings, its sentence, and what its value may be, if it takes one."""
+    """An option: its spellings, its description, and its possible values if it takes one."""
 
     flags: tuple[str, ...]
     help: str
@@ -28,7 +28,7 @@ class Option(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command: its sentence, its options and its arguments, the last of which may repeat."""
+    """A command: its description, options and arguments; the last argument may repeat."""
 
     name: str
     help: str
@@ -123,7 +123,7 @@ def _zsh(commands: list[Command]) -> Iterator[str]:
             yield f"    {quote(f'{place}:argument:{_zsh_action(kind)}')} \\"
         yield "    ;;"
     yield "  esac\n}"
-    # As a file of $fpath the text is the function's body; sourced, it declares it.
+    # As a file of $fpath the text is the function's body; when sourced, it declares the function.
     yield 'if [[ $funcstack[1] == _pairun ]]; then _pairun "$@"; else compdef _pairun pairun; fi'
 
 
@@ -166,7 +166,7 @@ def _fish(commands: list[Command]) -> Iterator[str]:
             )
             takes = "" if o.value is None else f" -x{_fish_values(o.value)}"
             yield f"{inside} {flags}{takes} -d {_fish_text(o.help)}"
-        # Which argument it is matters to diff only, and there the shell offers both.
+        # Only diff has several arguments; there the shell offers the values of all.
         for kind in dict.fromkeys(c.arguments) if c.name else ():
             yield f"{inside}{' -F' if kind.paths == 'f' else ''}{_fish_values(kind)}"
     yield f"complete -c pairun -n {_fish_text('__pairun_in ' + repr('') + '; and not __pairun_first')} -F"
@@ -188,4 +188,4 @@ WRITERS: dict[str, Callable[[list[Command]], Iterator[str]]] = {
     "zsh": _zsh,
     "fish": _fish,
 }
-"""Shell to what writes its script."""
+"""Shell to the function that writes its script."""

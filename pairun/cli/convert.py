@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the job files; returns 0 if all could be read, else 1."""
+    """Print the job files; returns 0 if pairun could read all of them, else 1."""
     code = 0
     for path in args.files:
         job, problems = load_job(path)
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
             _say_unchanged(path, job)
         else:
             code = 1
-        # That it is converted, who asks for it knows.
+        # The user knows that pairun converts the file.
         print_problems((p for p in problems if p.id != "PR738"), args.vault)
     return code
 

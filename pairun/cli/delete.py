@@ -1,4 +1,4 @@
-"""``pairun delete``: end a job in a cluster, and remove its objects."""
+"""``pairun delete``: delete a job and its objects from a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Delete the job; 0 when it is, 1 where Pods are left after their grace time."""
+    """Delete the job; returns 0, or 1 if Pods still exist after their grace time."""
     cluster = connect(access_of(args), args.vault)
     removed = remove(cluster, args.name)
     print(f"deleted {_listed(removed.what)}", flush=True)

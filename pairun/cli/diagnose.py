@@ -23,7 +23,7 @@ from pairun.report.tint import Tint
 
 SCHEMA = 1
 DEADLINE_S = 20.0
-"""How long reading and judging may take; what is not read by then is named."""
+"""The time limit for reading and judging, in seconds; the answer names what was not read."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _exit_code(text: str) -> int:
-    """Read an exit code as a shell reports it; -N, as Python and Slurm write it, means signal N."""
+    """Read an exit code in a shell's form; -N means signal N, as in Python and Slurm."""
     code = int(text) if re.fullmatch("-?[0-9]{1,9}", text, re.ASCII) else None
     if code is None or not -64 <= code <= 255:
         what = "is no exit code: from 0 to 255, or from -1 to -64 for a signal"
@@ -54,7 +54,7 @@ def _exit_code(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnose a job's logs, or learn from those of many; returns the exit code."""
+    """Diagnose a job's logs, or learn from the logs of many jobs; returns the exit code."""
     if args.learn is not None:
         from pairun.cli.learning import learn
 
@@ -89,7 +89,7 @@ def _show(
     *,
     blank: bool,
 ) -> None:
-    """Print an answer; of one rank's log as of any log."""
+    """Print an answer; a single rank's log is shown like any log."""
     if args.json:
         data = {"schema": SCHEMA, "log": name, **incident.diagnosis.data()}
         data["incident"] = None if is_alone(incident) else incident_data(incident)
@@ -105,5 +105,5 @@ def _show(
 
 
 def _named(paths: Sequence[str], group: Sequence[LogFile]) -> str:
-    """What an answer is about, as the person named it."""
+    """A name for what an answer is about, from the person's own paths."""
     return group[0].name if len(group) == 1 else " ".join(paths)

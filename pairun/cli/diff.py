@@ -1,4 +1,4 @@
-"""``pairun diff``: what other content roots, or another pairun's, change for a job."""
+"""``pairun diff``: what other content roots, or another version of pairun, change for a job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pairun.review.diff.sides import BUILT_IN
 
 
 class _JobsAlone(argparse.Action):
-    """Takes job files, and lets the command do without two roots."""
+    """Takes job files, and makes the two roots optional."""
 
     def __init__(self, *args: Any, paths: Sequence[argparse.Action], **more: Any) -> None:
         super().__init__(*args, **more)
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare; 0 done, 1 errors on pairun's side, 2 with ``--exit-code`` when jobs differ."""
+    """Compare; returns 0 when done, 1 after errors, 2 with ``--exit-code`` if jobs differ."""
     if args.against_openpai is not None:
         return _against_openpai(args)
     if args.root:
@@ -80,14 +80,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _against_openpai(args: argparse.Namespace) -> int:
-    # Only this comparison plans as the command line's own roots say.
+    # Only this comparison plans with the command line's own roots.
     from pairun.playbook.content import open_content
     from pairun.playbook.effective import Layers
     from pairun.report.openpai_text import against_data, print_against
     from pairun.report.problems import print_problems
     from pairun.review.diff.againstopenpai import against_openpai
 
-    # Where options stand between the jobs, argparse takes them for the other form's.
+    # With options between the jobs, argparse assigns some jobs to the two roots.
     jobs = [*args.against_openpai, *filter(None, (args.old, args.new)), *(args.jobs or ())]
     if not jobs:
         hint = "pairun diff --against-openpai JOB..."

@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_site(args: argparse.Namespace) -> int:
-    """Write the documentation site: all of it, so no page may be named."""
+    """Write the documentation site; it is always complete, so the user may name no page."""
     if args.name:
         raise PairunError(Problem("PR801", "--site writes every page; leave out the names"))
-    # MkDocs is heavy, and rarely there.
+    # MkDocs is slow to import and rarely installed.
     from pairun.report.site import build_site
 
     print(f"wrote {build_site(args.site)}")

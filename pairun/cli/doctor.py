@@ -1,4 +1,4 @@
-"""``pairun doctor``: whether a cluster is ready for jobs; changes nothing."""
+"""``pairun doctor``: check whether a cluster is ready for jobs; changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Examine the cluster; 0 where nothing is a failure, 1 where something is."""
+    """Check the cluster; returns 0, or 1 after a failure."""
     limit_s = duration_s("--timeout", args.timeout)
     access = access_of(args)
     cluster = connect(access, args.vault)
@@ -72,7 +72,7 @@ class _TimeIsUp(Exception):
 
 
 def _within(limit_s: float, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings until the time is up, whatever a server does."""
+    """Yield the findings until the time limit, even if a server stalls."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise _TimeIsUp

@@ -88,7 +88,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def _reviews(args: argparse.Namespace, layers: Layers, vault: Vault) -> list[JobReview]:
-    # Settings that cannot be read are an error before any job is reviewed.
+    # Report unreadable settings before any job is reviewed.
     settings = read_settings(args.init_config)
     reviews = [r for path in args.jobs for r in _reviews_of(path, args, layers, settings, vault)]
     if args.runtime_config or not args.jobs:
@@ -120,7 +120,7 @@ def _reviews_of(
 def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content: Content) -> None:
     for review in reviews:
         if args.role and review.job is not None and not review.plans:
-            # No role has this name: there is nothing to show, only the error below.
+            # No role has this name: print only the error below.
             continue
         if args.why:
             print_why(review, args.why, content, sys.stdout)

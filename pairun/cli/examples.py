@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Example(NamedTuple):
-    """A command line, and in a few words what it is for."""
+    """A command line, and its purpose in a few words."""
 
     command: str
     purpose: str
@@ -119,13 +119,13 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         Example("pairun completion fish > pairun.fish", "for later sessions"),
     ),
 }
-"""By command. They use the files that `pairun new job` and `pairun new root` write."""
+"""The examples by command. They use files that `pairun new job` and `pairun new root` write."""
 
 
 def examples_of(prog: str) -> Sequence[Example]:
-    """The examples of a command; none of one that no person types.
+    """The examples of a command; none for internal commands.
 
     Args:
-        prog: as its parser calls it: ``pairun run``.
+        prog: the program name of its parser, such as ``pairun run``.
     """
     return EXAMPLES.get(prog.removeprefix("pairun").strip(), ())

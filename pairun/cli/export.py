@@ -1,4 +1,4 @@
-"""``pairun export``: the table of exit codes in the formats of platforms that run a job again."""
+"""``pairun export``: the table of exit codes in the formats of platforms that retry jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pairun.report.exitcodes import WRITERS
 from pairun.report.problems import print_problems
 
 RULES = "rules"
-"""The one format that is no table of exit codes."""
+"""The only format that is not a table of exit codes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

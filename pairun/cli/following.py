@@ -38,8 +38,8 @@ class FollowLimits(NamedTuple):
     """How long to follow a job.
 
     Attributes:
-        timeout_s: in all; None for no limit.
-        stuck_s: while an instance is stuck; 0 for no limit.
+        timeout_s: the limit for everything; None for no limit.
+        stuck_s: the limit while an instance is stuck; 0 for no limit.
     """
 
     timeout_s: float | None
@@ -47,12 +47,12 @@ class FollowLimits(NamedTuple):
 
 
 def follow_limits(args: argparse.Namespace, option: str, *, given: bool) -> FollowLimits:
-    """The limits in the arguments.
+    """Read the limits in the arguments.
 
     Args:
-        args: with what `add_follow_arguments` declares.
-        option: the one that follows: ``--wait`` or ``--watch``.
-        given: whether it is given.
+        args: the arguments that `add_follow_arguments` declares.
+        option: the option that follows the job: ``--wait`` or ``--watch``.
+        given: whether that option is given.
 
     Raises:
         PairunError: a limit is not a duration, or has no effect without the option (PR801).
@@ -71,16 +71,16 @@ def follow_job(cluster: Cluster, args: argparse.Namespace, name: str, limits: Fo
     """Show a job until it has ended.
 
     Args:
-        cluster: where.
-        args: of the command, for the commands that it suggests, and its vault and colours.
+        cluster: the namespace.
+        args: the command's arguments: its vault and colours, and options for suggested commands.
         name: the job's name in the cluster.
-        limits: how long.
+        limits: the limits.
 
     Returns:
-        The job's exit code; 1 where it has not ended, 130 after Ctrl-C.
+        The job's exit code; 1 if the job still runs, 130 after Ctrl-C.
 
     Raises:
-        PairunError: the job is gone, or the API server refuses or stays away.
+        PairunError: the job is gone, or the API server refuses or does not respond.
     """
     view = open_view(sys.stderr, (), args.vault, color=args.color)
     try:
@@ -127,7 +127,7 @@ def _note(view: View, line: str) -> None:
 
 
 def _recap(args: argparse.Namespace, name: str, last: JobState) -> Iterator[str]:
-    """How a job ended, and which instances failed and why; the first failure is the job's reason."""
+    """How the job ended, and which instances failed and why; the first failure is the job's."""
     counts = ", ".join(
         f"{number} {phase}"
         for phase in ("succeeded", "failed", "stopped")
@@ -145,7 +145,7 @@ def _recap(args: argparse.Namespace, name: str, last: JobState) -> Iterator[str]
 def _standing(view: View, state: JobState, seconds: float) -> Standing:
     running = [i for i in state.instances if i.phase not in ENDED]
     return Standing(
-        # Plain lines tell each change; how long it takes a reader sees in their times.
+        # Plain lines report each change; a reader sees the duration in the timestamps.
         running=[_activity(i) for i in running] if view.moves else (),
         succeeded=sum(i.phase == "succeeded" for i in state.instances),
         failed=sum(i.phase == "failed" for i in state.instances),
@@ -170,7 +170,7 @@ def _activity(instance: PodState) -> Activity:
 
 
 def _age(made: str) -> float | None:
-    """Seconds since a time (RFC 3339) of the API server, whose clock may differ from ours."""
+    """Seconds since an API server's time (RFC 3339); the server's clock may differ from ours."""
     try:
         return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(made)).total_seconds())
     except (ValueError, TypeError):

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _saved(args: argparse.Namespace) -> dict[str, str]:
-    """The options of a saved Framework as the variables that an engine sets."""
+    """Convert the options for a saved Framework to the variables that an engine sets."""
     if args.framework is None:
         if args.role is not None or args.index is not None:
             hint = "without it the platform's variables tell who this is"

@@ -1,4 +1,4 @@
-"""``pairun inject FILE``: a manifest of any workload with pairun in its Pod templates."""
+"""``pairun inject FILE``: add pairun to the Pod templates in a manifest of any workload."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pairun.report.problems import print_problems
 IMAGE = "PAIRUN_IMAGE"
 _NOTHING = "none"
 _MARK = "\ufeff"
-"""The byte order mark, with which some editors begin a file."""
+"""The byte order mark that some editors write at the beginning of a file."""
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the manifest; 0 when pairun is in it, else 1."""
+    """Print the manifest; returns 0 if it contains pairun, else 1."""
     read = _read(args.file)
     sources = [decode(data, path, "manifest") for path, data in read]
     problems = Problems()
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     print_problems(problems, args.vault)
     if problems.errors:
         return 1
-    # What is read loses the mark, and what is printed is as it was but for pairun.
+    # Keep the mark that reading removed: only pairun's additions may differ.
     sys.stdout.write((_MARK if read[0][1].startswith(_MARK.encode()) else "") + _joined(texts))
     return 0
 
@@ -110,11 +110,11 @@ def _option_names() -> list[str]:
 
 
 def _configured(args: argparse.Namespace, options: list[str]) -> argparse.Namespace:
-    """The arguments of a KRM function: those of its configuration, above the command's own."""
+    """The arguments of a KRM function: its configuration overrides the command's own."""
     parser = argparse.ArgumentParser(prog="functionConfig", add_help=False)
     add_arguments(parser)
     parser.set_defaults(**vars(args))
-    # A build of manifests must give the same result each time, and a new key would not be.
+    # Builds of manifests must be reproducible, and a new key is not.
     if args.key_secret is None:
         parser.set_defaults(key_secret=_NOTHING)
     configured = parser.parse_args([*options, "--", args.file])
@@ -126,7 +126,7 @@ def _configured(args: argparse.Namespace, options: list[str]) -> argparse.Namesp
 def _review(
     sources: list[Source], texts: list[str], args: argparse.Namespace, problems: Problems
 ) -> None:
-    """Hold what a person adds to the playbooks against the layers and the policy of a cluster."""
+    """Check a person's playbook changes against the layers and the policy of a cluster."""
     from pairun.playbook.content import open_content
     from pairun.playbook.effective import Layers
     from pairun.review.injectedreview import review_injected
@@ -135,7 +135,7 @@ def _review(
     layers = Layers(open_content(args.root, os.environ))
     longest = layers.policy.longest("hold_max")
     if longest and (parse_duration(args.hold or "0s") or 0) > longest[0]:
-        # The review would show the task that is made of the option, once for each template.
+        # The review would show the generated task, once per template.
         problems.error(
             "PR402",
             f"--hold {args.hold} is longer than the policy allows",
@@ -152,7 +152,7 @@ def _review(
 
 
 def _read(path: str) -> list[tuple[str, bytes]]:
-    """The manifests of a file or a folder, with their paths."""
+    """Read the manifests of a file or a folder; returns them with their paths."""
     if not os.path.isdir(path):
         return [(path, load_bytes(path))]
     paths = sorted(
@@ -168,7 +168,7 @@ def _read(path: str) -> list[tuple[str, bytes]]:
 
 
 def _joined(texts: list[str]) -> str:
-    """Several manifests as the documents of one."""
+    """Join several manifests into one stream of documents."""
     out = texts[0]
     for text in texts[1:]:
         out += ("" if out.endswith("\n") else "\n") + "---\n" + text

@@ -1,4 +1,4 @@
-"""The part of ``pairun diagnose`` that learns rules from the logs of a folder."""
+"""The part of ``pairun diagnose`` that learns rules from a folder of logs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pairun.playbook.rules import Rules, read_rules
 from pairun.report.problems import print_problems
 
 SHOWN = 10
-"""How many clusters are shown and get a draft."""
+"""How many clusters of logs to show and to draft a rule for."""
 
 _SHOWN_EXAMPLES = 2
 
 
 def learn(args: argparse.Namespace) -> int:
-    """Draft rules into a new file, or try those of a file that is there; returns the exit code."""
+    """Draft rules into a new file, or try the rules of an existing one; returns the exit code."""
     folder, out = args.learn, args.out
     if args.logs or args.json:
         message = "--learn takes a folder of logs and --out FILE, and no other log"
@@ -73,7 +73,7 @@ def _unwritable(path: str, why: str) -> PairunError:
 
 
 def _prompt(question: str) -> str:
-    """The answer to a question; nothing once the person ends the input with Ctrl-D."""
+    """The answer to a question; empty after Ctrl-D."""
     try:
         return input(question)
     except EOFError:
@@ -97,7 +97,7 @@ def _print_summary(survey: Survey, clusters: Sequence[Cluster]) -> None:
 def _drafts(
     survey: Survey, clusters: Sequence[Cluster], rules: Rules
 ) -> tuple[list[Draft], list[Answers]]:
-    """The drafts of rules for the clusters, and what a person says of each."""
+    """Draft a rule for each cluster of logs; returns the drafts with the person's answers."""
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     drafts: list[Draft] = []
     answers: list[Answers] = []
@@ -123,7 +123,7 @@ def _print_cluster(number: int, cluster: Cluster) -> None:
 
 
 def _try(args: argparse.Namespace, rules: Rules) -> int:
-    """Try the rules of a file, and print which may count."""
+    """Try the rules of a file, and print which ones are good enough."""
     problems = Problems()
     unread: list[tuple[str, str]] = []
     facts = Circumstances(exit_code=args.exit_code)

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the files; 0 when there is no error, else 1."""
+    """Check the files; returns 0 without errors, else 1."""
     problems, files = lint(args.files, args.root, args.vault)
     if args.format == "text":
         _print_text(problems, files, args)

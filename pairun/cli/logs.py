@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         role=args.role, index=args.index, init=args.init, previous=args.previous, tail=args.tail
     )
     cluster = connect(access_of(args), args.vault)
-    # One instance that is chosen by its number needs no name before each line.
+    # A single instance, selected by its number, needs no name before each line.
     alone = args.role is not None and args.index is not None
 
     def show(instance: PodState, line: str) -> None:

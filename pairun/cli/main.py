@@ -1,4 +1,4 @@
-"""The command ``pairun``: finds the command, and imports only that one."""
+"""The command ``pairun``: finds the command and imports only its file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMMANDS = {
 }
 
 IN_A_CONTAINER = ("init", "runtime", "tasks", "summary", "rendezvous")
-"""Their work counts, whether or not somebody reads what they print."""
+"""Commands that complete their work even if no reader takes their output."""
 
 WRONG_USAGE = 2
 
@@ -57,12 +57,11 @@ def main(argv: list[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else argv
     vault = Vault()
-    # `pairun --dry-run JOB` is what people type most, and is no sub-command.
+    # `pairun --dry-run JOB` is the most common use, and not a sub-command.
     command = argv[0] if argv and argv[0] in COMMANDS else ""
     if command != "runtime":
-        # A start makes many objects and drops few: to look through them all, again and again, is a
-        # tenth of it. Nor at the end: what there is then goes with the process. Only PID 1 lives
-        # long.
+        # A start creates many objects and frees few, so garbage collection would cost 10 % of it.
+        # Skip it at exit, too: the process ends anyway. Only PID 1 runs for long.
         gc.set_threshold(100_000)
         atexit.register(gc.freeze)
     if None in (sys.stdin, sys.stdout, sys.stderr):
@@ -77,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             return _run(command, argv[1:] if command else argv, vault)
         finally:
-            # While there still is somebody to say that it cannot be written.
+            # Flush now, while an error can still be reported.
             sys.stdout.flush()
     except PairunError as e:
         from pairun.cli.options import refusal_code
@@ -90,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         from pairun.cli.streams import give_up_stdout
 
-        # the reader of our output went away; the rest is not wanted
+        # the reader of the output is gone; stop without an error
         give_up_stdout()
         sys.stderr.close()
         return 141
@@ -108,9 +107,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _stdout_fails() -> bool:
-    """Whether standard output takes nothing; after an error that no file's name comes with."""
+    """Whether standard output rejects all writes; called after an error without a file name."""
     try:
-        # A large text is not kept to be written again, so that it takes one more line to know.
+        # A failed write of a large text leaves the buffer empty, so another line shows the error.
         sys.stdout.write("\n")
         sys.stdout.flush()
     except OSError:
@@ -119,7 +118,7 @@ def _stdout_fails() -> bool:
 
 
 def _run(command: str, argv: list[str], vault: Vault) -> int:
-    """Run a command; it finds the process's one vault in its arguments."""
+    """Run a command; its arguments contain the process's only vault."""
     if command:
         args = parse(parser_of(command), argv, argparse.Namespace(vault=vault))
         return int(importlib.import_module(f"pairun.cli.{command}").run(args))
@@ -127,7 +126,7 @@ def _run(command: str, argv: list[str], vault: Vault) -> int:
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
-    """The parser of a command; of an empty name that of `pairun --dry-run`."""
+    """The parser of a command; for an empty name the parser of `pairun --dry-run`."""
     if not command:
         return _top_parser()
     parser = CommandParser(prog=f"pairun {command}", description=COMMANDS[command])
@@ -136,7 +135,7 @@ def parser_of(command: str) -> argparse.ArgumentParser:
 
 
 def shown_commands() -> dict[str, str]:
-    """The commands that people type, each with its sentence."""
+    """The commands that people type, each with its description."""
     return {name: text for name, text in COMMANDS.items() if text is not argparse.SUPPRESS}
 
 
@@ -163,7 +162,7 @@ def _top_parser() -> argparse.ArgumentParser:
 
 def _top(argv: list[str], vault: Vault) -> int:
     if argv == ["--version"]:
-        # Asked often, by scripts: without what only a review needs.
+        # Scripts call this often: do not import what only a review needs.
         from pairun.cli.versions import version
 
         print(version())

@@ -1,4 +1,4 @@
-"""``pairun manifest JOB``: the objects that a job needs in a cluster, as YAML for kubectl."""
+"""``pairun manifest JOB``: print a job's objects in a cluster, as YAML for kubectl."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the objects; 0 when all could be made, else 1."""
+    """Print the objects; returns 0 if pairun could make all of them, else 1."""
     made = make(request_of(args), dict(os.environ), args.vault)
     print_problems(made.problems, args.vault)
     if made.problems.errors:

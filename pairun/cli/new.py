@@ -1,4 +1,4 @@
-"""``pairun new``: write a commented, valid start of a job, plugin, module or content root."""
+"""``pairun new``: write a commented, valid example of a job, plugin, module or content root."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files, and print their names and the commands to type next."""
+    """Write the files; print their names and the next commands."""
     written = write_start(args.kind, args.name, args.root, open_content([], os.environ))
     for file in written.files:
         print(f"wrote {file}")

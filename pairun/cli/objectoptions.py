@@ -1,4 +1,4 @@
-"""The options of every command that makes the objects of a job."""
+"""The options of every command that makes a job's objects."""
 
 from __future__ import annotations
 

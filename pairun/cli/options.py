@@ -1,4 +1,4 @@
-"""Shared by commands: options, JSON on standard output, the exit code of a refusal."""
+"""Shared by commands: options, JSON output, the exit code of a refusal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pairun.errors import PairunError, Problem
 
 
 def duration_s(option: str, text: str) -> float:
-    """The seconds of an option's duration.
+    """The value of an option that is a duration, in seconds.
 
     Args:
-        option: as it is typed, with its dashes.
+        option: the option with its dashes.
         text: its value.
 
     Raises:
@@ -33,7 +33,7 @@ def add_roots(parser: argparse.ArgumentParser, meaning: str) -> None:
 
     Args:
         parser: of the command.
-        meaning: what the command does with a content root, for its help.
+        meaning: what the command does with a content root, for the help.
     """
     parser.add_argument("--root", action="append", default=[], metavar="DIR", help=meaning)
 

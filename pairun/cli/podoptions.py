@@ -1,4 +1,4 @@
-"""The options that set a Pod's settings: made from the table, and read into its form."""
+"""The options that set Pod settings, generated from the table of settings."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def _dest(key: str) -> str:
 
 
 def pod_flags(args: argparse.Namespace) -> Node | None:
-    """The settings that a person's options set; None where there are none.
+    """The settings from a person's options; None if there are none.
 
     Args:
-        args: of a command with the options of `add_pod_arguments`.
+        args: the arguments of a command with the options of `add_pod_arguments`.
 
     Raises:
-        PairunError: an option has a value that the setting does not take.
+        PairunError: an option's value is invalid for the setting.
     """
     problems = Problems()
     flags: Node | None = None
@@ -68,7 +68,7 @@ def pod_flags(args: argparse.Namespace) -> Node | None:
 
 
 def _with(flags: Node | None, path: list[str], node: Node) -> Node:
-    """Settings with one more at a path."""
+    """Add a setting at a path."""
     if not path:
         return node
     values: Mapping[str, Node] = flags.value if flags is not None else {}
@@ -96,7 +96,7 @@ def _entries(setting: PodSetting, given: list[str], problems: Problems) -> dict[
 
 
 def _tolerations(_: PodSetting, given: list[str], problems: Problems) -> list[dict[str, str]]:  # noqa: ARG001
-    """Tolerations as `kubectl taint` writes taints: ``KEY[=VALUE][:EFFECT]``."""
+    """Tolerations in the form of `kubectl taint`: ``KEY[=VALUE][:EFFECT]``."""
     made = []
     for each in given:
         taint, colon, effect = each.partition(":")

@@ -1,4 +1,4 @@
-"""``pairun progress``: the user's code says how far it has come, which decides on retries."""
+"""``pairun progress``: the user's code reports its progress, which decides on retries."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the file, with what earlier calls said of the rest; returns 0.
+    """Write the file; values that are not given keep their last value. Returns 0.
 
     Raises:
-        PairunError: nothing is said (PR801), or the file cannot be written (PR814).
+        PairunError: no progress is given (PR801), or the file cannot be written (PR814).
     """
     if args.step is None and args.epoch is None and not args.checkpoint:
         raise PairunError(

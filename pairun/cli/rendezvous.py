@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a stop signal comes; the state that init's server left is taken over."""
+    """Serve until a stop signal; continues with the state that init's server left."""
     with Signals(resend=False) as signals:
         place = read_place(args.pai_dir)
         if place is None or place.rank != 0:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
             port=place.leader[1],
             log=say,
         )
-        # Another user may own the file: it is read only, and new state stays in memory.
+        # Another user may own the file, so it is only read; new state stays in memory.
         server.load(Door(args.pai_dir))
         server.serve_forever(signals.fd, is_last=True)
     return 0

@@ -1,4 +1,4 @@
-"""``pairun report``: what happened in a run, read from its journals."""
+"""``pairun report``: what happened in a run, from its journals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report; 0 when everything could be read, else 1, whatever the report says."""
+    """Print the report; returns 0 if everything could be read, even for a failed run; else 1."""
     if args.metrics:
         return _print_metrics(args.path, access_of(args), args.vault)
     instances, problems = _read(args.path, access_of(args), args.vault)
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.json:
         shown = [{"id": p.id, "message": p.message, "hint": p.hint} for p in problems]
         data = report_data(instances, problems=shown, with_blame=args.blame)
-        # ASCII alone: nothing in it is obeyed by a terminal, or refused by one
+        # Only ASCII: no terminal interprets or rejects it
         print(json.dumps(data, indent=2))
     else:
         _print(instances, blame=args.blame)
@@ -81,15 +81,15 @@ def _print_metrics(path: str | None, access: Access, vault: Vault) -> int:
 def _read(
     path: str | None, access: Access, vault: Vault
 ) -> tuple[list[InstancePast], list[Problem]]:
-    """The instances of a run on this machine, or of a job in a cluster.
+    """Read the instances of a local run or of a job in a cluster.
 
     Raises:
-        PairunError: as `_cluster`; or the cluster has no such job.
+        PairunError: as for `_cluster`; or the job does not exist in the cluster.
     """
     cluster = _cluster(path, access, vault)
     if path is None or cluster is None:
         return read_instances(path)
-    # imported here, because most reports are on files
+    # imported here, because most reports read files
     from pairun.engines.kubernetes.clusterjournals import read_cluster_instances
 
     instances = read_cluster_instances(cluster, path)
@@ -102,7 +102,7 @@ def _cluster(path: str | None, access: Access, vault: Vault) -> Cluster | None:
     """The cluster of a job, if an option selects one or no file has this name; else None.
 
     Raises:
-        PairunError: an option selects a cluster that cannot be asked.
+        PairunError: the selected cluster cannot be used.
     """
     is_selected = access != Access()
     if is_selected and path is None:
@@ -128,7 +128,7 @@ def _may_be_job(path: str) -> bool:
 
 
 OBJECT_NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
-"""What an object in Kubernetes may be called (kubernetes.io, "Object Names and IDs")."""
+"""Valid names of Kubernetes objects (kubernetes.io, "Object Names and IDs")."""
 
 
 def _print(instances: Sequence[InstancePast], *, blame: bool) -> None:
@@ -154,7 +154,7 @@ def _write_page(
 
 
 def _title(instances: Sequence[InstancePast], path: str | None) -> str:
-    """What people call the run: the name of its folder."""
+    """The run's name for people: the name of its folder."""
     if path == "-":
         return "a journal"
     if path is None:

@@ -1,7 +1,7 @@
-"""The rules of the diagnosis on the command line, kept ready between calls.
+"""Caches the diagnosis rules between calls.
 
-To read the rules and find the words that their expressions need takes longer than most diagnoses. The
-table of the built-in rules is therefore kept in the user's cache; other roots are always read.
+Reading the rules and finding the words in their expressions takes longer than most diagnoses.
+Therefore the table of the built-in rules is in the user's cache; other roots are always read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_BYTES = 16 << 20
 
 
 def rules_table(roots: Sequence[str], env: Mapping[str, str], vault: Vault) -> Table:
-    """The table of rules of the built-in root and others; prints what is wrong with rules.
+    """The table of rules of the built-in root and other roots; prints problems of rules.
 
     Args:
         roots: folders given with ``--root``.
@@ -54,7 +54,7 @@ def rules_table(roots: Sequence[str], env: Mapping[str, str], vault: Vault) -> T
 
 
 def _made_of() -> str:
-    """What the table depends on: the version, and the files of rules and of the code that reads them."""
+    """What the table depends on: version, files of rules, and the code that reads them."""
     root = built_in_folder()
     parts = [pairun.__version__, root]
     for folder in _FOLDERS:
@@ -76,7 +76,7 @@ def _cache_file(env: Mapping[str, str]) -> str:
 
 
 def _kept(path: str, made_of: str) -> dict[str, Any] | None:
-    """The table that an earlier call kept; None if there is none of these rules, or another user's."""
+    """The cached table; None if it is missing, outdated or owned by another user."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as file:
@@ -93,7 +93,7 @@ def _kept(path: str, made_of: str) -> dict[str, Any] | None:
 
 
 def _keep(path: str, made_of: str, data: Mapping[str, Any]) -> None:
-    """Keep a table for the next call; without a place for it, that one reads the rules again."""
+    """Cache a table for the next call; does nothing if the cache cannot be written."""
     part = f"{path}.{os.getpid()}"
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the job; returns the exit code of the first instance that failed, or 0."""
+    """Run the job; returns the exit code of the first failed instance, or 0."""
     vault = args.vault
     job = _job(args)
     options = Options(
@@ -88,7 +88,7 @@ def _job(args: argparse.Namespace) -> Job:
     job = resized(job, args.role, args.instances)
     if unknown := list(unknown_secrets(job)):
         raise PairunError(*unknown)
-    # A plugin that needs a secret cannot run without it, so a tag in its parameters is an error.
+    # A plugin needs its secrets to run, so an unknown secret in its parameters is an error.
     return attrs.evolve(job, secrets_unknown=False)
 
 
@@ -105,7 +105,7 @@ def _print_recap(job: Job, outcome: RunOutcome, args: argparse.Namespace) -> Non
         except OSError as e:
             lost = lost or e
     if lost is not None:
-        # The exit code says how the job ended, whoever reads the output.
+        # The exit code must tell how the job ended, even if the output's reader is gone.
         give_up_stdout()
         say(f"{unwritable(lost)}; the log files in {outcome.workdir} hold everything")
 

@@ -10,7 +10,7 @@ from pairun.secrets.vault import Vault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments: the shared volume says everything else."""
+    """Declare the arguments; everything else is on the shared volume."""
     parser.add_argument("command", nargs="*", metavar="-- COMMAND",
                         help="the user's command, in place of the plan's")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",

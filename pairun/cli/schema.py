@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def schema(name: str, roots: list[str]) -> dict[str, Any]:
-    """The JSON Schema of a format, with the arguments of every known module.
+    """The JSON Schema of a format, including the arguments of every known module.
 
     Args:
         name: one of `FORMATS`.

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the job's state; returns 0 for any state, 1 if it is unknown; with ``--watch`` the job's."""
+    """Print the job's state; returns 0 if known, else 1; with ``--watch`` the job's exit code."""
     limits = follow_limits(args, "--watch", given=args.watch)
     if args.watch and args.json:
         raise PairunError(Problem("PR801", "--json and --watch exclude each other"))
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         return follow_job(cluster, args, args.name, limits)
     state = read_job(cluster, args.name)
     if args.json:
-        # ASCII alone: nothing in it is obeyed by a terminal
+        # Only ASCII: no terminal interprets it
         print(json.dumps(_data(state), indent=2))
     else:
         _print(state, args)

@@ -1,4 +1,4 @@
-"""The standard streams, which may be closed or full, and lines for people on standard error."""
+"""The standard streams, which may be closed or full; prints lines for people on standard error."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def open_streams(*, lenient: bool) -> None:
     """Open /dev/null for each closed standard stream, so that no other file gets its number.
 
     Args:
-        lenient: what is written to standard output is lost without an error; it fails otherwise,
-            as with a closed file.
+        lenient: discard writes to a closed standard output; otherwise they fail, as with a closed
+            file.
     """
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:
@@ -24,16 +24,16 @@ def open_streams(*, lenient: bool) -> None:
             os.dup2(null, fd)
             os.close(null)
         os.set_inheritable(fd, True)
-        # for as long as this process lives
+        # open until this process ends
         stream = open(fd, "w" if fd else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
         setattr(sys, name, stream)
 
 
 def speak_everywhere() -> None:
-    """Let standard output accept every character, in any locale.
+    """Make standard output accept every character, in any locale.
 
-    A terminal shows an escape for what it has no character for; a file or a pipe gets UTF-8, which
-    is what manifests and JSON are.
+    On a terminal, characters that it cannot show become escapes; files and pipes get UTF-8, as
+    manifests and JSON require.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         if sys.stdout.isatty():
@@ -48,15 +48,15 @@ def unwritable(e: OSError) -> str:
 
 
 def give_up_stdout() -> None:
-    """Discard all further output, because buffered output would fail again at exit."""
+    """Discard all further output: buffered output would fail again at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
 
 
 def say(line: str) -> None:
-    """Print one line on standard error; ignores a closed standard error."""
-    # PID 1 loads this file for its streams, and says nothing with it.
+    """Print one line on standard error; does nothing if it is closed."""
+    # PID 1 imports this file only for its streams, and never calls this.
     from pairun.base.escapes import visible
 
     with contextlib.suppress(OSError):

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Create the job; with ``--wait`` return 0 on success, else the exit code of the first failure."""
+    """Create the job; with ``--wait`` returns 0, or the exit code of the first failure."""
     limits = follow_limits(args, "--wait", given=args.wait)
     cluster = connect(access_of(args), args.vault)
     args.namespace = cluster.namespace

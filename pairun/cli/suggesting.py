@@ -1,4 +1,4 @@
-"""What a person meant who typed something that pairun does not know."""
+"""Suggestions for words that pairun does not know."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ MEANT = {
     "describe": "status NAME", "explain": "doc NAME", "docs": "doc NAME", "man": "doc NAME",
     "scaffold": "new job", "generate": "new job",
 }  # fmt: skip
-"""What people type, from other tools, for what pairun calls otherwise."""
+"""Words from other tools, and pairun's words for the same."""
 
 _JOB_FILES = (".yaml", ".yml", ".json")
 
 
 def suggested(argv: Sequence[str], commands: Collection[str]) -> str | None:
-    """The error about words of other tools at the head of a command line; None if there are none.
+    """The error about other tools' words at the start of a command line; None if there are none.
 
     Args:
         argv: the arguments, without the program's name; at least one.
-        commands: those that there are.
+        commands: the existing commands.
     """
     word = argv[0]
-    # A job file may have any name.
+    # A job file may have any name, even such a word.
     if os.path.exists(word):
         return None
     given = [a for a in argv[1:] if not a.startswith("-")]
@@ -53,11 +53,11 @@ def suggested(argv: Sequence[str], commands: Collection[str]) -> str | None:
 
 
 def no_command(words: Sequence[str], commands: Collection[str]) -> str:
-    """The error where neither a command nor --dry-run is given.
+    """The error if neither a command nor --dry-run is given.
 
     Args:
-        words: those that are no options.
-        commands: those that there are.
+        words: the arguments that are not options.
+        commands: the existing commands.
     """
     if not words:
         return "no command given; `pairun --help` lists the commands"
@@ -74,11 +74,11 @@ def no_command(words: Sequence[str], commands: Collection[str]) -> str:
 
 
 def unknown_arguments(words: Sequence[str], options: Iterable[str]) -> str:
-    """The error about arguments that a command does not know.
+    """The error about unknown arguments of a command.
 
     Args:
         words: those arguments.
-        options: what the command has.
+        options: the command's options.
     """
     message = f"unrecognized arguments: {' '.join(map(_shown, words))}"
     option = next((word.partition("=")[0] for word in words if word.startswith("--")), "")

@@ -1,4 +1,4 @@
-"""``pairun summary``: makes the exit summary in a process that PID 1 can stop."""
+"""``pairun summary``: make the exit summary in a process that PID 1 can stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the summary, and write it to ``--state-out``."""
-    # SIGALRM bounds the time of each expression; PID 1 has blocked it.
+    # SIGALRM limits the time of each expression; PID 1 has blocked it.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     with open(args.state_in, encoding="utf-8") as f:
         question = Question(**json.load(f))
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     with open(args.state_out, "w", encoding="utf-8", closefd=False) as f:
         json.dump(answer._asdict(), f)
     if answer.diagnosis is not None and not question.facts.get("stopped"):
-        # PID 1 has its answer already, and bounds the time of this process.
+        # PID 1 already has its answer, and limits the time of this process.
         report_failure(
             answer.diagnosis, question.user_code, question.volume, os.environ, args.vault
         )
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _first_failure(why: Diagnosis) -> str | None:
-    # imported here, because it is called only if the command failed
+    # imported here, because only a failed command needs it
     from pairun.rendezvous.firstfailure import OwnFailure, first_failure
 
     own = OwnFailure(why.klass, why.headline, is_consequence(why))

@@ -1,4 +1,4 @@
-"""``pairun tasks``: the tasks or the exit handlers of a runtime plan, as PID 1 starts them."""
+"""``pairun tasks``: run the tasks or the exit handlers of a runtime plan, for PID 1."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run one part of the runtime phase; what became of it is written to ``--state-out``."""
+    """Run one part of the runtime phase; writes its result to ``--state-out``."""
     run_part(args.pai_dir, args.part, args.state_in, args.state_out, args.vault)
     return 0

@@ -1,4 +1,4 @@
-"""What `pairun --version` prints: for people, and as a bill of materials for scanners."""
+"""The output of `pairun --version`: for people, and as a bill of materials for scanners."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pairun.playbook.content import Root, open_content
 
 
 def version(roots: Sequence[str] = ()) -> str:
-    """The version, the digest of every content root, and what the image's bundle is made of.
+    """The version, the digest of every content root, and the components of the image's bundle.
 
     Args:
-        roots: content roots beside the built-in one.
+        roots: content roots in addition to the built-in one.
     """
     lines = [f"pairun {pairun.__version__}"]
     lines += [f"{r.layer} playbooks {r.digest()} ({r.path})" for r in _roots(roots)]
@@ -31,20 +31,20 @@ def version(roots: Sequence[str] = ()) -> str:
 
 
 def bill_of_materials(roots: Sequence[str] = ()) -> str:
-    """The same as CycloneDX, with the packages of Python and of Debian that pairun stands on.
+    """The same in CycloneDX format, with the Python and Debian packages that pairun contains.
 
     Args:
-        roots: content roots beside the built-in one.
+        roots: content roots in addition to the built-in one.
     """
     return document("pairun", components(roots))
 
 
 def components(roots: Sequence[str] = (), image: str = "/") -> list[Component]:
-    """What pairun is made of here; in its image, all that is in the image.
+    """The components of this installation; in pairun's image, of the whole image.
 
     Args:
-        roots: content roots beside the built-in one.
-        image: the folder of the image's file system.
+        roots: content roots in addition to the built-in one.
+        image: the root folder of the image's file system.
     """
     return [
         *(content_root(r.layer, r.digest()) for r in _roots(roots)),

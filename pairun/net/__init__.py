@@ -1,1 +1,1 @@
-"""How pairun asks servers: requests, downloads, the cluster's API server."""
+"""Sends requests to servers: downloads, checks, the cluster's API server."""

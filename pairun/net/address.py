@@ -1,4 +1,4 @@
-"""Addresses of servers: which can be asked, how people name a server, which two are the same."""
+"""Addresses of servers: which are valid, how people name a server, which two are the same."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def parse_address(url: str) -> SplitResult:
-    """The parts of an address that can be asked; no message repeats the address.
+    """Parse an address; no message repeats the address.
 
     Raises:
-        Permanent: it is malformed, holds credentials, or is neither http nor https.
+        Permanent: it is malformed, contains credentials, or is neither http nor https.
     """
     if not re.fullmatch("[!-~]+", url):
         raise Permanent("the address to ask is not one of printable ASCII", hint=_HINT)
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises for what is no number
+        _ = parts.port  # raises if it is not a number
     except ValueError as e:
         raise Permanent("the address to ask is malformed", hint=_HINT) from e
     if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc:
@@ -31,14 +31,14 @@ def parse_address(url: str) -> SplitResult:
 
 
 def server_name(address: SplitResult) -> str:
-    """Host, and port where one is given, for people."""
+    """The host, with the port if given, for people."""
     host = address.hostname or ""
     shown = f"[{host}]" if ":" in host else host
     return f"{shown}:{address.port}" if address.port is not None else shown
 
 
 class Origin(NamedTuple):
-    """Who answers an address: scheme, host and port (RFC 6454, 4)."""
+    """The origin of an address: scheme, host and port (RFC 6454, 4)."""
 
     scheme: str
     host: str
@@ -56,9 +56,9 @@ class Origin(NamedTuple):
 
 
 def may_share_headers(url: str, target: str) -> bool:
-    """Whether headers for one address may go to another that it redirects to.
+    """Whether headers for one address may be sent to another after a redirect.
 
-    The origin must be the same, or the same host by TLS, each on its default port.
+    Allowed are the same origin, or the same host with TLS, each on its default port.
     """
     one, other = Origin.of(url), Origin.of(target)
     return one == other or (

@@ -1,4 +1,4 @@
-"""What the API server's answers mean, in words, where they are not what was asked for."""
+"""Explains the API server's error responses."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from pairun.base.retryafter import is_worth_a_retry, retry_after_s
 from pairun.module import Failure, Fetched, Permanent, Transient
 
 _EXPIRED = 410
-"""A version or the rest of a list that the server no longer has: asking anew helps, unlike
-elsewhere (Kubernetes API concepts, "410 Gone responses")."""
+"""An outdated version or list page. A retry helps here, unlike
+with other servers (Kubernetes API concepts, "410 Gone responses")."""
 
 
 _SPEAKS_HTTPS = b"HTTP request to an HTTPS server"
-"""What a server in Go answers without TLS where it expects TLS (Go, net/http, "tlsRecordHeader")."""
+"""A Go server's response to plain HTTP on a TLS port (Go, net/http, "tlsRecordHeader")."""
 
 
 class Refused(Permanent):
-    """The server knows what was asked for, and does not give it to this Pod."""
+    """The server knows the object, but denies this Pod access."""
 
 
 class Asked(NamedTuple):
-    """What was asked of the API server, and by whom.
+    """A request to the API server, and its login.
 
     Attributes:
-        where: the server, for people.
-        path: of the resource.
-        token_file: the file of the token, or None where there is none.
-        verb: the verb where it is neither "get" nor "list".
+        where: the server's name for people.
+        path: the path of the resource.
+        token_file: the path of the token; None for no token.
+        verb: the verb, if it is neither "get" nor "list".
     """
 
     where: str
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
-    """The failure that an answer means; it is none of those that were hoped for."""
+    """The failure that an error response means."""
     status, where = answer.status, asked.where
     message = str(status_object(answer.body).get("message") or "")
     verb, resource, namespace = _parsed(asked.path)
@@ -79,7 +79,7 @@ def failure_of_answer(asked: Asked, answer: Fetched) -> Failure:
 
 
 def status_object(body: bytes) -> dict[str, Any]:
-    """The ``Status`` object of an answer that is not good; empty where it is none."""
+    """The ``Status`` object in an error response; empty if there is none."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -97,7 +97,7 @@ def _no_login(asked: Asked) -> Refused:
 
 
 def _parsed(path: str) -> tuple[str, str, str]:
-    """Verb, resource with its group, and namespace of a path (Kubernetes API concepts)."""
+    """The verb, resource with group, and namespace of a path (Kubernetes API concepts)."""
     parts = path.strip("/").split("/")
     group = parts[1] if parts[0] == "apis" and len(parts) > 1 else ""
     rest = parts[3:] if parts[0] == "apis" else parts[2:]
@@ -109,7 +109,7 @@ def _parsed(path: str) -> tuple[str, str, str]:
 
 
 def _grant(verb: str, resource: str, namespace: str, user: str | None) -> str:
-    """How to give a user a right."""
+    """How to grant a user a right."""
     who = f"--user={user or 'USER'}"
     if user and user.startswith("system:serviceaccount:"):
         who = f"--serviceaccount={user.removeprefix('system:serviceaccount:')}"

@@ -1,6 +1,6 @@
-"""Where the cluster's API server is, and what a Pod proves itself with.
+"""Finds the cluster's API server and the Pod's credentials.
 
-Both stand where every client in a Pod finds them (Kubernetes documentation, "Accessing the
+Both are where every client in a Pod finds them (Kubernetes documentation, "Accessing the
 Kubernetes API from a Pod"). The token appears in no message.
 """
 
@@ -14,18 +14,18 @@ from typing import NamedTuple
 from pairun.module import Permanent
 
 CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where the kubelet puts token, authority and namespace of the Pod's service account."""
+"""Where the kubelet puts token, CA and namespace of the Pod's service account."""
 
 _MAX_TOKEN = 1024 * 1024
 _MAX_NAME = 1024
 
 
 class NoApiServer(Permanent):
-    """There is no API server that can be asked from here: no address, no proof, no trust."""
+    """No API server can be used from here: no address, no token, no CA."""
 
 
 class ApiAccess(NamedTuple):
-    """The API server's address, and the files of the token and of the authority, where they exist."""
+    """The API server's address, and the paths of the token and the CA file, if they exist."""
 
     address: str
     token: str | None
@@ -33,15 +33,15 @@ class ApiAccess(NamedTuple):
 
 
 def access_of_pod(env: Mapping[str, str]) -> ApiAccess:
-    """How this Pod reaches the API server of its cluster.
+    """Find how this Pod reaches the API server of its cluster.
 
     Args:
-        env: ``KUBERNETES_SERVICE_HOST`` and ``_PORT`` say where it is, where there is a token;
-            ``KUBE_APISERVER_ADDRESS`` where there is none. ``PAIRUN_API_CREDENTIALS`` names
-            another folder than `CREDENTIALS`.
+        env: ``KUBERNETES_SERVICE_HOST`` and ``_PORT`` give the address if there is a token,
+            ``KUBE_APISERVER_ADDRESS`` if there is none. ``PAIRUN_API_CREDENTIALS`` overrides the
+            folder `CREDENTIALS`.
 
     Raises:
-        NoApiServer: what is missing, all of it.
+        NoApiServer: lists everything that is missing.
     """
     folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
     token, authority = os.path.join(folder, "token"), os.path.join(folder, "ca.crt")
@@ -67,10 +67,10 @@ def access_of_pod(env: Mapping[str, str]) -> ApiAccess:
 
 
 def namespace_of_pod(env: Mapping[str, str]) -> str:
-    """The Pod's namespace as the kubelet writes it beside the token; empty where it does not.
+    """The Pod's namespace, which the kubelet writes next to the token; empty if it does not.
 
     Args:
-        env: as for `access_of_pod`.
+        env: the environment, as for `access_of_pod`.
     """
     folder = env.get("PAIRUN_API_CREDENTIALS") or CREDENTIALS
     try:
@@ -81,10 +81,10 @@ def namespace_of_pod(env: Mapping[str, str]) -> str:
 
 
 def read_token(path: str | None) -> str:
-    """The token in a file; empty where there is no file.
+    """Read the token from a file; empty if the file does not exist.
 
     Raises:
-        NoApiServer: it cannot be read, or is none.
+        NoApiServer: the token cannot be read, or is invalid.
     """
     if path is None:
         return ""

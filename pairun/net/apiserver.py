@@ -1,4 +1,4 @@
-"""The cluster's API server, as a Pod asks it: verified TLS, one kept connection, limits that hold."""
+"""A Pod's client of the API server: verified TLS, one persistent connection, strict limits."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pairun.net.failures import BadCertificate
 from pairun.net.session import Session
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""An `accept` that leaves an object's spec and status with the server."""
+"""An `accept` header for objects without spec and status."""
 
 _LONGEST_EVENT = 64 * 1024 * 1024
 _LARGEST_ANSWER = 1024 * 1024
 
 
 class _Question(NamedTuple):
-    """What is asked; with ``data``, what shall be made."""
+    """A request; with ``data``, a request to create an object."""
 
     target: str
     accept: str | None
@@ -38,17 +38,17 @@ class ApiServer:
     """The API server of one cluster.
 
     Args:
-        address: where it is: ``https://HOST:PORT``.
-        token: the file that holds the token, or None to ask without one.
-        authority: the file of the authority that signed the server's certificate, or None for
-            those of this machine.
+        address: its address: ``https://HOST:PORT``.
+        token: the path of the token; None for requests without one.
+        authority: the path of the CA that signed the server's certificate; None for those of this
+            machine.
 
     Attributes:
-        host: its name or address.
-        where: the server, for people.
+        host: its host name or IP address.
+        where: its name for people.
 
     Raises:
-        NoApiServer: the address is none, or the token cannot be read.
+        NoApiServer: the address is invalid, or the token cannot be read.
     """
 
     def __init__(
@@ -76,10 +76,10 @@ class ApiServer:
 
     @classmethod
     def in_pod(cls, env: Mapping[str, str]) -> ApiServer:
-        """The API server of the cluster that this Pod is in; see `access_of_pod`.
+        """Open the API server of this Pod's cluster; see `access_of_pod`.
 
         Raises:
-            NoApiServer: what is missing, all of it.
+            NoApiServer: lists everything that is missing.
         """
         return cls(*access_of_pod(env))
 
@@ -92,18 +92,18 @@ class ApiServer:
         timeout_s: float,
         max_bytes: int,
     ) -> Fetched:
-        """Ask for something, once; after a 401, once more with the token as the file has it now.
+        """Send one request; after a 401 read the token again and retry once.
 
         Args:
-            path: of the resource, quoted.
-            query: what follows the question mark.
-            accept: the form that is wanted; JSON by default.
-            timeout_s: seconds for everything: name, connection, TLS, answer.
+            path: the path of the resource, quoted.
+            query: the query string, without the question mark.
+            accept: the requested media type; JSON by default.
+            timeout_s: seconds for everything: name, connection, TLS, response.
             max_bytes: the largest body.
 
         Raises:
-            Transient: there was no answer, or none that is HTTP.
-            TimedOut: the time was up.
+            Transient: there was no response, or none that is HTTP.
+            TimedOut: the time limit was exceeded.
             NoApiServer: the server's certificate is not valid, or the token cannot be read.
             Permanent: the body is larger than ``max_bytes``.
         """
@@ -119,15 +119,15 @@ class ApiServer:
         timeout_s: float,
         max_bytes: int,
     ) -> bytes | None:
-        """The same, for callers who want the body or a failure in words.
+        """Like `get`, but returns the body or raises an explained failure.
 
         Returns:
-            The body of a 200; None where the object does not exist.
+            The body of a 200; None if the object does not exist.
 
         Raises:
-            Refused: 401 or 403: this Pod's token is not accepted, or lacks a right.
+            Refused: 401 or 403: the server rejects this Pod's token, or the account lacks a right.
             Transient: a status that is worth a retry, and as `get`.
-            Failure: as `get`, and any other status.
+            Failure: as for `get`, and for any other status.
         """
         answer = self.get(
             path, query=query, accept=accept, timeout_s=timeout_s, max_bytes=max_bytes
@@ -139,18 +139,18 @@ class ApiServer:
         raise failure_of_answer(self._asked(path), answer)
 
     def post(self, path: str, data: bytes, *, timeout_s: float) -> bytes | None:
-        """Have an object made, once.
+        """Create an object, once.
 
         Args:
-            path: of the collection, quoted.
-            data: the object as JSON; with a name of its own, asking twice makes one.
+            path: the path of the collection, quoted.
+            data: the object as JSON; with a fixed name, a repeated request creates only one.
             timeout_s: seconds for everything.
 
         Returns:
-            The object as it was made; None where there is one of that name already.
+            The created object; None if an object with this name already exists.
 
         Raises:
-            Failure: as `ask`.
+            Failure: as for `ask`.
         """
         answer = self._admitted(_Question(path, None, _LARGEST_ANSWER, data), timeout_s)
         if answer.status in (200, 201, 202):
@@ -162,18 +162,17 @@ class ApiServer:
     def watch(
         self, path: str, *, query: Mapping[str, str] | None = None, timeout_s: float
     ) -> Iterator[dict[str, Any]]:
-        """Events of a collection as they come, until the server ends it or the time is up.
+        """Yield events of a collection as they arrive, until the server ends or the time is up.
 
-        They come on a connection of their own (Kubernetes API concepts, "Efficient detection of
-        changes").
+        Uses a separate connection (Kubernetes API concepts, "Efficient detection of changes").
 
         Args:
-            path: of the collection, quoted.
+            path: the path of the collection, quoted.
             query: selectors and ``resourceVersion``.
-            timeout_s: seconds after which it ends.
+            timeout_s: the time limit, in seconds.
 
         Raises:
-            Failure: as `ask`; an event that is no JSON is `Transient`.
+            Failure: as for `ask`; an event that is not JSON is `Transient`.
         """
         deadline = Deadline(timeout_s)
         parameters = {**(query or {}), "watch": "1", "timeoutSeconds": str(math.ceil(timeout_s))}
@@ -198,26 +197,26 @@ class ApiServer:
             raise self._distrust(e) from None
 
     def close(self) -> None:
-        """Let go of the connection; the next question makes another."""
+        """Close the connection; the next request opens a new one."""
         session, self._session = self._session, None
         if session is not None:
             session.abort()
             session.close()
 
-    # --- one question ----------------------------------------------------------------------------
+    # --- one request -----------------------------------------------------------------------------
 
     def _admitted(self, question: _Question, timeout_s: float) -> Fetched:
-        """The answer to a question; after a 401 it is asked again with the token of now."""
+        """Send a request; after a 401 read the token again and retry once."""
         deadline = Deadline(timeout_s)
         answer = self._answer(question, deadline)
         if answer.status == 401 and self._token_file is not None:
-            # The kubelet replaces a token before it expires; ours may be the one before.
+            # The kubelet replaces a token before it expires; ours may be the previous one.
             self._token = read_token(self._token_file)
             answer = self._answer(question, deadline)
         return answer
 
     def _answer(self, question: _Question, deadline: Deadline) -> Fetched:
-        """The answer, over the connection that is kept where that still works."""
+        """Send a request on the persistent connection, if that still works."""
         kept = self._session
         connections = kept.connections if kept is not None else 0
         try:
@@ -225,15 +224,15 @@ class ApiServer:
         except Transient:
             if kept is None or kept.connections != connections:
                 raise
-            # The server may have closed a connection that was idle. The question can be asked
-            # again: it only reads, or makes an object that has a name.
+            # The server may have closed an idle connection. A retry is safe: the request only
+            # reads, or creates an object with a fixed name.
             answer = self._taken(question, deadline)
         if answer.header("content-encoding") == "gzip":
             return answer._replace(body=self._inflated(answer.body, question.max_bytes))
         return answer
 
     def _taken(self, question: _Question, deadline: Deadline) -> Fetched:
-        """Ask once, and take the whole answer; a connection that fails is not kept."""
+        """Send a request once and read the whole response; drops a failed connection."""
         if self._session is None:
             self._session = self._new_session()
         try:
@@ -251,7 +250,7 @@ class ApiServer:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         if not question.is_watch:
-            # The server compresses what is large (Kubernetes API concepts, "Compression").
+            # The server compresses large responses (Kubernetes API concepts, "Compression").
             headers["Accept-Encoding"] = "gzip"
         if question.data is not None:
             headers["Content-Type"] = "application/json"
@@ -265,7 +264,7 @@ class ApiServer:
         )
 
     def _inflated(self, body: bytes, max_bytes: int) -> bytes:
-        # One byte more than allowed shows that there is more.
+        # One byte above the limit shows that the body is too large.
         inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
             inflated = inflater.decompress(body, max_bytes + 1)
@@ -301,7 +300,7 @@ class ApiServer:
 
 
 def _lines(exchange: Exchange, deadline: Deadline) -> Iterator[bytes]:
-    """The lines of a body as they come; the last may lack its end.
+    """The lines of a body as they arrive; the last one may be incomplete.
 
     Raises:
         ValueError: a line is longer than any event.

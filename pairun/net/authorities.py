@@ -1,7 +1,7 @@
-"""Certificate authorities: those that a task names, else those of the image, whichever it is.
+"""Certificate authorities: those that a task names, else those of any image.
 
 An ordinary Python knows where its distribution keeps them. The bundle runs in every distribution,
-with OpenSSL's own defaults: ``/etc/ssl/cert.pem`` and the hashed files in ``/etc/ssl/certs``.
+with OpenSSL's defaults: ``/etc/ssl/cert.pem`` and the hashed files in ``/etc/ssl/certs``.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ PLACES = (
 )
 
 HANDED_OVER = "ca-certificates.crt"
-"""The name in ``runtime.d`` of the authorities of init's image, for images without any."""
+"""The file in ``runtime.d`` with the authorities of init's image, for images without any."""
 
 
 def find_authorities() -> str | None:
-    """The file of authorities: the image's own, else what init left on the volume.
+    """The file of authorities: the image's own, else the one that init put on the volume.
 
     Returns:
-        Its path, or None where there is neither: then OpenSSL's defaults are what remains.
+        Its path; None if neither exists: then OpenSSL's defaults apply.
     """
     places = (*PLACES, runtime_file(pai_dir(), HANDED_OVER))
     return next((path for path in places if os.access(path, os.R_OK)), None)
 
 
 def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
-    """What verifies the servers that a task asks.
+    """The TLS context for the servers that a task uses.
 
     Args:
-        env: the task's; ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` replace the image's authorities.
+        env: the task's environment; ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` replace the authorities.
 
     Raises:
         Permanent: the authorities cannot be read.
@@ -60,10 +60,10 @@ def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def cluster_context(authority: str | None) -> ssl.SSLContext:
-    """What verifies the API server of the cluster.
+    """The TLS context for the cluster's API server.
 
     Args:
-        authority: the file of the authority that signed its certificate, or None for the image's.
+        authority: the path of the CA that signed its certificate; None for the image's.
 
     Raises:
         OSError: the file cannot be read.
@@ -71,7 +71,7 @@ def cluster_context(authority: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context(
         cafile=authority or (find_authorities() if BUNDLED else None)
     )
-    # Go, which the rest of the cluster checks with, accepts authorities without the key usage
-    # that Python asks for since 3.13; clusters have them.
+    # Since 3.13 Python requires the key usage extension. Go, which the rest of the cluster uses,
+    # does not, and some clusters have authorities without it.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

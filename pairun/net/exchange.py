@@ -1,8 +1,8 @@
-"""One request and its answer, within a time that holds whatever the server does.
+"""One request and its response, within a time limit that holds whatever the server does.
 
-A thread asks, and the caller waits for it no longer than it may: no timeout of a socket bounds the
-look-up of a name, several addresses that are tried in turn, or a server that sends a byte now and
-then.
+A thread sends the request, and the caller waits for at most the time limit. A socket timeout is not
+enough: it does not limit a name lookup, several addresses in turn, or a server that sends a byte
+now and then.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ _AHEAD = 8
 
 
 class Deadline:
-    """A point in time; ``limit_s`` are the seconds that it was away."""
+    """A point in time; ``limit_s`` is the time limit that it was made from."""
 
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
         self._end = time.monotonic() + limit_s
 
     def left_s(self) -> float:
-        """The seconds until then."""
+        """The seconds until the deadline."""
         return max(0.0, self._end - time.monotonic())
 
 
 class Exchange:
-    """A request, made in a thread that reads the answer ahead: `head` once, then `read` or `body`.
+    """A request in a thread that reads the response ahead: call `head` once, then `read` or `body`.
 
-    The body comes as it was sent: what a server has compressed stays compressed.
+    The body is not decoded: what a server compresses stays compressed.
 
     Args:
-        session: asks; one request at a time.
-        method: of HTTP.
+        session: the session, which handles one request at a time.
+        method: the HTTP method.
         url: the address, on the session's server.
         headers: further headers.
-        deadline: for each single step of the connection.
-        data: what is sent along.
+        deadline: the limit for each single step of the connection.
+        data: the request's body.
 
     Attributes:
-        where: the server, for people.
+        where: the server's name for people.
 
     Raises:
         Permanent: the address or a header cannot be sent.
-        TimedOut: there is no time left.
+        TimedOut: no time is left.
     """
 
     def __init__(
@@ -87,21 +87,21 @@ class Exchange:
             self._session.abort()
 
     def head(self, deadline: Deadline) -> Fetched:
-        """Status and headers; the body is still to come.
+        """The status and headers; the body follows.
 
         Raises:
-            Failure: there is no answer; see `pairun.net.failures`.
+            Failure: there is no response; see `pairun.net.failures`.
         """
         head = self._next(deadline)
         assert isinstance(head, Fetched)
         return head
 
     def read(self, deadline: Deadline) -> bytes:
-        """The next piece of the body; nothing at its end.
+        """The next piece of the body; empty at its end.
 
         Raises:
             Transient: the connection broke before the end of the body.
-            TimedOut: no byte came in the time.
+            TimedOut: no byte came in time.
         """
         piece = self._next(deadline)
         assert isinstance(piece, bytes)
@@ -111,7 +111,7 @@ class Exchange:
         """The whole body.
 
         Raises:
-            Failure: as `read`.
+            Failure: as for `read`.
             Permanent: it is larger than ``max_bytes``.
         """
         body = bytearray()
@@ -141,7 +141,7 @@ class Exchange:
             raw: Any = response.raw
             self._put(Fetched(response.status_code, _headers(raw.headers), b""))
             while not self._given_up.is_set():
-                # At its end the connection is free for the next request.
+                # At its end the connection becomes free for the next request.
                 piece = raw.read1(_PIECE, decode_content=False)
                 self._is_over = not piece
                 self._put(piece)
@@ -165,21 +165,21 @@ def fetch(
     max_bytes: int = 1024 * 1024,
     data: bytes | None = None,
 ) -> Fetched:
-    """Ask a server for something, once; a redirection is an answer like any other.
+    """Send one request; does not follow redirects.
 
     Args:
         url: an http or https address without credentials.
-        env: the task's; see `pairun.net.proxies` and `pairun.net.authorities`.
+        env: the task's environment; see `pairun.net.proxies` and `pairun.net.authorities`.
         method: ``GET`` or ``HEAD``; ``POST`` with ``data``.
         headers: further headers.
-        limit_s: seconds for everything: name, connection, TLS, answer.
+        limit_s: seconds for everything: name, connection, TLS, response.
         max_bytes: the largest body.
-        data: what is sent along.
+        data: the request's body.
 
     Raises:
-        Transient: there was no answer, or none that is HTTP.
-        TimedOut: the time was up.
-        Permanent: the certificate is not valid, the address cannot be asked, the body is too large.
+        Transient: there was no response, or none that is HTTP.
+        TimedOut: the time limit was exceeded.
+        Permanent: the certificate or the address is invalid, or the body is too large.
     """
     if method not in (("GET", "HEAD") if data is None else ("POST",)):
         raise ValueError(f"fetch reads, so it knows GET and HEAD, not {method}")
@@ -206,10 +206,10 @@ def _prepared(
     data: bytes | None,
     where: str,
 ) -> requests.PreparedRequest:
-    """A request as it is sent.
+    """Prepare a request.
 
     Raises:
-        Permanent: it cannot be sent; no value is shown.
+        Permanent: it is invalid; the message shows no value.
     """
     sent: dict[str, str | bytes] = {"User-Agent": "pairun", "Accept-Encoding": "identity"}
     for name, value in headers.items():
@@ -226,7 +226,7 @@ def _prepared(
 
 
 def _headers(items: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Every value of each header, under its lower-case name, on one line."""
+    """The values of each header, by lower-case name, each on one line."""
     headers: dict[str, tuple[str, ...]] = {}
     for name, text in items.items():
         line = re.sub(r"[ \t]*[\r\n]+[ \t]*", " ", text)

@@ -1,4 +1,4 @@
-"""The one table from what goes wrong on the way to a server to kinds of failure."""
+"""Maps errors on the way to a server to kinds of failure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pairun.net.package import requests
 
 
 class BadCertificate(Permanent):
-    """The server's certificate is not valid here; ``reason`` is OpenSSL's own word for it."""
+    """The server's certificate is not valid; ``reason`` is OpenSSL's message."""
 
     reason = ""
 
 
 def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
-    """What prevented an answer, in words that hold no path, query or header.
+    """Explain why there was no response, without path, query or header.
 
     Args:
-        error: what was raised while asking.
-        where: the server, for people.
-        limit_s: how long it was waited for, in seconds.
+        error: the exception.
+        where: the server's name for people.
+        limit_s: the time limit, in seconds.
 
     Raises:
-        Exception: the error itself, where nobody foresaw it.
+        Exception: the error itself, if it is unexpected.
     """
     causes = list(_causes(error))
     for cause in causes:
@@ -54,7 +54,7 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
         if isinstance(cause, UnicodeError | LocationValueError | requests.exceptions.InvalidURL):
             return Permanent(f"{where} is no name of a host", hint="check the address")
     for cause in causes:
-        # The libraries' own errors only wrap what the system said; requests' are OSErrors, too.
+        # The libraries' errors only wrap the system's; those of requests are OSErrors, too.
         if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
             reason = getattr(cause, "reason", None) or cause.strerror or str(cause)
             return Transient(
@@ -69,7 +69,7 @@ def failure_of(error: Exception, where: str, limit_s: float) -> Failure:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and all that it was made from, the outermost first."""
+    """An error and all its causes, the outermost first."""
     todo, seen = [error], {id(error)}
     while todo:
         yield (one := todo.pop(0))

@@ -1,8 +1,7 @@
-"""The package `requests`, without the package that guesses the encoding of a text.
+"""The package `requests`, without the package that guesses text encodings.
 
-Nothing here asks for such a guess, and importing what guesses takes a tenth of the time of
-`requests` itself, which every init phase pays. Where there is none, `requests` takes a text without
-a ``charset`` for UTF-8.
+pairun needs no such guess, and importing that package takes a tenth of the time of `requests`
+itself in every init phase. Without it, `requests` reads a text without a ``charset`` as UTF-8.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _GUESSERS = ("chardet", "charset_normalizer")
 
 @contextlib.contextmanager
 def _without(names: tuple[str, ...]) -> Iterator[None]:
-    """Let imports of these packages fail (Python Language Reference, 5.3.1, "The module cache")."""
+    """Make imports of packages fail (Python Language Reference, 5.3.1, "The module cache")."""
     modules = cast("dict[str, Any]", sys.modules)
     kept = {name: modules[name] for name in names if name in modules}
     modules.update(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""Sends an Event of the own Pod, and of the workload that owns it, to the cluster's API server."""
+"""Sends Events about this Pod, and about the workload that owns it, to the API server."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pairun.net.apiserver import ApiServer
 from pairun.net.exchange import Deadline
 
 _MAX_BYTES = 4 * 1024 * 1024
-"""The largest object that is read for its owner."""
+"""The largest object to read for its owner, in bytes."""
 
 _LEVELS = 2
-"""From a Pod to its Job, and from that to what made it."""
+"""How many owners to follow: from a Pod to its Job, and to the Job's owner."""
 
 
 class Sent(NamedTuple):
-    """What became of an Event: why it was not sent, or None; and whether another one may be."""
+    """The result of sending an Event: why it failed, or None; and whether to send more."""
 
     why_not: str | None
     is_refused: bool = False
 
 
 def send_event(note: Note, env: Mapping[str, str], timeout_s: float) -> Sent:
-    """Send an Event of this Pod, and one of its workload where that can be found; once.
+    """Send an Event about this Pod, and one about its workload if that can be found; once.
 
-    Pods of a workload that say the same make one Event of it. Nothing is raised.
+    Equal Events from Pods of a workload become one Event. Raises nothing.
 
     Args:
-        note: what it says; without secrets.
+        note: its text; without secrets.
         env: the container's environment.
         timeout_s: seconds for everything.
     """
@@ -71,7 +71,7 @@ def _post(
 
 
 def _owner_of(server: ApiServer, pod: PodName, deadline: Deadline) -> Owner | None:
-    """The workload as far as this account may look; None if it may not read its own Pod."""
+    """The workload, as far as this account may read; None if it may not read its own Pod."""
     path: str | None = (
         f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
     )

@@ -1,4 +1,4 @@
-"""Which proxy asks for us, by the variables that curl and Go read."""
+"""Selects a proxy by the variables that curl and Go read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pairun.module import Permanent
 
 
 class Proxy(NamedTuple):
-    """A server that asks for us; ``headers`` hold its login and go to it alone."""
+    """A proxy server; ``headers`` contain its login and are sent only to it."""
 
     host: str
     port: int
@@ -27,14 +27,14 @@ class Proxy(NamedTuple):
 
 
 def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
-    """The proxy for an address, or None; this machine is never asked through one.
+    """The proxy for an address, or None; requests to this machine never use one.
 
     Args:
-        address: what is to be asked.
-        env: ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``; the lower case of a name wins.
+        address: the requested address.
+        env: ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``; a lower-case name wins.
 
     Raises:
-        Permanent: the variable holds no proxy that can be used.
+        Permanent: the variable is not a valid proxy.
     """
     name = f"{address.scheme}_proxy"
     text = env.get(name) or env.get(name.upper())
@@ -46,7 +46,7 @@ def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme != "http":
-        # The text is not shown: it may hold a password.
+        # The text is not shown: it may contain a password.
         raise Permanent(
             f"{name.upper()} is no proxy that can be used",
             fault="platform",
@@ -60,7 +60,7 @@ def proxy_for(address: SplitResult, env: Mapping[str, str]) -> Proxy | None:
 
 
 def _is_direct(address: SplitResult, no_proxy: str) -> bool:
-    """Whether an address is asked without a proxy: hosts, domains, networks, ``*``."""
+    """Whether an address needs no proxy: hosts, domains, networks, ``*``."""
     host = address.hostname or ""
     try:
         ip = ipaddress.ip_address(host)

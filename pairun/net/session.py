@@ -1,7 +1,7 @@
-"""A session of `requests` that asks as the task says, and that can be ended from outside.
+"""A `requests` session with the task's settings, which another thread can abort.
 
-What `requests` does by itself and must not do here: read proxies, authorities and ``.netrc`` of the
-process; follow redirections; keep cookies; verify with the authorities of `certifi`.
+It turns off what `requests` does by default: read the process's proxies, authorities and
+``.netrc``; follow redirects; keep cookies; verify with the authorities of `certifi`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Session(requests.Session):
     """A session for one server.
 
     Args:
-        where: the server, for people.
-        tls: verifies it; None for a server that is asked in the clear.
-        proxy: asks for us.
+        where: the server's name for people.
+        tls: verifies the server; None for plain HTTP.
+        proxy: the proxy, or None.
 
     Attributes:
-        connections: how many were made.
-        is_aborted: nothing more can be asked.
+        connections: how many connections were made.
+        is_aborted: whether it is aborted, so that requests fail.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Session(requests.Session):
 
     @classmethod
     def to(cls, url: str, env: Mapping[str, str]) -> Session:
-        """A session for the server of an address.
+        """Make a session for the server of an address.
 
         Args:
             url: the address.
             env: the task's environment, for proxies and certificate authorities.
 
         Raises:
-            Permanent: the address cannot be asked, or the environment names what cannot be used.
+            Permanent: the address is invalid, or the environment has invalid settings.
         """
         address = parse_address(url)
         proxy = proxy_for(address, env)
@@ -69,14 +69,14 @@ class Session(requests.Session):
         return cls(where, tls_context(env) if address.scheme == "https" else None, proxy)
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Nothing: a redirection is an answer, and whoever asked decides what may follow it."""
+        """Return None: the caller decides whether to follow a redirect."""
         return None
 
     def note_connection(self, sock: socket.socket) -> None:
-        """Take the socket of a new connection, so that it can be ended.
+        """Register the socket of a new connection, so that `abort` can close it.
 
         Raises:
-            ConnectionAbortedError: nobody waits for an answer any more.
+            ConnectionAbortedError: the session is already aborted.
         """
         self.connections += 1
         self._socket = sock
@@ -84,7 +84,7 @@ class Session(requests.Session):
             raise ConnectionAbortedError("the time was up before the connection was made")
 
     def abort(self) -> None:
-        """End what is under way in another thread, which then closes its connection."""
+        """Abort the request in another thread, which then closes its connection."""
         self.is_aborted = True
         if self._socket is not None:
             with contextlib.suppress(OSError):
@@ -92,7 +92,7 @@ class Session(requests.Session):
 
 
 class _Adapter(requests.adapters.HTTPAdapter):
-    """Connections with the session's own trust and proxy."""
+    """Makes connections with the session's own TLS context and proxy."""
 
     def __init__(self, session: Session, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
         self._session = session
@@ -103,22 +103,22 @@ class _Adapter(requests.adapters.HTTPAdapter):
     def init_poolmanager(
         self, connections: int, maxsize: int, block: bool = False, **kwargs: Any
     ) -> None:
-        """Make the pools of connections, with the session's trust."""
+        """Make the connection pools, with the session's TLS context."""
         super().init_poolmanager(connections, maxsize, block, **self._tls, **kwargs)
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        """The pools of connections through the proxy, with the session's trust."""
+        """Return the connection pools through the proxy, with the session's TLS context."""
         return super().proxy_manager_for(proxy, **self._tls, **kwargs)
 
     def proxy_headers(self, proxy: str) -> dict[str, str]:
-        """The login of the proxy; its address, which errors repeat, does not hold it."""
+        """Return the proxy's login; its address, which errors repeat, does not contain it."""
         return self._proxy.headers if self._proxy is not None else {}
 
     def cert_verify(self, *args: Any) -> None:
-        """Leave it to the session's context."""
+        """Do nothing: the session's TLS context verifies."""
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
-        """The pool for a request; its connections tell the session of their sockets."""
+        """Return the pool for a request; its connections register their sockets."""
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
         kind = _SecureConnection if pool.scheme == "https" else _PlainConnection
         pool.ConnectionCls = functools.partial(kind, session=self._session)

@@ -1,4 +1,4 @@
-"""The review of an injected manifest: each of its Pods as its init container will plan it."""
+"""Reviews an injected manifest: plans each of its Pods as the init container will."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def review_injected(
 
     Args:
         source: the manifest.
-        layers: the content roots, read.
-        user: whose Pods they are.
-        settings: what the cluster sets.
-        vault: takes every secret that was read.
+        layers: the content roots, already read.
+        user: the user who owns the Pods.
+        settings: the cluster's settings.
+        vault: collects every secret that is read.
 
     Raises:
-        PairunError: the manifest cannot be read, or what pairun wrote into it was changed.
+        PairunError: the manifest cannot be read, or pairun's additions were changed.
     """
     templates = [
         template
@@ -55,7 +55,7 @@ def review_injected(
 
 
 def _environments(template: Template) -> Iterator[Mapping[str, str]]:
-    """The variables of a template's init container; none where it is not injected."""
+    """The variables of a template's init container; none if it is not injected."""
     for container in _mappings(template.spec.plain().get("initContainers")):
         if container.get("name") == INIT:
             variables = _mappings(container.get("env"))
@@ -63,7 +63,7 @@ def _environments(template: Template) -> Iterator[Mapping[str, str]]:
 
 
 def _mappings(value: object) -> list[dict[str, Any]]:
-    """The mappings in a list of a manifest, which may have anything."""
+    """The mappings in a list of a manifest, whose items may have any type."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -98,7 +98,7 @@ def _review(
 
 
 def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:
-    """The container that the injection put behind PID 1."""
+    """The container whose command PID 1 starts."""
     containers = containers_of(template.spec)
     try:
         name = json.loads(env.get(RECORD, "")).get("container")
@@ -109,7 +109,7 @@ def _main_container(template: Template, env: Mapping[str, str]) -> MappingPart:
 
 
 def _grace(template: Template, container: MappingPart) -> PodGrace | None:
-    """The grace time of PID 1; None where its variable is not in the manifest."""
+    """PID 1's grace time; None if its variable is not in the manifest."""
     variables = _mappings(container.plain().get("env"))
     text = next((v.get("value") for v in variables if v.get("name") == GRACE), None)
     seconds = parse_seconds(str(text)) if text else None
@@ -118,7 +118,7 @@ def _grace(template: Template, container: MappingPart) -> PodGrace | None:
 
 
 def _in_manifest(problem: Problem, command: Place) -> Problem:
-    """A problem of the command, with the command's place in the manifest."""
+    """Move a problem of the command to the command's place in the manifest."""
     if problem.place is None or problem.place.source.file != COMMAND_FILE:
         return problem
     return problem._replace(place=command)

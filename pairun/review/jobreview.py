@@ -1,6 +1,6 @@
-"""The review of a job: its text becomes plans, and every task of them gets a verdict.
+"""Reviews a job: makes its plans, and a verdict for every task.
 
-Nothing of this machine is read: the job is reviewed against an empty Pod.
+The review reads nothing from this machine: it assumes an empty Pod.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class JobReview:
 
     Attributes:
         path: the file.
-        job: the job, or None when it is not valid.
-        plans: a plan per role.
+        job: the job; None if it is not valid.
+        plans: one plan per role.
         tasks: role to phase to reviewed tasks.
-        problems: everything found.
-        vault: masks what the process hides.
-        settings: what the cluster sets, and what kind of Pod it is.
-        pods: role to the settings of its Pods, which only an engine of a cluster reads.
+        problems: all problems.
+        vault: masks the secrets that the process has read.
+        settings: the cluster's settings, and the kind of the Pod.
+        pods: role to the settings of its Pods, for the engines of clusters.
     """
 
     path: str
@@ -76,7 +76,7 @@ class JobReview:
 
     @property
     def changes(self) -> bool:
-        """Whether a task other than the user's command would change something, or may."""
+        """Whether a task other than the user's command would or may change something."""
         return any(
             t.verdict.kind in ("will_change", "unknown") and t.module != USER_COMMAND
             for role in self.tasks.values() for tasks in role.values() for t in tasks
@@ -156,18 +156,18 @@ def review_loaded(
     pod_flags: Node | None = None,
     gpu_resource: str = GPU_RESOURCE,
 ) -> JobReview:
-    """Review a job that was read already.
+    """Review a job that is already read.
 
     Args:
-        path: where it comes from.
-        job: the job, or None when it is not valid.
-        problems: what was found while it was read; takes what the review finds.
-        layers: the content roots, read.
-        only: the roles to review, all when empty.
-        settings: what the cluster sets, and what kind of Pod it is.
-        vault: takes every secret that was read.
-        pod_flags: settings of the Pods that a person's options set.
-        gpu_resource: what the cluster calls a GPU.
+        path: the path of its file.
+        job: the job; None if it is not valid.
+        problems: the problems so far; also collects those of the review.
+        layers: the content roots, already read.
+        only: the roles to review; all if empty.
+        settings: the cluster's settings, and the kind of the Pod.
+        vault: collects every secret that is read.
+        pod_flags: Pod settings from a person's options.
+        gpu_resource: the cluster's resource name for GPUs.
     """
     problems.extend(settings.warnings)
     plans: list[RolePlan] = []
@@ -210,7 +210,7 @@ def _pods(
     """The settings of the Pods of each role."""
     own = job.plugin_overrides.get("pod") if job.plugin_overrides else None
     if own is not None and any(violations(own, pod_schema())):
-        own = None  # the plan of a role reports it
+        own = None  # the plan of a role reports this problem
     check_roles(own, [name for r in job.roles for name in (r.name, r.fc_name)], problems)
     return {
         r.name: pod_settings(
@@ -221,7 +221,7 @@ def _pods(
 
 
 def _chosen_roles(path: str, job: Job, only: list[str], problems: Problems) -> list[Role]:
-    """The roles of these names; a name that no role has is a problem."""
+    """The roles with these names; reports a name that no role has."""
     names = {name for role in job.roles for name in (role.name, role.fc_name)}
     for name in only:
         if name not in names:
@@ -233,7 +233,7 @@ def _chosen_roles(path: str, job: Job, only: list[str], problems: Problems) -> l
 def _plan_role(
     layers: Layers, job: Job, role: Role, settings: Settings, problems: Problems, vault: Vault
 ) -> RolePlan:
-    """The plans of a role, with the environment that every Pod of it has."""
+    """Plan a role, with the environment that all its Pods share."""
     init_env: dict[str, str] = {}
     engine: Node | None = None
     if settings.plain:
@@ -283,7 +283,7 @@ def _verdicts(plan: RolePlan, content: Content, settings: Settings) -> dict[Phas
 def _secrets_read(
     content: Content, job: Job | None, problems: Problems, settings: Settings
 ) -> Iterator[str]:
-    """The secrets in whatever was read."""
+    """The secrets in all files that were read."""
     yield from content.concealed()
     yield from secrets_of(job) if job else ()
     yield from settings.init_plugins.place.source.concealed if settings.init_plugins else ()
@@ -297,4 +297,4 @@ _PER_INSTANCE = frozenset(
      "FC_CONFIGMAP_UID", "FC_FRAMEWORK_UID", "FC_FRAMEWORK_ATTEMPT_ID",
      "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID"}
 )  # fmt: skip
-"""Variables that differ between the Pods of a role; a review is of the role."""
+"""Variables that differ between the Pods of a role; a review covers the whole role."""

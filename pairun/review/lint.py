@@ -1,4 +1,4 @@
-"""Lints files: each is checked as the kind of file that it is."""
+"""Checks files, each according to its kind."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pairun.secrets.vault import Vault
 
 
 class Linted(NamedTuple):
-    """What was linted.
+    """The result of a lint.
 
     Attributes:
-        problems: of the files and of the content roots, each once.
-        files: path to the kind of file that it was taken for.
+        problems: the problems of the files and of the content roots, each once.
+        files: path to the detected kind of the file.
     """
 
     problems: list[Problem]
@@ -41,14 +41,14 @@ class Linted(NamedTuple):
 
 
 def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
-    """Check files, and all files of folders.
+    """Check files, and all files in folders.
 
-    A folder that is a content root is one of the roots that the files are checked against.
+    If a folder is a content root, it is one of the roots that the files are checked against.
 
     Args:
         paths: the files and folders; ``-`` is standard input.
-        roots: further content roots that the files are checked against.
-        vault: takes every secret that was read.
+        roots: further content roots to check the files against.
+        vault: collects every secret that is read.
     """
     kinds: dict[str, str] = {}
     try:
@@ -63,19 +63,19 @@ def lint(paths: Sequence[str], roots: list[str], vault: Vault) -> Linted:
                 linted.append(problems)
         linted.append(linter.unread_scripts())
     except PairunError as e:
-        # The content roots themselves cannot be used.
+        # The content roots themselves are unusable.
         linted = [_refused(e)]
     return Linted(list(_each_once(linted)), kinds)
 
 
 def _adds_a_root(folder: str, roots: list[str]) -> bool:
-    """Whether a folder is a content root, and none that is there already."""
+    """Whether a folder is a content root that is not yet among the roots."""
     known = map(os.path.realpath, (built_in_root().path, *roots))
     return not_a_root(folder) is None and os.path.realpath(folder) not in known
 
 
 def _misnamed(folders: Sequence[str]) -> Problems:
-    """What pairun does not read in folders that look like content roots, whatever their names."""
+    """Files that pairun ignores because of their names, in folders that look like content roots."""
     problems = Problems()
     for folder in folders:
         problems.extend(unread(folder))
@@ -83,7 +83,7 @@ def _misnamed(folders: Sequence[str]) -> Problems:
 
 
 def _each_once(linted: Sequence[Problems]) -> Iterator[Problem]:
-    """Every problem once: those of a root come with each of its files."""
+    """Every problem once: a root's problems are reported with each of its files."""
     seen = set()
     for problems in linted:
         for p in problems:
@@ -97,11 +97,11 @@ class _Linter:
 
     Args:
         roots: folders above the built-in root.
-        vault: takes every secret that was read.
+        vault: collects every secret that is read.
 
     Attributes:
-        root_problems: what is wrong with these.
-        folder_problems: what is wrong with their plugin folders.
+        root_problems: the problems of these roots.
+        folder_problems: the problems of their plugin folders.
     """
 
     def __init__(self, roots: list[str], vault: Vault) -> None:
@@ -115,7 +115,7 @@ class _Linter:
         self._syntax = ShellSyntax()
 
     def unread_scripts(self) -> Problems:
-        """A note of scripts whose syntax was not checked."""
+        """A note on scripts whose syntax was not checked."""
         problems = Problems()
         problems.extend(self._syntax.unread())
         return problems
@@ -125,10 +125,10 @@ class _Linter:
 
         Args:
             path: the file, or the folder of a module.
-            named: a person names this file; else a file that is nothing of pairun's is skipped.
+            named: whether a person names this file; pairun skips other files that are not its own.
 
         Returns:
-            The kind of file that it is taken for, and its problems.
+            The detected kind of the file, and its problems.
         """
         if (module := module_at(path)) is not None and _is_module(path, module):
             return "module", lint_module(module)
@@ -168,9 +168,9 @@ class _Linter:
         return kind, problems
 
     def _layers_for(self, path: str, *, named: bool) -> Layers:
-        """The stack with the content root that the file lies in.
+        """The stack of roots, plus the content root around the file.
 
-        A job beside the files of a root uses it only where nobody named the job, and so its roots.
+        A job next to a root's files uses that root only if the person did not name the job.
         """
         root = root_around(path)
         beside = os.path.dirname(path)
@@ -179,12 +179,12 @@ class _Linter:
         if root is None or self._layers.content.own(path) or not looks_like_root(root):
             return self._layers
         if root not in self._around:
-            # The problems of the root's other files come up when these are linted.
+            # The root's other files report their problems when they are linted.
             self._around[root] = Layers(open_content([*self._roots, root], os.environ), Problems())
         return self._around[root]
 
     def _lint_pod(self, path: str, node: Node, layers: Layers) -> Problems:
-        """Review a setting of a plain Pod."""
+        """Review the settings of a plain Pod."""
         if path == "-":
             message = "a setting of a plain Pod is not read from standard input"
             return _refused(PairunError(Problem("PR801", message, hint="lint a file")))
@@ -201,7 +201,7 @@ class _Linter:
         return self._with_syntax(review_data(data, path, layers, "user", [], vault=self._vault))
 
     def _with_syntax(self, review: JobReview) -> Problems:
-        """The problems of a review, with those that bash finds in its scripts."""
+        """The problems of a review, plus the syntax errors that bash finds in its scripts."""
         problems = Problems()
         problems.extend(review.problems)
         for plan in review.plans:
@@ -210,7 +210,7 @@ class _Linter:
 
 
 def _is_module(path: str, module: str) -> bool:
-    """Whether a path is of a module, and no other file in some Python package."""
+    """Whether a path belongs to a module, and not to another Python package."""
     return path.endswith(".py") or imports_pairun(module)
 
 
@@ -221,12 +221,12 @@ def _refused(error: PairunError) -> Problems:
 
 
 def _skipped(data: bytes, ids: set[str], *, named: bool) -> str | None:
-    """The kind of a file that cannot be read, if it is none of pairun's; else None.
+    """The kind of an unreadable file that does not belong to pairun; else None.
 
     Args:
-        data: the file, as far as it was read.
-        ids: of the errors.
-        named: a person names this file: a manifest with mistakes is reported.
+        data: the file, as far as it could be read.
+        ids: the ids of the errors.
+        named: whether a person names this file; then a manifest with mistakes is reported.
     """
     if (not named or ids <= {"PR109", "PR735"}) and is_manifest(data.decode("utf-8", "replace")):
         return MANIFEST
@@ -234,7 +234,7 @@ def _skipped(data: bytes, ids: set[str], *, named: bool) -> str | None:
 
 
 SKIPPED = "skipped: "
-"""How the kinds of files begin that are not linted."""
+"""The names of file kinds that are not linted begin with these."""
 UNREAD = f"{SKIPPED}nothing that pairun reads"
 MANIFEST = f"{SKIPPED}a manifest of Kubernetes, for `pairun inject`"
 _KEYS = {
@@ -248,7 +248,7 @@ _POD_KEYS = ("initPlugins", "runtimePlugin", "commands")
 
 
 def _kind(path: str, node: Node, *, named: bool) -> str | None:
-    """The kind of a file: by its keys, else by its folder, else by a key that is nearly one."""
+    """The kind of a file: by its keys, else by its folder, else by a misspelled key."""
     keys = [k for k, _ in node.items()]
     for key, kind in _KEYS.items():
         if key in keys:
@@ -256,7 +256,7 @@ def _kind(path: str, node: Node, *, named: bool) -> str | None:
     if os.path.basename(path) == DESCRIPTION and ("init-script" in keys or not _is_job(keys)):
         return "plugin folder"
     name, above = os.path.basename(path), os.path.dirname(os.path.abspath(path))
-    # Other projects have such folders, too.
+    # Other projects have folders with these names, too.
     is_ours = named or looks_like_root(os.path.dirname(above))
     folder = os.path.basename(above) if is_ours else ""
     if folder == "plugin_specs":

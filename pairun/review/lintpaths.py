@@ -1,4 +1,4 @@
-"""The files that ``pairun lint`` finds in a folder: of a content root, a module, or job files."""
+"""Lists the files that ``pairun lint`` checks in a folder: content roots, modules, job files."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _YAML = (".yaml", ".yml")
 
 
 def files_in(folder: str) -> list[str]:
-    """The YAML files and modules in a folder and below it, in order of their names.
+    """The YAML files and modules in a folder and below it, sorted by name.
 
-    Links to folders are not followed. Of a plugin folder in OpenPAI's form only the description is
-    listed. Names that begin with ``_`` or ``.`` are skipped, as everywhere in a content root, and
-    so are the work directories of ``pairun run``.
+    pairun does not follow links to folders. It skips names that begin with ``_`` or ``.``, as
+    everywhere in a content root, and the work directories of ``pairun run``. In a plugin folder of
+    OpenPAI's form it lists only the description.
 
     Args:
         folder: its path.
 
     Raises:
-        PairunError: there are too many files, or too many levels of folders.
+        PairunError: there are too many files, or folders are nested too deeply.
     """
     files: list[str] = []
     for path in _below(folder, MAX_DEPTH):

@@ -1,4 +1,4 @@
-"""Rules of the diagnosis that lose their own samples to another rule."""
+"""Finds diagnosis rules whose own samples another rule decides."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pairun.playbook.rules import Rules, read_rules
 
 
 def check_lost(document: Node, content: Content, problems: Problems) -> None:
-    """Warn of each rule of a file whose own sample another rule decides.
+    """Warn of each rule in a file if another rule decides one of its samples.
 
     Args:
-        document: the file, which is valid.
+        document: the file, already validated.
         content: the content roots, the file's own included.
-        problems: takes the warnings.
+        problems: collects the warnings.
     """
     nodes = {node.value["id"].value: node for node in elements(document, "rules")}
     if not nodes:
@@ -43,5 +43,5 @@ def check_lost(document: Node, content: Content, problems: Problems) -> None:
 
 
 def _winning(rules: Rules, rule: str) -> int:
-    """A weight above that of a rule."""
+    """A weight that beats a rule."""
     return min(rules.table().rules[rule].weight + 1, 98)

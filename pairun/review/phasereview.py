@@ -1,4 +1,4 @@
-"""The review of a phase in its own container: real probes, no change."""
+"""Reviews a phase in its own container: probes for real, changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pairun.review.taskreview import Reviewed, review_phase, review_plan
 from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
-    # The user's container reviews a finished plan, and has no YAML.
+    # The user's container reviews a finished plan, and has no YAML library.
     from pairun.playbook.content import Content
     from pairun.playbook.drafts import Draft
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def probe_phase(
     plan: Plan, draft: Draft, content: Content, env: Mapping[str, str], pai_dir: str, vault: Vault
 ) -> list[Reviewed]:
-    """Review a phase together with the playbook that its plan was made from."""
+    """Review a phase, together with the playbook of its plan."""
     context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)
     return review_phase(plan, draft, content, context)
 
 
 def probe_plan(plan: Plan, env: Mapping[str, str], pai_dir: str, vault: Vault) -> list[Reviewed]:
-    """Review the plan that init left; the history of its values is gone."""
+    """Review the plan that init made; the history of its values is unknown here."""
     context = ProbeContext(env=env, pai_dir=pai_dir, emit_hidden=vault.add)
     return review_plan(plan, plan_loader(plan.modules, Door(pai_dir)), context)

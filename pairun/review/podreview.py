@@ -1,4 +1,4 @@
-"""The review of a plain Pod: its settings are read as a job of one role, and reviewed as one."""
+"""Reviews a plain Pod: treats its settings as a job of one role."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def review_pod(
     """Review a plain Pod.
 
     Args:
-        path: its commands and plugins, or None for its init phase alone.
-        layers: the content roots, read.
-        user: whose Pod it is.
-        settings: what the cluster sets.
-        vault: takes every secret that was read.
+        path: the file with its commands and plugins; None for only the init phase.
+        layers: the content roots, already read.
+        user: the user who owns the Pod.
+        settings: the cluster's settings.
+        vault: collects every secret that is read.
 
     Raises:
         PairunError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""The inputs of a review besides content roots and jobs: the cluster's init plugins, the kind of Pod."""
+"""The inputs of a review besides roots and jobs: the cluster's init plugins, the kind of Pod."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from pairun.playbook.specs import PHASES
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """What a review knows besides content roots and job.
+    """A review's inputs besides content roots and job.
 
     Attributes:
-        init_plugins: what the cluster lists in place of the init playbook's tasks, or None.
-        plain: the job is a plain Pod.
-        engine: what the way to start this Pod changes, above what every plain Pod has; or None.
-        init_env: variables of the init container that are known.
-        grace: the Pod's own grace time, which replaces the playbook's; None where it is unknown.
-        phases: those to show.
-        warnings: what will surprise in the settings themselves.
+        init_plugins: the cluster's init plugins, which replace the init playbook's tasks; or None.
+        plain: whether the job is a plain Pod.
+        engine: what this Pod's engine changes, in addition to every plain Pod's changes; or None.
+        init_env: known variables of the init container.
+        grace: the Pod's own grace time, which replaces the playbook's; None if unknown.
+        phases: the phases to show.
+        warnings: warnings about the settings themselves.
     """
 
     init_plugins: InitPlugins | None = None
@@ -44,10 +44,10 @@ NO_SETTINGS = Settings()
 
 
 def read_settings(path: str | None) -> Settings:
-    """What the cluster lists as init plugins: in a file, else where a Pod would find it.
+    """Read the cluster's init plugins: from a file, else from where a Pod would read them.
 
     Raises:
-        PairunError: it cannot be read, or is not valid.
+        PairunError: they cannot be read, or are not valid.
     """
     from pairun.openpai.podconfig import PodConfig
 

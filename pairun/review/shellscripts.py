@@ -14,13 +14,13 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.drafts import TaskDraft
 
 SCRIPT_ARGUMENTS = ("script", "unless")
-"""The arguments of modules that hold text for the shell."""
+"""The module arguments that contain shell scripts."""
 
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 def scripts_of_plan(plan: RolePlan) -> Iterator[Script]:
-    """The user's command of a role, and the scripts that its plugins, its job and its cluster bring."""
+    """The user's command of a role, and the scripts of its plugins, its job and its cluster."""
     yield command_script(plan.job, plan.role)
     for phase, phase_plan in plan.plans.items():
         draft = plan.effective.drafts[phase]
@@ -32,7 +32,7 @@ def scripts_of_plan(plan: RolePlan) -> Iterator[Script]:
 
 
 def _written_texts(draft: TaskDraft) -> list[Node]:
-    """The texts from which scripts of a task come: parameters of the job, and what no built-in file says."""
+    """The possible sources of a task's scripts: the job's parameters, and texts of other roots."""
     given = leaves(draft.given) if draft.given is not None else ()
     own = (leaf for leaf in leaves(draft.node) if leaf.place.source.layer != "built-in")
     return [leaf for leaf in (*given, *own) if isinstance(leaf.value, str)]
@@ -50,7 +50,7 @@ def _scripts_of(task: Task, texts: list[Node], draft: TaskDraft) -> Iterator[Scr
         }  # fmt: skip
         lines = [known.get(line.strip()) for line in text.split("\n") if line.strip()]
         if not any(lines):
-            continue  # a script of pairun's own, or one that an expression makes
+            continue  # a built-in script, or the result of an expression
         yield Script(
             name=f"the {name} of the task '{draft.id}'",
             text=text,
@@ -60,7 +60,7 @@ def _scripts_of(task: Task, texts: list[Node], draft: TaskDraft) -> Iterator[Scr
 
 
 def _filled(lines: list[tuple[Node, int] | None]) -> Iterator[tuple[Node, int]]:
-    """The same, each missing line with the place of the line before it."""
+    """The lines without gaps: each missing line gets the place of the line before it."""
     last = next(line for line in lines if line is not None)
     for line in lines:
         last = line or last
@@ -68,7 +68,7 @@ def _filled(lines: list[tuple[Node, int] | None]) -> Iterator[tuple[Node, int]]:
 
 
 def scripts_of_file(document: Node) -> Iterator[Script]:
-    """The scripts in a playbook or a plugin spec; those with statements are left to the job's review."""
+    """The scripts in a playbook or plugin spec; scripts with statements are checked with a job."""
     for name, node in _named_leaves(document, ""):
         text = node.value
         if name not in SCRIPT_ARGUMENTS or not isinstance(text, str) or "{%" in text:

@@ -1,6 +1,6 @@
-"""Asks bash whether it can read the scripts of a job: ``bash -n`` parses and runs nothing.
+"""Checks the scripts of a job with ``bash -n``, which parses and runs nothing.
 
-Only ``pairun lint`` asks. A review reads nothing of the machine it runs on.
+Only ``pairun lint`` uses this: a review reads nothing from this machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _QUOTED = re.compile(r"`[^`]*'")
 
 
 class Complaint(NamedTuple):
-    """What bash says of a script: its words, the line from 1, whether it is a warning only."""
+    """Bash's complaint about a script: message, line from 1, whether it is only a warning."""
 
     words: str
     line: int
@@ -28,10 +28,10 @@ class Complaint(NamedTuple):
 
 
 class ShellSyntax:
-    """Asks once for each text.
+    """Checks each text once.
 
     Args:
-        shell: the path of bash; by default the one that PATH has, if any.
+        shell: the path of bash; by default the one in PATH, if any.
     """
 
     def __init__(self, shell: str | None = None) -> None:
@@ -48,7 +48,7 @@ class ShellSyntax:
                 yield _problem(script, complaint)
 
     def unread(self) -> Iterator[Problem]:
-        """Yield a note if scripts were not checked, because there is no bash or it did not answer."""
+        """Yield a note if scripts were not checked, because bash is missing or did not respond."""
         if self._unread:
             count = f"{self._unread} script{'s' * (self._unread != 1)}"
             why = "bash did not answer in time" if self._shell else "bash is not installed here"
@@ -60,7 +60,7 @@ class ShellSyntax:
             self._unread += 1
             return None
         options = ["-O", "extglob"] if "extglob" in text else []
-        # With no environment bash reads no file, and its messages are in English.
+        # Without an environment bash reads no file, and its messages are in English.
         argv = [self._shell, "--norc", "--noprofile", *options, "-n", "/dev/stdin"]
         data = text.replace("\0", " ").encode("utf-8", "replace")
         try:
@@ -87,7 +87,7 @@ def _problem(script: Script, complaint: Complaint) -> Problem:
 
 
 def _hint(words: str) -> str | None:
-    """What usually causes a complaint."""
+    """The usual cause of a complaint."""
     if "looking for matching" in words:
         return "a quote or bracket that begins here is not closed"
     if "unexpected end of file" in words:

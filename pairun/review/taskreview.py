@@ -1,4 +1,4 @@
-"""The review of a task: its verdict, and who overrode which value."""
+"""Reviews a task: its verdict, and who overrode which value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pairun.plan import Late, Plan, Task
 from pairun.review.verdict import judge
 
 if TYPE_CHECKING:
-    # A finished plan is reviewed where no YAML can be read, too: in the user's container.
+    # The user's container, which has no YAML library, reviews finished plans, too.
     from pairun.playbook.content import Content
     from pairun.playbook.document.reading import Node
     from pairun.playbook.drafts import Draft, TaskDraft
@@ -26,10 +26,10 @@ class Override:
 
     Attributes:
         path: ``retries``, ``args.depth``.
-        value: as written there.
-        layer: who set it.
-        where: the place.
-        before: the value it took the place of, with its layer and place.
+        value: the value as written.
+        layer: the layer that set it.
+        where: the place where it is written.
+        before: the value that it replaced, with layer and place.
     """
 
     path: str
@@ -41,18 +41,18 @@ class Override:
 
 @attrs.frozen(kw_only=True)
 class Reviewed:
-    """A task in a review.
+    """A reviewed task.
 
     Attributes:
-        task: as planned, or None when it was taken out.
+        task: the planned task; None if it is disabled.
         id: its id.
-        name: its sentence.
+        name: its description.
         module: its module.
-        layer: who brought it.
+        layer: the layer that added it.
         verdict: what it would do.
-        group: sentence of the parallel group it is in.
-        overrides: what higher layers set.
-        disabled: the place that took it out.
+        group: the description of its parallel group.
+        overrides: the values that higher layers set.
+        disabled: the place that disabled it.
     """
 
     task: Task | None
@@ -68,18 +68,18 @@ class Reviewed:
 
     @property
     def skipped(self) -> bool:
-        """Whether it was taken out, or its condition is false."""
+        """Whether it is disabled, or its condition is false."""
         return self.task is None or self.verdict.because.startswith("skipped")
 
 
 def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -> list[Reviewed]:
-    """Every task of a phase with its verdict and its overrides, disabled ones included.
+    """Review every task of a phase, including disabled ones.
 
     Args:
         plan: the phase.
-        draft: the playbook it was made from, for the history of its values.
+        draft: the playbook of the plan, for the history of its values.
         content: the content roots.
-        context: what verdicts are made in; never changed.
+        context: the context for verdicts; must not be changed.
     """
     from pairun.playbook.drafts import GroupDraft
 
@@ -112,7 +112,7 @@ def review_phase(plan: Plan, draft: Draft, content: Content, context: Context) -
 def review_plan(
     plan: Plan, load: Callable[[str], type[Module]], context: Context
 ) -> list[Reviewed]:
-    """Every task of a plan that was made before, with its verdict; its history is gone."""
+    """Review every task of an existing plan, without the history of its values."""
     return [
         Reviewed(
             task=task, id=task.id, name=task.name, module=task.module, layer="", where=task.where,
@@ -157,12 +157,12 @@ def _disabled(item: TaskDraft, group: str | None) -> Reviewed:
 
 
 def overrides_of(item: TaskDraft) -> Iterator[Override]:
-    """What higher layers set of a task."""
+    """The values of a task that higher layers set."""
     from pairun.playbook.document.reading import Node
 
     for keyword, node in item.node.items():
         if node.overrides is None and node.place.source is not item.place.source:
-            # A keyword that the task did not have: it overrides a default.
+            # The task did not have this keyword, so it overrides a default.
             unset = Node(None, item.place)
             node = Node(node.value, node.place, node.key, unset)  # noqa: PLW2901
         path = "args" if keyword == item.module else keyword
@@ -189,7 +189,7 @@ def _changed(node: Node, path: str) -> Iterator[tuple[Node, str]]:
             if child.overrides is not None:
                 yield from _changed(child, f"{path}.{key}")
             elif node.overrides is not None and key not in low:
-                # A key that the lower layer did not have: it overrides a default.
+                # The lower layer did not have this key, so it overrides a default.
                 unset = Node(None, node.overrides.place)
                 yield Node(child.value, child.place, child.key, unset), f"{path}.{key}"
     elif node.overrides is not None:

@@ -1,6 +1,6 @@
-"""The review of what is sound in a job that is not valid: its plugins and its overrides.
+"""Reviews the valid parts of an invalid job: its plugins and its overrides.
 
-So one run shows all problems, and not those of the job first, and of its overrides the next time.
+So one run shows all problems; the user need not fix the job first to see those of its overrides.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pairun.review.settings import Settings
 
 
 def unsound_problems(document: Node, layers: Layers, settings: Settings) -> Problems:
-    """What is wrong with the plugins and the overrides of a job whose own problems are known.
+    """The problems of the plugins and overrides of a job whose own problems are known.
 
     Args:
-        document: the job, with a valid text.
-        layers: the content roots, read.
-        settings: what the cluster sets.
+        document: the job, which is valid YAML.
+        layers: the content roots, already read.
+        settings: the cluster's settings.
     """
     uses = plugin_uses(document)
     overrides = document.at(("extras", "pairun"))
@@ -42,13 +42,13 @@ def unsound_problems(document: Node, layers: Layers, settings: Settings) -> Prob
         check_expressions(overrides, certain)
         _check_pod(document, overrides, layers, certain)
     places = _certain_places(uses, overrides)
-    # Which ids the plugins get depends on the role.
+    # The ids of plugins depend on the role.
     certain.extend(p for p in everything if p.place in places and p.id != "PR206")
     return certain
 
 
 def _check_pod(document: Node, overrides: Node, layers: Layers, problems: Problems) -> None:
-    """Check the settings of the Pods of every role."""
+    """Check the Pod settings of every role."""
     own = overrides.get("pod")
     if own is None or any(violations(own, pod_schema())):
         return
@@ -59,7 +59,7 @@ def _check_pod(document: Node, overrides: Node, layers: Layers, problems: Proble
 
 
 def _certain_places(uses: Sequence[PluginUse], overrides: Node | None) -> set[Place]:
-    """The places at which a problem does not depend on what the rest of the job would be."""
+    """The places whose problems do not depend on the rest of the job."""
     places = set(places_of(overrides)) if overrides is not None else set()
     for use in uses:
         places.add(use.place)

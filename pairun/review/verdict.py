@@ -25,16 +25,16 @@ from pairun.module import (
 from pairun.plan import EXPAND, Late, Task
 
 CHECKED = "checked at run time"
-"""How the verdict on every check begins that will be made."""
+"""The beginning of a verdict on a check that will really check."""
 
 
 def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
-    """The verdict of a task in a context that must not be changed.
+    """Make the verdict on a task; the context must not be changed.
 
     Args:
-        task: the task; its arguments may be late.
+        task: the task; its arguments may be unknown until it runs.
         cls: its module's class.
-        context: reads only.
+        context: a read-only context.
     """
     late = next((v for v in late_values(task.args) if v is not task.when), None)
     if issubclass(cls, CheckModule):
@@ -43,7 +43,7 @@ def judge(task: Task, cls: type[Module], context: Context) -> Verdict:
     if late is not None:
         return unknown(f"depends on {late.because}")
     try:
-        # Standard output may be a document (--json): what a module prints here is none of it.
+        # Standard output may be JSON (--json): keep a module's prints out of it.
         with contextlib.redirect_stdout(sys.stderr):
             return _planned(task, cls, context)
     except UnknownUntilRun as e:
@@ -81,10 +81,10 @@ def late_values(value: Any) -> Iterator[Late]:
 
 
 def known_in_container(value: Any) -> Iterator[str | Secret]:
-    """The texts in a value that only the user's container can expand: ``$HOME/x``.
+    """The texts in a value that only the user's container can expand, such as ``$HOME/x``.
 
     Args:
-        value: of an argument or a variable of a planned task.
+        value: the value of an argument or a variable of a planned task.
     """
     if isinstance(value, Late):
         if value.template == EXPAND:

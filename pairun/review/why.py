@@ -1,4 +1,4 @@
-"""Who set a value: the chain from the layer in force down to the lowest that set it."""
+"""Finds who set a value: the chain from the effective layer down to the lowest that set it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pairun.playbook.pod.table import POD_SETTINGS
 from pairun.review.jobreview import JobReview
 
 POD = "pod."
-"""What the path of a Pod's setting begins with."""
+"""The first part of a Pod setting's path."""
 
 
 @attrs.frozen
 class Setting:
-    """A value, the place that set it, and whether it is refused."""
+    """A value, the place that set it, and whether pairun refuses it."""
 
     value: Any
     place: Place
@@ -33,14 +33,14 @@ class Setting:
 def settings_of(
     plan: RolePlan, pod: PodSettings, path: str, problems: Iterable[Problem]
 ) -> list[Setting]:
-    """Who set a value, the one in force first; empty where nothing set it.
+    """Find who set a value, the effective one first; empty if nothing set it.
 
     Args:
-        plan: of the role.
-        pod: the settings of its Pods.
-        path: an id and keys: ``git.args.depth``; an id and a key may have dots themselves. Or a
-            setting of the Pods: ``pod.queue``.
-        problems: of the review; an error at a setting of the Pods refuses it.
+        plan: the plan of the role.
+        pod: the settings of the role's Pods.
+        path: a task's id and keys, such as ``git.args.depth``; ids and keys may contain dots. Or a
+            Pod setting, such as ``pod.queue``.
+        problems: the review's problems; an error at a Pod setting refuses it.
     """
     for draft in plan.effective.drafts.values():
         for task in draft.tasks():
@@ -60,18 +60,18 @@ def settings_of(
 
 @attrs.frozen
 class Default:
-    """The default of a setting that no layer sets: its text, and what declares it."""
+    """The default of a setting that no layer sets: its text, and where it is declared."""
 
     text: str
     declared_by: str
 
 
 def default_of(plan: RolePlan, path: str, content: Content) -> Default | None:
-    """The default of a setting that exists and that no layer sets; None where there is no such setting.
+    """The default of a setting that no layer sets; None if there is no such setting.
 
     Args:
-        plan: of the role.
-        path: as for `settings_of`.
+        plan: the plan of the role.
+        path: the path, as for `settings_of`.
         content: the content roots.
     """
     task, rest = _task_at([plan], path)
@@ -93,7 +93,7 @@ def default_of(plan: RolePlan, path: str, content: Content) -> Default | None:
 
 
 def _task_at(plans: Iterable[RolePlan], path: str) -> tuple[TaskDraft | None, str]:
-    """The task whose id a path begins with, and the rest of the path."""
+    """The task whose id begins a path, and the rest of the path."""
     drafts = [d for plan in plans for d in plan.effective.drafts.values()]
     tasks = {task.id: task for draft in drafts for task in draft.tasks()}
     task = next((t for i, t in tasks.items() if path == i or path.startswith(f"{i}.")), None)
@@ -111,7 +111,7 @@ _TASK_KEYWORDS = {name: k for name, k in keywords_of("task").items() if name != 
 
 
 def no_such_setting(review: JobReview, path: str, content: Content) -> Problem:
-    """The problem of a path that leads to no setting of a job's playbooks."""
+    """The problem for a path that is no setting of a job's playbooks."""
     task, rest = _task_at(review.plans, path)
     if task is not None:
         hint: str | None = _nearest_setting(task, rest, content)

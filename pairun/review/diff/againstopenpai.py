@@ -1,4 +1,4 @@
-"""What OpenPAI's own runtime would do with a job, beside what pairun does."""
+"""Compares what OpenPAI's own runtime and pairun do with a job."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ITSELF = "(init itself)"
 
 @attrs.frozen(kw_only=True)
 class Pair:
-    """One thing that a container does, as both runtimes name it.
+    """One action of a container in both runtimes.
 
     Attributes:
-        part: when: init, before the command, the command, after it succeeded.
-        there: the original's step or script; empty where it has none.
+        part: when: init, before the command, the command, or after its success.
+        there: the original's step or script; empty if it has none.
         here: the ids of pairun's tasks.
-        codes_there: the original's exit codes when it fails, in words.
-        codes_here: pairun's.
+        codes_there: the original's exit codes for a failure, as text.
+        codes_here: pairun's exit codes.
     """
 
     part: str
@@ -48,14 +48,14 @@ class Pair:
 
 @attrs.frozen(kw_only=True)
 class RoleAgainst:
-    """A role under both runtimes.
+    """A role in both runtimes.
 
     Attributes:
-        name: the role's.
-        pairs: what runs, in order.
-        variables: the names of variables that both give to the command.
-        more_variables: those that pairun alone gives.
-        cases: the cases of the table that the role meets.
+        name: the role's name.
+        pairs: the actions, in order.
+        variables: the names of variables that both set for the command.
+        more_variables: the names of variables that only pairun sets.
+        cases: the cases of the table that apply to the role.
     """
 
     name: str
@@ -66,13 +66,13 @@ class RoleAgainst:
 
     @property
     def ends(self) -> int | None:
-        """The exit code with which the original's init ends, where a case says so for sure."""
+        """The exit code of the original's init, if a case determines it; else None."""
         return next((c.ends for c in self.cases if c.ends and c.id != "ssh-extension"), None)
 
 
 @attrs.frozen(kw_only=True)
 class JobAgainst:
-    """A job under both runtimes; ``problems`` are pairun's."""
+    """A job in both runtimes; ``problems`` are pairun's."""
 
     path: str
     job: Job | None
@@ -88,10 +88,10 @@ def against_openpai(
 
     Args:
         path: the job file.
-        layers: the content roots, read.
-        user: who submits the job.
-        only: the roles, all when empty.
-        vault: takes every secret that was read.
+        layers: the content roots, already read.
+        user: the user who submits the job.
+        only: the roles to compare; all if empty.
+        vault: collects every secret that is read.
     """
     review = review_job(path, layers, user, only, vault=vault)
     roles = tuple(_role(plan) for plan in review.plans)
@@ -113,7 +113,7 @@ def _role(plan: RolePlan) -> RoleAgainst:
 
 
 def _variables(job: Job, role: Role) -> tuple[list[str], list[str]]:
-    """Names that both give to the first instance's command, and those that pairun adds."""
+    """The variables that both set for the first instance's command, and those that pairun adds."""
     pods = {
         r.fc_name: [{"podUID": "0", "podHostIP": "10.0.0.1"} for _ in range(r.instances)]
         for r in job.roles
@@ -166,7 +166,7 @@ def _pair_of(step: Step, here: tuple[str, ...], tasks: dict[str, Task]) -> Pair:
 
 
 def _codes(tasks: Sequence[Task]) -> str:
-    """The exit codes of init tasks that fail, in words."""
+    """The exit codes of failed init tasks, as text."""
     words = {f"{kind} {code}": None for t in tasks for kind, code in t.exit_codes.items()}
     ignored = bool(tasks) and all(t.failure_policy == "ignore" for t in tasks)
     return "none: ignored" if ignored else ", ".join([*words, "else 1" if words else "1"])
@@ -198,7 +198,7 @@ def _runtime(plan: RolePlan) -> Iterator[Pair]:
 
 
 def _script(kind: str, number: int, use: PluginUse, is_written: bool | None) -> str:
-    """The original's script of a plugin, in words; empty where it writes none."""
+    """The original's script of a plugin, as text; empty if it writes none."""
     if is_written is False:
         return ""
     perhaps = " (if its program writes it)" if is_written is None else ""

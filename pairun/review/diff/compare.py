@@ -1,7 +1,7 @@
 """Compares two plans of one job: tasks, values, modules, plugin specs, problems.
 
-Each side is plain data before the other side is planned: modules of both may have the same name, and
-Python keeps only one.
+The first side becomes plain data before pairun plans the second: both sides may have modules with
+the same name, and Python keeps only one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class TaskSide:
 
     Attributes:
         id: its id.
-        name: its sentence.
+        name: its description.
         module: its module.
-        layer: who brought it.
-        where: the place that wrote it.
-        disabled: the place that took it out, if any.
-        values: everything it says, with who set it.
+        layer: the layer that added it.
+        where: the place where it is written.
+        disabled: the place that disabled it, if any.
+        values: all its values, with who set each.
     """
 
     id: str
@@ -45,10 +45,10 @@ class RoleSide:
     """A role on one side.
 
     Attributes:
-        tasks: phase to its tasks in order, those that were taken out included.
+        tasks: phase to its tasks in order, including disabled ones.
         grace: phase to its grace time.
-        modules: name to file and digest of each that is used.
-        plugins: name to the spec of each that is used as plain data, or its folder's digest.
+        modules: name to file and digest of each module in use.
+        plugins: name to spec (as plain data) or folder digest of each plugin in use.
         pod: the settings of its Pods, with who set each.
     """
 
@@ -61,14 +61,14 @@ class RoleSide:
 
 @attrs.frozen(kw_only=True)
 class TaskChange:
-    """What became of one task.
+    """The change of one task.
 
     Attributes:
-        old: the task as it was, None when there was none.
-        new: the task as it is, None when there is none any more.
-        because: why there is none on one side, where that is known.
-        moved: the ids that it stood and stands behind (empty: at the beginning).
-        values: what it says otherwise.
+        old: the old task; None if it is new.
+        new: the new task; None if it was removed.
+        because: why one side lacks it, if known.
+        moved: the ids of its old and new predecessors (empty: it was or is first).
+        values: the values that differ.
     """
 
     old: TaskSide | None
@@ -79,7 +79,7 @@ class TaskChange:
 
     @property
     def task(self) -> TaskSide:
-        """The task, as it is if it is."""
+        """The new task, or the old one if it was removed."""
         task = self.new or self.old
         assert task is not None
         return task
@@ -92,15 +92,15 @@ class TaskChange:
 
 @attrs.frozen(kw_only=True)
 class RoleDiff:
-    """What differs for one role.
+    """The differences of one role.
 
     Attributes:
-        missing: the side on which it could not be planned, if any.
-        tasks: phase to what became of its tasks.
-        grace: phase to its grace time, where that changed.
-        modules: name to old and new file and digest, where they differ.
-        plugins: the plugins whose spec differs.
-        pod: the settings of its Pods that differ.
+        missing: the side on which pairun could not plan it, if any.
+        tasks: phase to the changes of its tasks.
+        grace: phase to its grace time, if that changed.
+        modules: name to old and new file and digest, if they differ.
+        plugins: the plugins whose specs differ.
+        pod: the Pod settings that differ.
     """
 
     missing: str | None = None
@@ -118,7 +118,7 @@ class RoleDiff:
 
 
 def diff_role(old: RoleSide | None, new: RoleSide | None) -> RoleDiff:
-    """Compare a role's two sides; one that could not be planned is None."""
+    """Compare both sides of a role; a side that could not be planned is None."""
     if old is None or new is None:
         return RoleDiff(missing="both" if old is new else "old" if old is None else "new")
     now = {t.id: p for p, tasks in new.tasks.items() for t in tasks if not t.disabled}
@@ -145,7 +145,7 @@ def _phase(
     before: Mapping[str, Phase],
     now: Mapping[str, Phase],
 ) -> Iterator[TaskChange]:
-    """The changes of one phase: removed tasks first, then the others as they stand now."""
+    """The changes of one phase: removed tasks first, then the others in their new order."""
     was = {t.id: t for t in old if not t.disabled}
     is_ = {t.id: t for t in new if not t.disabled}
     taken_out = {t.id: t.disabled for t in (*old, *new) if t.disabled}
@@ -168,9 +168,9 @@ def _phase(
 
 
 def _moved(old: list[str], new: list[str]) -> dict[str, tuple[str, str]]:
-    """The fewest tasks whose moving explains the new order, with what they stand behind."""
+    """The smallest set of moved tasks that explains the new order, with their predecessors."""
     positions = [old.index(i) for i in new if i in old]
-    # The longest rising run of old positions stays (patience sorting); the rest has moved.
+    # The longest increasing run of old positions stays (patience sorting); the rest has moved.
     ends: list[int] = []
     chains: list[list[int]] = []
     for position in positions:
@@ -189,9 +189,9 @@ class ProblemDiff:
     """The problems of a job's two sides.
 
     Attributes:
-        old: those that only the old side has.
-        new: those that only the new side has.
-        both: the others.
+        old: problems that only the old side has.
+        new: problems that only the new side has.
+        both: problems of both sides.
     """
 
     old: Sequence[Problem]
@@ -200,7 +200,7 @@ class ProblemDiff:
 
 
 def diff_problems(old: Sequence[Problem], new: Sequence[Problem]) -> ProblemDiff:
-    """Compare problems; in a content root one may stand at another line and be the same."""
+    """Compare problems; in a content root, the same problem may be at another line."""
     had, has = {_same(p) for p in old}, {_same(p) for p in new}
     return ProblemDiff(
         old=[p for p in old if _same(p) not in has],

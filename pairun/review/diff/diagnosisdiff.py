@@ -1,4 +1,4 @@
-"""What other content roots change in the diagnosis: its rules, and the exit codes of its classes."""
+"""Compares the diagnosis of two stacks of roots: its rules, and its classes' exit codes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pairun.playbook.rules import own_exit_codes
 
 @attrs.frozen
 class CodeChange:
-    """The exit code of a class that changes; None where a side gives it none.
+    """A class whose exit code differs; None if a side has no exit code for it.
 
     Attributes:
-        old: of the old side.
-        new: of the new side.
-        place: of the new one, else of the old one.
+        old: the old side's exit code.
+        new: the new side's exit code.
+        place: where the new one is set, else the old one.
     """
 
     old: int | None
@@ -31,11 +31,11 @@ class CodeChange:
 
 @attrs.frozen(kw_only=True)
 class DiagnosisDiff:
-    """What differs in the diagnosis.
+    """The differences in the diagnosis.
 
     Attributes:
-        exit_codes: by class.
-        files: those with rules that the other side does not have.
+        exit_codes: the changes, by class.
+        files: files with rules that the other side lacks.
     """
 
     exit_codes: Mapping[str, CodeChange]
@@ -61,8 +61,8 @@ def diff_diagnosis(old: Content, new: Content) -> DiagnosisDiff:
 
 
 def _only_in(content: Content, other: Content) -> list[str]:
-    """The files whose rules no file of the other side has."""
-    # Most files are equal byte for byte, and are not parsed.
+    """The files whose rules are in no file of the other side."""
+    # Most files are identical, so they need not be parsed.
     alike = {load_bytes(path) for root in other.roots for path in root.files(RULES_FOLDER).values()}
     there = None
     files = []
@@ -86,7 +86,7 @@ def _all_rules(content: Content) -> set[str]:
 
 
 def _rules(content: Content, path: str) -> str:
-    """What a file says besides exit codes, in one form; empty for nothing."""
+    """A file's rules in a normal form, without exit codes; empty if it has none."""
     own = content.own(path)
     try:
         data = content.document(path, own[1]).plain() if own else None

@@ -1,4 +1,4 @@
-"""What other content roots change for jobs: each is planned with both sides, then compared."""
+"""What other content roots change for jobs: plans each job with both sides, then compares."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pairun.secrets.vault import Vault
 
 @attrs.frozen(kw_only=True)
 class JobDiff:
-    """What differs for one job file.
+    """The differences of one job file.
 
     Attributes:
         path: the file.
-        name: the job's name, None when it is not valid.
-        roles: name to what differs.
-        problems: those of either side.
+        name: the job's name; None if it is not valid.
+        roles: role name to its differences.
+        problems: the problems of both sides.
     """
 
     path: str
@@ -41,7 +41,7 @@ class JobDiff:
 
     @property
     def fails(self) -> bool:
-        """Whether the job is not valid with the new roots."""
+        """Whether the job is invalid with the new roots."""
         return any(p.severity == "error" for p in (*self.problems.new, *self.problems.both))
 
 
@@ -51,9 +51,9 @@ class Comparison:
 
     Attributes:
         old: the roots of the old side.
-        new: those of the new side.
-        jobs: what differs for each job.
-        diagnosis: what differs in the diagnosis of all jobs.
+        new: the roots of the new side.
+        jobs: the differences of each job.
+        diagnosis: the differences in the diagnosis, which all jobs share.
     """
 
     old: Content
@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def fails(self) -> bool:
-        """Whether a job is not valid with the new roots."""
+        """Whether a job is invalid with the new roots."""
         return any(d.fails for d in self.jobs)
 
 
@@ -79,12 +79,12 @@ def compare(
     """Compare jobs under two stacks of roots.
 
     Args:
-        old: the old side, as `stacked` takes it.
+        old: the old side, in the form that `stacked` reads.
         new: the new side.
         jobs: files; ``-`` is standard input.
-        user: who submits them.
-        only: the roles to compare, all when empty.
-        vault: takes every secret that was read.
+        user: the user who submits the jobs.
+        only: the roles to compare; all if empty.
+        vault: collects every secret that is read.
 
     Raises:
         PairunError: the roots of a side cannot be used.
@@ -93,7 +93,7 @@ def compare(
         raise PairunError(Problem("PR801", "standard input can be one job only"))
     contents = [stacked(old), stacked(new)]
     texts = {path: loaded(path) for path in jobs}
-    # One side after the other: modules of both may have the same name, and Python keeps one.
+    # One side after the other: both may have modules with the same name, and Python keeps one.
     sides = [side_of(content, texts, user, only, vault) for content in contents]
     diffs = [_job_diff(path, sides[0][path], sides[1][path]) for path in texts]
     return Comparison(

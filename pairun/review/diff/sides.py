@@ -33,9 +33,9 @@ class JobSide:
     """A job with one side's roots, as plain data.
 
     Attributes:
-        roles: name to what is planned, None where it cannot be.
-        problems: everything found.
-        name: the job's name, None when it is not valid.
+        roles: role name to its plan as data; None if pairun could not plan it.
+        problems: all problems.
+        name: the job's name; None if it is not valid.
     """
 
     roles: Mapping[str, RoleSide | None]
@@ -46,14 +46,14 @@ class JobSide:
 def stacked(side: str) -> Content:
     """The stack of roots that an argument names.
 
-    A whole root, as a pairun brings it, stands in the place of this version's own. The
-    environment's roots are in neither side: both are what the command line says.
+    A complete root, which some version of pairun contains, replaces this version's built-in root.
+    Neither side has the environment's roots: the command line alone decides.
 
     Args:
-        side: folders, with ``:`` between; `BUILT_IN` alone or first is this version's own.
+        side: folders, separated by ``:``; `BUILT_IN` alone or first is this version's own root.
 
     Raises:
-        PairunError: a folder is not a content root, or a whole one stands above others.
+        PairunError: a folder is not a content root, or a complete root is not the first one.
     """
     roots = [built_in_root()]
     for n, path in enumerate(side.split(":")):
@@ -72,7 +72,7 @@ def stacked(side: str) -> Content:
 
 
 def is_whole(path: str) -> bool:
-    """Whether a root is one that a pairun brings: nothing of another one is needed below it."""
+    """Whether a root is complete: it needs no other root below it."""
     own = Root(path=path, layer="built-in")
     return USER_COMMAND in own.modules() and all(
         name in own.files("playbooks") for name in PLAYBOOK_FILES
@@ -80,7 +80,7 @@ def is_whole(path: str) -> bool:
 
 
 def loaded(path: str) -> bytes | PairunError:
-    """The bytes of a job's file, or why there are none."""
+    """Read the bytes of a job file; returns the error if that fails."""
     try:
         return load_input(path)
     except PairunError as e:
@@ -98,10 +98,10 @@ def side_of(
 
     Args:
         content: the roots.
-        texts: file name to bytes, or why there are none.
-        user: who submits the jobs.
-        only: the roles to review, all when empty.
-        vault: takes every secret that was read.
+        texts: file name to its bytes, or to the error of reading it.
+        user: the user who submits the jobs.
+        only: the roles to review; all if empty.
+        vault: collects every secret that is read.
 
     Raises:
         PairunError: the roots cannot be read.
@@ -154,7 +154,7 @@ def _role(plan: RolePlan, review: JobReview, content: Content) -> RoleSide:
 
 
 def _plugins(plan: RolePlan, content: Content) -> dict[str, Any]:
-    """What the plugins of a role are made of: a spec, or a folder with a program."""
+    """The contents of a role's plugins: a spec, or a folder with a program."""
     folders = folder_plugins(content, plan.effective.policy).folders
     made: dict[str, Any] = {}
     for name in {use.plugin for use in plan.uses}:

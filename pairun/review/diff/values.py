@@ -1,4 +1,4 @@
-"""The values of a task one by one, with who set each, and which values differ."""
+"""Lists the values of a task with who set each, and finds the values that differ."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Value:
 
 @attrs.frozen(kw_only=True)
 class ValueChange:
-    """A value that differs; a side that does not have it is None.
+    """A value that differs; None for a side that does not have it.
 
     Attributes:
         path: ``retries``, ``args.depth``.
-        old: what it was.
-        new: what it is.
+        old: the old value.
+        new: the new value.
     """
 
     path: str
@@ -55,14 +55,14 @@ def task_values(
     variables: Mapping[str, Node],
     load: Callable[[str], type[Module]],
 ) -> dict[Path, Value]:
-    """Everything a task or an exit handler says.
+    """List all values of a task or an exit handler.
 
     Args:
         task: as planned.
         node: as written.
-        draft: the task in the playbook; of a handler the one that registers it.
-        variables: those of the whole playbook.
-        load: gives a module's class.
+        draft: the task in the playbook; for a handler the task that registers it.
+        variables: the variables of the whole playbook.
+        load: loads a module's class.
     """
     variables = {**variables, **dict((node.get("vars") or Node({}, node.place)).items())}
     values: dict[Path, Value] = {}
@@ -104,7 +104,7 @@ def grace(plan: Plan, draft: Draft) -> Value:
 
 
 def pod_values(pod: PodSettings, problems: Iterable[Problem]) -> dict[Path, Value]:
-    """The settings of a role's Pods that no problem refuses, each entry of a mapping for itself."""
+    """The valid settings of a role's Pods; each entry of a mapping is a separate value."""
     refused = pod.refused(problems)
     values: dict[Path, Value] = {}
 
@@ -139,7 +139,7 @@ def _keywords(task: Task) -> Iterator[tuple[str, Any]]:
 
 
 def _handlers(task: Task, node: Node, draft: TaskDraft) -> Iterator[tuple[Task, Node]]:
-    """The exit handlers that are planned, each with what was written."""
+    """The planned exit handlers, each with its source."""
     written = {}
     entries = node.get("on_exit")
     for n, entry in enumerate(entries.elements() if entries else (), 1):
@@ -151,7 +151,7 @@ def _handlers(task: Task, node: Node, draft: TaskDraft) -> Iterator[tuple[Task, 
 
 
 def _as_written(kind: Any, value: Any) -> Any:
-    """Durations and modes in the one form that a default can be compared with."""
+    """Durations and modes in a normal form, for comparison with defaults."""
     named = type_name(kind)
     if named.startswith("duration"):
         seconds = parse_duration(value) if isinstance(value, str) else value
@@ -163,7 +163,7 @@ def _as_written(kind: Any, value: Any) -> Any:
 
 
 def _setter(node: Node, path: Path, variables: Mapping[str, Node]) -> str:
-    """Who set a value: the deepest place on its path that somebody wrote, and its variables."""
+    """Who set a value: the deepest explicit place on its path, and the value's variables."""
     at = node.get(path[0])
     if at is None or at.value is None:
         return DEFAULT
@@ -189,7 +189,7 @@ def _names(value: Any) -> list[str]:
 
 
 def changes(old: Mapping[Path, Value], new: Mapping[Path, Value]) -> Iterator[ValueChange]:
-    """The values that differ, in the order in which they stand now."""
+    """The values that differ, in the new order."""
     for path in [*new, *(p for p in old if p not in new)]:
         before, after = old.get(path), new.get(path)
         if before is not None and after is not None:
@@ -204,7 +204,7 @@ def changes(old: Mapping[Path, Value], new: Mapping[Path, Value]) -> Iterator[Va
 
 
 def _variables(path: Path, old: Value, new: Value) -> Iterator[ValueChange]:
-    """Of the same text with the same expressions on both sides the variables that differ."""
+    """For a text with the same expressions on both sides, the variables that differ."""
     if _canonical(old.value, vars_too=False) != _canonical(new.value, vars_too=False):
         return
     for one, other in _late_pairs(old.value, new.value):
@@ -226,12 +226,12 @@ def _late_pairs(one: Any, other: Any) -> Iterator[tuple[Late, Late]]:
 
 
 def _says_nothing(value: Value | None) -> bool:
-    """Whether the one side that has a value has a default, or nothing in it."""
+    """Whether a value that only one side has is a default or empty."""
     return value is None or value.setter == DEFAULT or value.value in (None, {})
 
 
 def _canonical(value: Any, *, vars_too: bool = True) -> Any:
-    """A value without what does not matter to the one that gets it: where it was written."""
+    """A value without details that do not affect its user, such as where it was written."""
     if isinstance(value, Late):
         return ("late", value.template, _canonical(value.vars) if vars_too else None)
     if isinstance(value, Secret):
@@ -240,5 +240,5 @@ def _canonical(value: Any, *, vars_too: bool = True) -> Any:
         return {k: _canonical(v, vars_too=vars_too) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(v, vars_too=vars_too) for v in value]
-    # true is not 1 to a module
+    # a module treats true and 1 differently
     return (type(value).__name__, value) if isinstance(value, bool) else value
