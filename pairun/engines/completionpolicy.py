@@ -50,7 +50,7 @@ class Decision(NamedTuple):
     Attributes:
         succeeded: whether it is a success.
         code: the exit code of the run.
-        because: why, in words.
+        because: why, as text.
     """
 
     succeeded: bool

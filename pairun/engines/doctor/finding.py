@@ -16,7 +16,7 @@ class Finding(NamedTuple):
     Attributes:
         subject: what the check is about.
         level: ``ok``; ``warning``: some jobs or commands may fail; ``failure``: jobs fail.
-        message: what was found.
+        message: the result.
         do: how to fix it; empty for ``ok``.
     """
 
