@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", metavar="N",
                         help="with --framework: the number of this instance")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
-                        help="probe where this stands, and change nothing")  # fmt: skip
+                        help="probe in this container, and change nothing")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

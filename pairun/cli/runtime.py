@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("command", nargs="*", metavar="-- COMMAND",
                         help="the user's command, in place of the plan's")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
-                        help="probe where this stands, and change nothing")  # fmt: skip
+                        help="probe in this container, and change nothing")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

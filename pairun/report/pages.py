@@ -139,7 +139,7 @@ def _rules(content: Content) -> Rules:
 def _keyword(k: Keyword) -> Iterator[str]:
     yield f"keyword {k.name}"
     yield f"  {k.meaning}"
-    yield f"  stands in: {', '.join(sorted(k.where))}"
+    yield f"  used in: {', '.join(sorted(k.where))}"
     if k.default:
         yield f"  default: {k.default}"
     yield ""

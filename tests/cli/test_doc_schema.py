@@ -52,7 +52,7 @@ def test_a_keywords_page(shell: Shell, name: str) -> None:
     """Its meaning, where it may stand, and an example."""
     out = shell("doc", "keyword", name).out
     assert f"keyword {name}\n  {KEYWORDS[name].meaning}" in out
-    assert "stands in: " in out
+    assert "used in: " in out
 
 
 @pytest.mark.parametrize("id_", sorted(CATALOGUE))
