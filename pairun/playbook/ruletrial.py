@@ -18,8 +18,8 @@ SLOW_S = 0.02
 SAMPLES_S = 0.25
 """The limit of one rule's samples, in seconds."""
 
-FILE_S = 2.0
-"""The limit of one file's patterns, in seconds; the largest built-in file takes a tenth."""
+FILE_S = 1.0
+"""The limit of one file's patterns, in seconds; the largest built-in file takes a fourth."""
 
 _FAST_S = SLOW_S / 400
 _GROWTH = 1.15

@@ -10,6 +10,9 @@ from pairun.playbook.document.nodes import elements
 from pairun.playbook.document.reading import Node
 from pairun.playbook.rules import Rules, read_rules
 
+MOST_RULES = 500
+"""A file with more rules is not tried: a hostile one would cost seconds."""
+
 
 def check_lost(document: Node, content: Content, problems: Problems) -> None:
     """Warn of each rule in a file if another rule decides one of its samples.
@@ -20,7 +23,7 @@ def check_lost(document: Node, content: Content, problems: Problems) -> None:
         problems: collects the warnings.
     """
     nodes = {node.value["id"].value: node for node in elements(document, "rules")}
-    if not nodes:
+    if not 0 < len(nodes) <= MOST_RULES:
         return
     rules = read_rules(content, Problems())
     table = rules.table()

@@ -45,12 +45,16 @@ def containers(draw: st.DrawFn) -> Data:
         ]
     if draw(st.booleans()):
         made["volumeMounts"] = draw(st.sampled_from([None, [], [{"name": "v", "mountPath": "/v"}]]))
-    words = [str(draw(VALUES)) for _ in range(draw(st.integers(1, 3)))]
-    # PyYAML writes some texts plainly that Kubernetes reads as numbers, such as 0E0.
-    made["command"] = [f"w{w}" if re.match(r"[-+.]*\d", w) else w for w in words]
+    made["command"] = [_word(draw(VALUES)) for _ in range(draw(st.integers(1, 3)))]
     if draw(st.booleans()):
-        made["args"] = [str(draw(VALUES))]
+        made["args"] = [_word(draw(VALUES))]
     return made
+
+
+def _word(value: object) -> str:
+    """A text: PyYAML writes some plainly that Kubernetes reads as numbers, such as 0E0."""
+    text = str(value)
+    return f"w{text}" if re.match(r"[-+.]*\d", text) else text
 
 
 @st.composite
