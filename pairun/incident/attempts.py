@@ -1,4 +1,4 @@
-"""The attempts of a job: its files grouped by attempt, each joined, and what they say of a retry."""
+"""The attempts of a job: groups files by attempt, joins each, and advises on a retry."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PREVIOUS = re.compile(r"(?:^|[/._-])previous(?:[/._-]|$)", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
-    """What the files of a job say.
+    """The diagnosis of a job's files.
 
     Attributes:
-        incident: of the last attempt; None if no file of it can be read.
-        advice: on a retry, from all attempts that are known.
-        failed: files that cannot be read, each with the reason.
+        incident: of the last attempt; None if none of its files can be read.
+        advice: on a retry, from all known attempts.
+        failed: unreadable files, each with the reason.
     """
 
     incident: Incident | None
@@ -64,7 +64,7 @@ def answer(
 
 
 def attempts_in(files: Sequence[LogFile]) -> list[list[LogFile]]:
-    """Group files by attempt, the earliest first; files of no attempt belong to the last one."""
+    """Group files by attempt, earliest first; files without an attempt belong to the last one."""
     groups: dict[int, list[LogFile]] = {}
     others: list[LogFile] = []
     previous: list[LogFile] = []
@@ -97,7 +97,7 @@ def _last_attempt(incident: Incident, gathered: Gathered) -> Attempt:
 
 
 def _progress(incident: Incident, gathered: Gathered) -> Progress:
-    """How far the attempt came: as its code says, else as its logs show."""
+    """How far the attempt got: as its code reports, else as its logs show."""
     for noted in gathered.noted:
         return Progress(noted.step, noted.epoch, noted.checkpoint)
     known = [m.progress for m in incident.members if m.progress != Progress()]

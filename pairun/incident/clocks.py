@@ -1,7 +1,7 @@
-"""The clocks of a job's hosts, and what can be said of the order of events on them.
+"""The clocks of a job's hosts: which of two events came first.
 
-Ranks that train together reach a step at nearly the same time. So the median difference of the times of
-common steps is the difference of two hosts' clocks, a wrong time zone included.
+Ranks that train together reach a step at nearly the same time. The median time difference of
+their common steps is therefore the difference of the hosts' clocks, wrong time zones included.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _RESIDUE_S = 0.5
 
 
 class Clocks:
-    """Compares times of members.
+    """Compares the times of members.
 
     Args:
         members: of the job.
-        skew_s: how far clocks of different hosts may differ, if no common step shows by how much.
+        skew_s: assumed clock difference of two hosts without common steps, in seconds.
     """
 
     def __init__(self, members: Sequence[Member], skew_s: float) -> None:
@@ -35,7 +35,7 @@ class Clocks:
                 self._offsets[member.label] = offset
 
     def delay(self, first: Member, then: Member) -> float | None:
-        """How long after one member's failure another's was, in seconds; None if unknown."""
+        """Seconds from one member's failure to another's; None if unknown."""
         if first.at is None or then.at is None:
             return None
         correction = 0.0
@@ -46,7 +46,7 @@ class Clocks:
         return seconds_between(first.at, then.at) - correction
 
     def earliest(self, members: Sequence[Member]) -> Member | None:
-        """The member whose failure comes first; None unless the times of all are known."""
+        """The member that failed first; None unless the times of all are known."""
         if not members or any(m.at is None for m in members):
             return None
         first = members[0]
@@ -57,11 +57,11 @@ class Clocks:
         return first
 
     def unordered_with(self, first: Member, members: Sequence[Member]) -> list[Member]:
-        """The members whose failure may have come before or at the time of another's, itself included."""
+        """The members that may have failed before or together with another one, itself included."""
         return [m for m in members if m is first or not self._is_after(first, m)]
 
     def is_ordered(self, first: Member, members: Sequence[Member]) -> bool:
-        """Whether the clocks of members can be compared exactly: those of one host."""
+        """Whether the members' clocks compare exactly: all run on one host."""
         return len({m.host for m in members}) == 1 or all(m.label in self._offsets for m in members)
 
     def _is_after(self, first: Member, then: Member) -> bool:
@@ -76,7 +76,7 @@ class Clocks:
         return self._skew_s
 
     def _measured(self, member: Member) -> float | None:
-        """How far a member's clock is ahead of the reference's, in seconds."""
+        """How far a member's clock is ahead of the reference clock, in seconds."""
         reference = self._reference
         if reference is None:
             return None

@@ -1,8 +1,8 @@
-"""Which rank did not enter the collective that the others wait in.
+"""Finds the rank that did not enter the collective in which the others wait.
 
-PyTorch numbers the collectives of a process group. A rank whose last number is below the others' is
-behind; one that reports none while the others wait is missing. Sources: ProcessGroupNCCL.cpp (the
-watchdog's lines, of versions 2.0 to 2.9), FlightRecorder.hpp.
+PyTorch numbers the collectives of a process group. A rank whose last number is lower than the
+others' is behind. A rank that reports none while the others wait is missing. Sources:
+ProcessGroupNCCL.cpp (the watchdog's lines, versions 2.0 to 2.9), FlightRecorder.hpp.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _STATUS = re.compile(
 
 
 class RankState(NamedTuple):
-    """How far a rank is in the collectives of one process group.
+    """How far a rank got in the collectives of one process group.
 
     Attributes:
         rank: the rank.
         group: the process group's number.
-        waiting: the collective that it waits in; None if it waits in none.
-        operation: what that is, such as ``ALLREDUCE``; may be empty.
+        waiting: the collective in which it waits; None if it waits in none.
+        operation: its operation, such as ``ALLREDUCE``; may be empty.
         enqueued: the last collective that it entered; None if unknown.
         completed: the last one that it finished; None if unknown.
         waited_s: how long it waited; None if unknown.
-        at: offset of the line that says so, in bytes.
+        at: offset of the reporting line, in bytes.
     """
 
     rank: int
@@ -56,12 +56,12 @@ class Stall(NamedTuple):
 
     Attributes:
         number: the collective that the missing ranks did not enter.
-        operation: what it is; may be empty.
+        operation: its operation; may be empty.
         waiting: the ranks that entered it.
         missing: the ranks that did not.
-        all_entered: every known rank entered it, and none finished it.
-        mismatch: the missing rank entered another kind of collective in its place.
-        words: the fact in words.
+        all_entered: whether every known rank entered it, but none finished it.
+        mismatch: whether the missing rank entered another kind of collective instead.
+        words: the fact for people.
     """
 
     number: int
@@ -74,7 +74,7 @@ class Stall(NamedTuple):
 
 
 def states_in(log: Log) -> list[RankState]:
-    """What the watchdogs' lines of a log say; one state for each rank and group."""
+    """The states that a log's watchdog lines report; one for each rank and group."""
     data = log.data
     if b"atchdog" not in data and b"enqueued" not in data:
         return []
@@ -90,7 +90,7 @@ def states_in(log: Log) -> list[RankState]:
         )  # fmt: skip
     for match in _STATUS.finditer(data):
         rank, group = int(match["rank"]), _group(match)
-        # the watchdog's line of older versions names no group
+        # older watchdogs do not name the group
         key = (
             (rank, group)
             if (rank, group) in states
@@ -104,14 +104,14 @@ def states_in(log: Log) -> list[RankState]:
 
 
 def stall(states: Sequence[RankState], silent: Sequence[int] = ()) -> Stall | None:
-    """Which ranks did not enter the collective that the others wait in.
+    """Find the ranks that did not enter the collective in which the others wait.
 
     Args:
         states: of all ranks.
         silent: ranks whose logs report neither a collective nor an error.
 
     Returns:
-        None if nothing can be said.
+        None if the states do not show a stall.
     """
     groups = Counter(s.group for s in states)
     for group, _ in groups.most_common():
@@ -125,7 +125,7 @@ def _stall(states: Mapping[int, RankState], silent: Sequence[int]) -> Stall | No
     numbers = {rank: s.waiting for rank, s in states.items() if s.waiting is not None}
     if not numbers:
         return None
-    # a rank has entered what it waits in, and what it enqueued
+    # a rank has entered the collective that it waits in and those that it enqueued
     entered = {
         rank: max(s.waiting or -1, -1 if s.enqueued is None else s.enqueued)
         for rank, s in states.items()
@@ -135,7 +135,7 @@ def _stall(states: Mapping[int, RankState], silent: Sequence[int]) -> Stall | No
     awaited = lowest
     behind = sorted(r for r, n in entered.items() if n < awaited)
     if not behind and lowest != highest:
-        # different collectives: the rank in the earlier one never came to the later
+        # different collectives: the rank in the earlier one never reached the later one
         awaited = highest
         behind = sorted(r for r, n in numbers.items() if n < awaited and entered[r] < awaited)
     missing = behind or sorted(set(silent) - entered.keys())
@@ -161,7 +161,7 @@ def _stall(states: Mapping[int, RankState], silent: Sequence[int]) -> Stall | No
 def _other_operation(
     states: Mapping[int, RankState], numbers: Mapping[int, int]
 ) -> tuple[int, str] | None:
-    """The one rank in another kind of collective than all others, and the kind of theirs."""
+    """The one rank in another kind of collective than the others, and the others' kind."""
     operations = Counter(states[rank].operation for rank in numbers)
     if len(numbers) < 3 or len(operations) != 2 or min(operations.values()) != 1:
         return None

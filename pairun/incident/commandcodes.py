@@ -1,4 +1,4 @@
-"""With which exit code a command ended, by the journal beside its output."""
+"""Reads a command's exit code from the journal next to its output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pairun.base.paths import JOURNAL
 from pairun.handover.journal import read_journal
 
 OUTPUT = "user-all"
-"""In a Pod's log directory: the folder of what the user's command printed."""
+"""The folder in a Pod's log directory with the output of the user's command."""
 
 _OF_COMMANDS = ("command_begin", "command_end")
 
@@ -17,10 +17,10 @@ def exit_code_beside(path: str) -> int | None:
     """The exit code of the command that wrote a file.
 
     Args:
-        path: of the file; None is returned unless it lies in `OUTPUT` of a Pod's log directory.
+        path: of the file; must be in `OUTPUT` of a Pod's log directory, otherwise None is returned.
 
     Returns:
-        None if no journal says that the last command has ended.
+        None if no journal records that the last command ended.
     """
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.basename(folder) != OUTPUT:

@@ -1,4 +1,4 @@
-"""Takes the lines of a program out of what a system wraps around them: Docker, CRI, JSON lines."""
+"""Unwraps a program's lines from what Docker, CRI or JSON lines put around them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RANKS = ("rank", "global_rank")
 
 
 def decoded(log: NumberedLog) -> NumberedLog:
-    """A log as its program printed it; the numbers of lines stay those of the file."""
+    """A log as its program printed it; line numbers remain those of the file."""
     head = log.data[:_HEAD_BYTES].lstrip()
     if head.startswith(b"{") and _is_json_lines(head):
         return _from_json(log)
@@ -79,7 +79,7 @@ def _from_json(log: NumberedLog) -> NumberedLog:
 
 
 def _shown(record: Mapping[str, Any], text: str) -> str:
-    """A record as a logger prints it: time, level, message, and the traceback below."""
+    """Format a record as a logger prints it: time, level, message, then the traceback."""
     time = next(
         (str(record[k]) for k in _TIMES if isinstance(record.get(k), str | int | float)), ""
     )
@@ -96,7 +96,7 @@ def _clock(time: str) -> str:
 
 
 def _whole_lines(log: NumberedLog) -> NumberedLog:
-    """Join the lines that CRI cut into parts (flag ``P``); a joined line has its first part's number."""
+    """Join the lines that CRI split (flag ``P``); a joined line keeps its first part's number."""
     lines: list[bytes] = []
     runs = Runs()
     number_of = _numbers(log)
@@ -114,7 +114,7 @@ def _whole_lines(log: NumberedLog) -> NumberedLog:
 
 
 def _numbers(log: NumberedLog) -> Callable[[int], int]:
-    """The number in the file of a line by its index; asked in ascending order."""
+    """A function from a line's index to its number in the file; call it in ascending order."""
     runs = [*log.runs, (1 << 62, 0)]
     at = 0
 

@@ -1,4 +1,4 @@
-"""What one writer's log tells: its diagnosis, when it failed, and what it says of other ranks."""
+"""What one writer's log shows: its diagnosis, its time of failure, its reports on other ranks."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from pairun.incident.waitingplaces import WaitingPlace, waiting_place
 from pairun.incident.writers import Writer
 
 CHILD_FAILED = "child_failed"
-"""The class of a launcher that only reports that a rank failed."""
+"""The class of a launcher that only reports a failed rank."""
 
 _TAIL_LINES = 5
 
 
 class Finding(NamedTuple):
-    """What one writer's log tells.
+    """What one writer's log shows.
 
     Attributes:
         writer: who wrote it.
-        file: the file, as people know it.
+        file: the file name for people.
         diagnosis: of this log alone.
-        at: when the failure was written; None if unknown.
-        last: when the log ends; None if unknown.
-        finished: it ends with success.
-        bytes: how much of it there is.
-        states: what its watchdog says of collectives.
-        testimonies: what it says of ranks that failed or are missing.
-        expected_ranks: how many ranks it waits for in vain when they join.
-        place: where in its code the exception that decided was raised.
-        progress: how far the job came.
-        steps: when its last steps were written.
+        at: time at which the failure was logged; None if unknown.
+        last: time of the log's last line; None if unknown.
+        finished: whether the log ends with success.
+        bytes: size of the log.
+        states: of collectives, from its watchdog.
+        testimonies: its reports on ranks that failed or are missing.
+        expected_ranks: number of ranks for which it waits in vain while they join.
+        place: where in its code the deciding exception was raised.
+        progress: how far the job got.
+        steps: times of its last steps.
         tail: its last lines.
     """
 
@@ -64,21 +64,21 @@ class Finding(NamedTuple):
 
     @property
     def is_cause(self) -> bool:
-        """Whether the log shows a failure that does not follow from another rank's.
+        """Whether the log shows a failure that another rank did not cause.
 
-        An exit code alone may follow from it: the ranks that remain are stopped, or killed.
+        An exit code alone is no cause: the launcher stops or kills the other ranks.
         """
         klass, by_code = self.diagnosis.klass, self.diagnosis.source == BY_CODE
         return klass != CHILD_FAILED and not by_code and not is_consequence(self.diagnosis)
 
     @property
     def is_silent(self) -> bool:
-        """Whether the log shows no failure and no success."""
+        """Whether the log shows neither a failure nor a success."""
         return self.diagnosis.klass == NONE and not self.finished and not self.states
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the rank failed because it waited for others, or lost one."""
+        """Whether the rank failed because it waited for, or lost, another one."""
         return self.diagnosis.klass not in (NONE, UNKNOWN) and is_consequence(self.diagnosis)
 
 
@@ -95,8 +95,8 @@ def finding_of(
         writer: who wrote it.
         log: the log.
         table: the rules.
-        deadline_s: how long that may take, in seconds of CPU time.
-        facts: what is known besides the log.
+        deadline_s: limit for this, in seconds of CPU time.
+        facts: known besides the log.
     """
     diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time)
     line = _line_of(diagnosis)

@@ -1,12 +1,13 @@
-"""Which member of a job failed first.
+"""Finds the member of a job that failed first.
 
-The order of proofs, from strong to weak:
+The proofs, strongest first:
 
 1. A rank whose log shows a cause comes before ranks that only waited for it or lost it.
-2. Of several causes the earliest counts, by times whose clocks were compared. Between hosts times that
-   are close have no order; then the rank that the launcher saw fail first counts.
-3. Without a cause: a rank that a launcher saw die by itself; the rank that did not enter the collective
-   in which the others wait; a rank whose log ends without a word while the others report timeouts or closed connections.
+2. Of several causes the earliest counts, if their clocks were compared. Close times on different
+   hosts have no order; then the rank that the launcher saw fail first counts.
+3. Without a cause: a rank that a launcher saw die by itself; else the rank that did not enter the
+   collective in which the others wait; else a rank whose log just ends while the others report
+   timeouts or closed connections.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ SAME_ORDER = "make every rank enter the same collectives in the same order"
 _ONLY_LOSSES = "the other ranks only report timeouts or closed connections"
 
 NO_OTHER_FAILURE = "no other log shows a failure"
-"""What decides if one member shows a cause, and the others show nothing."""
+"""The deciding fact if one member shows a cause and the others show nothing."""
 
 _ABORTED = 134
 _LOSSES = frozenset(("network_unreachable", "nccl_system_error", "native_abort"))
-"""Classes that a rank also shows when another one dies: they count if no rank shows more."""
+"""Classes that ranks also show when another rank dies: used if no rank shows a better one."""
 
 _OWN_ENDINGS = frozenset((0, 1, 2, _ABORTED, 143))
-"""Exit codes with which a rank ends after another one failed, too."""
+"""Exit codes that a rank may also have after another one failed."""
 
 
 def first_member(
@@ -52,14 +53,14 @@ def first_member(
 
     Args:
         members: of the job.
-        said: what their logs say of ranks.
-        stalled: what the ranks waited for, if that is known.
-        clocks: compares times of members.
+        said: what their logs report about ranks.
+        stalled: what the ranks waited for, if known.
+        clocks: compares the members' times.
         table: the rules.
 
     Returns:
-        The member, None if no fact names one; its diagnosis if its own log has none; what decided, in
-        words.
+        The member, None if no fact names one; its diagnosis if its own log has none; the deciding
+        fact for people.
     """
     causes = [m for m in members if m.is_cause and not m.launcher]
     solid = [m for m in causes if is_solid(m)]
@@ -124,7 +125,7 @@ def first_member(
 def _gone_before(
     causes: Sequence[Member], said: Sequence[Testimony], by_rank: Mapping[int, Member]
 ) -> tuple[Member, Testimony] | None:
-    """A rank whose log ended without a word before the causes, and which the coordinator lost."""
+    """A rank that the coordinator lost, and whose log ended without an error before the causes."""
     for each in said:
         member = by_rank.get(each.rank)
         if (
@@ -140,7 +141,7 @@ def _gone_before(
 
 
 def _lost(said: Testimony) -> Diagnosis:
-    """The diagnosis of a rank that the others lost, and whose log says nothing."""
+    """The diagnosis of a rank that the others lost and whose log shows nothing."""
     kind = CLASSES["peer_lost"]
     return Diagnosis(
         "peer_lost", kind.fault, kind.retry, 0.7, said.words, kind.advice,
@@ -149,9 +150,9 @@ def _lost(said: Testimony) -> Diagnosis:
 
 
 def _absent(members: Sequence[Member]) -> int | None:
-    """The one rank that never joined: by the number of ranks that the others expect, or rank 0.
+    """The one rank that never joined: by the number of expected ranks, or rank 0.
 
-    Rank 0 is where the others connect to.
+    The others connect to rank 0.
     """
     expected = {f.expected_ranks for m in members for f in m.findings} - {None}
     ranks = [m for m in members if m.rank is not None and not m.launcher]
@@ -164,7 +165,7 @@ def _absent(members: Sequence[Member]) -> int | None:
 
 
 def _late(waiting: Sequence[Member], clocks: Clocks) -> Member | None:
-    """The one rank that finds connections closed while all others timed out before."""
+    """The one rank whose connections closed while all others timed out before."""
     lost = [m for m in waiting if m.diagnosis.klass == "peer_lost"]
     if len(waiting) < 3 or len(lost) != 1:
         return None
@@ -173,7 +174,7 @@ def _late(waiting: Sequence[Member], clocks: Clocks) -> Member | None:
 
 
 def is_solid(member: Member) -> bool:
-    """Whether a member shows a class that is no mere echo of another one's death."""
+    """Whether a member's class does not also follow from another member's death."""
     return member.diagnosis.klass not in _LOSSES
 
 

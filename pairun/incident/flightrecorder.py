@@ -1,8 +1,8 @@
-"""PyTorch's flight recorder: what each rank was doing in its collectives when it dumped.
+"""Reads dumps of PyTorch's flight recorder: the state of a rank's collectives.
 
-A dump is a pickle of plain values (FlightRecorder.hpp, versions 1 to 2.10) or their JSON form. A pickle
-can name any function to call, so the reader here allows none: it builds numbers, texts, lists and
-mappings, and refuses everything else.
+A dump is a pickle of plain values (FlightRecorder.hpp, versions 1 to 2.10) or their JSON form. A
+pickle can call any function, so this reader allows only numbers, texts, lists and mappings. It
+refuses everything else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def is_dump(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a dump."""
+    """Whether a file that begins with these bytes is a dump."""
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
         return True
     return head.lstrip()[:1] == b"{" and all(
@@ -39,14 +39,14 @@ def is_dump(head: bytes) -> bool:
 
 
 def read_dump(data: bytes, name: str) -> list[RankState]:
-    """How far the rank of a dump is, in each process group.
+    """How far a dump's rank got in each process group.
 
     Args:
         data: the dump.
-        name: the file's name, which ends with the rank: ``nccl_trace_rank_3``.
+        name: the file's name; it ends with the rank: ``nccl_trace_rank_3``.
 
     Raises:
-        ValueError: it is no dump, or names objects.
+        ValueError: it is not a dump, or it names objects.
     """
     dump = _values(data)
     entries = dump.get("entries") if isinstance(dump, dict) else None
@@ -74,7 +74,7 @@ def read_dump(data: bytes, name: str) -> list[RankState]:
 
 
 def _by_status(state: RankState, counts: dict[str, Any], entries: list[Any]) -> RankState:
-    """A state by the counters of its group; gloo's entries do not say what has completed."""
+    """Complete a state from its group's counters; gloo's entries lack what has completed."""
     enqueued = counts.get("last_enqueued_collective")
     completed = counts.get("last_completed_collective")
     if not isinstance(enqueued, int) or not isinstance(completed, int):

@@ -1,4 +1,4 @@
-"""From the files of a job to findings: reads and diagnoses each file, several at a time."""
+"""Reads and diagnoses the files of a job in parallel; returns their findings."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from pairun.incident.walking import LogFile
 from pairun.incident.writers import split, writer_of
 
 _JUDGED_BYTES = 32 << 20
-"""How much of all files together is judged whatever it holds; a large file's middle is sifted."""
+"""How many bytes of all files together are judged in full; a large file's middle is sifted."""
 
 _LEAST_BYTES, _MOST_BYTES = 384 << 10, 6 << 20
 _POOL_BYTES = 8 << 20
-"""From how many bytes on a second process is worth its start."""
+"""Minimum size, in bytes, that is worth the start of a second process."""
 
 _MAX_EARLIER = 4
 
 
 class Gathered(NamedTuple):
-    """What the files of a job tell.
+    """What the files of a job show.
 
     Attributes:
         findings: one for each writer of each file.
-        wholes: of a file in which several writers' lines alternate, the diagnosis of the whole.
-        states: what flight recorders say of collectives.
-        noted: what the job's code says of its progress.
-        earlier: attempts that a file holds before its last one, the earliest first.
-        unread: what was not read, in words.
-        failed: files that cannot be read, each with the reason.
+        wholes: of each file in which several writers' lines alternate, the diagnosis of all of it.
+        states: of collectives, from flight recorders.
+        noted: the progress that the job's code reports.
+        earlier: attempts in a file before its last one, earliest first.
+        unread: what was not read, for people.
+        failed: unreadable files, each with the reason.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -71,8 +71,8 @@ def gather(
     Args:
         files: the files.
         table: the rules.
-        deadline_s: how long each process may take, in seconds of CPU time.
-        facts: what is known besides the logs; for a single log.
+        deadline_s: limit for each process, in seconds of CPU time.
+        facts: known besides the logs; for a single log.
     """
     budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
     task = _Task(
@@ -96,14 +96,14 @@ def gather(
 
 
 def _empty(findings: Sequence[Finding]) -> list[str]:
-    """The logs of writers that wrote nothing, in words; of two streams one is often empty."""
+    """The empty logs, for people; of two streams one is often empty."""
     wrote = {(f.writer.rank, f.writer.label) for f in findings if f.bytes}
     empty = [f for f in findings if (f.writer.rank, f.writer.label) not in wrote]
     return [f"{f.file}: {EMPTY}" for f in empty] if len(findings) > 1 else []
 
 
 class _Task:
-    """Reads and diagnoses one file at a time; shared with the processes of a pool."""
+    """Reads and diagnoses one file at a time; shared with the processes of the pool."""
 
     def __init__(
         self,
@@ -119,11 +119,11 @@ class _Task:
         self.start()
 
     def start(self) -> None:
-        """Begin to count the CPU time of this process, which a busy machine does not change."""
+        """Start to count this process's CPU time, which does not depend on the machine's load."""
         self._began = time.process_time()
 
     def read(self, file: LogFile) -> Gathered:
-        """What one file tells."""
+        """Read and diagnose one file."""
         if file.skipped:
             return Gathered(unread=(f"{file.name}: {file.skipped}",))
         if self._is_over():
@@ -153,14 +153,14 @@ class _Task:
         return Gathered(findings=findings, wholes=(finding,), earlier=earlier, unread=unread)
 
     def _facts_of(self, file: LogFile) -> Circumstances | None:
-        """What is known besides the log; without an exit code, the one in the journal beside it."""
+        """The facts besides the log; a missing exit code is taken from the journal next to it."""
         facts = self._facts or Circumstances()
         if facts.exit_code is None and (code := exit_code_beside(file.path)) is not None:
             return facts._replace(exit_code=code)
         return self._facts
 
     def _earlier(self, log: NumberedLog) -> tuple[Attempt, ...]:
-        """The attempts that a log holds before its last one."""
+        """The attempts in a log before its last one."""
         limit = SearchLimit.after(self._deadline_s, time.process_time)
         segments = findings_in(log, self._table, limit, failed=False).attempts[:-1]
         attempts = []
@@ -182,7 +182,7 @@ class _Task:
 
 
 _shared: list[_Task] = []
-"""The task of the processes of a pool, which are forks of this one."""
+"""The task for the pool's processes, which are forks of this one."""
 
 
 def _begin() -> None:
@@ -194,7 +194,7 @@ def _read_shared(file: LogFile) -> Gathered:
 
 
 def _in_pool(task: _Task, files: Sequence[LogFile], processes: int) -> list[Gathered]:
-    # imported here, because most diagnoses are of one small log
+    # imported here: most diagnoses read one small log and need no pool
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 

@@ -1,7 +1,7 @@
-"""Advice on retries from earlier attempts: what failed before in the same way, and how far it came.
+"""Advises on a retry from earlier attempts: whether they failed alike, and how far they got.
 
-The same failure twice at the same place means that a retry will not help. The same failure further on
-means that retries help, up to a bound. A failure of the node asks for another node.
+The same failure twice at the same place: a retry does not help. The same failure further on:
+retries help, up to a bound. A failure of the node: use another node.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.progress import Progress
 
 BOUND = 3
-"""How many more retries the advice allows while the job makes progress."""
+"""How many more retries are advised while the job makes progress."""
 
 _UNSEEN_BOUND = 3
-"""How many equal failures end the retries where no progress is known."""
+"""The number of equal failures after which retries end if no progress is known."""
 
 _RETRIABLE = frozenset(("retry", "retry_elsewhere"))
 _STOPS = frozenset(("terminated_sigterm", "cancelled_by_user", "evicted"))
-"""Classes of attempts that others ended: however often that happens, the job is not the cause."""
+"""Classes of attempts that something else ended; however frequent, the job is not the cause."""
 
 _VARIES = re.compile(r"0x[0-9a-f]+|\d+")
 
@@ -31,11 +31,11 @@ class Attempt(NamedTuple):
     """One attempt of a job.
 
     Attributes:
-        klass: its class of failure.
-        signature: equal for attempts that failed in the same way.
-        progress: how far it came.
-        node: where its first failure was; empty if unknown.
-        retry: the advice that its failure alone calls for.
+        klass: its failure class.
+        signature: equal for attempts that failed alike.
+        progress: how far it got.
+        node: of its first failure; empty if unknown.
+        retry: the advice for its failure alone.
     """
 
     klass: str
@@ -50,10 +50,10 @@ class RetryAdvice(NamedTuple):
 
     Attributes:
         retry: one of `pairun.diagnose.classes.RETRIES`, or None for no advice.
-        words: the fact that decided, for people; empty if earlier attempts decide nothing.
-        attempts: how many attempts are known.
-        equal: how many of the last ones failed in the same way.
-        made_progress: whether the last one came further than the one before; None if unknown.
+        words: the deciding fact for people; empty if earlier attempts decide nothing.
+        attempts: number of known attempts.
+        equal: how many of the last ones failed alike.
+        made_progress: whether the last one got further than the one before; None if unknown.
     """
 
     retry: str | None
@@ -64,7 +64,7 @@ class RetryAdvice(NamedTuple):
 
 
 def signature_of(diagnosis: Diagnosis) -> str:
-    """What two equal failures have in common: class, rule, place in the code, message without numbers."""
+    """What equal failures share: class, rule, place in the code, message without numbers."""
     details = diagnosis.details
     place = f"{details.get('code_file', '')}:{details.get('code_line', '')}"
     message = _VARIES.sub("#", diagnosis.headline)
@@ -72,15 +72,15 @@ def signature_of(diagnosis: Diagnosis) -> str:
 
 
 def attempt_of(diagnosis: Diagnosis, progress: Progress, node: str = "") -> Attempt:
-    """An attempt by its diagnosis."""
+    """An attempt, from its diagnosis."""
     return Attempt(diagnosis.klass, signature_of(diagnosis), progress, node, diagnosis.retry)
 
 
 def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
-    """What to do after attempts.
+    """Advice after these attempts.
 
     Args:
-        attempts: the earliest first; one at least.
+        attempts: earliest first; at least one.
     """
     last, before = attempts[-1], attempts[-2] if len(attempts) > 1 else None
     equal = _equal_at_end(attempts)
@@ -110,12 +110,12 @@ def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
 
 
 def advised(diagnosis: Diagnosis, advice: RetryAdvice) -> Diagnosis:
-    """A diagnosis with the advice of all attempts; the fact that decided stands behind the advice."""
+    """A diagnosis with the advice from all attempts; its deciding fact follows the advice."""
     if not advice.words:
         return diagnosis._replace(retry=advice.retry)
     text = diagnosis.advice
     if advice.retry == "after_fix" and diagnosis.retry in _RETRIABLE:
-        # the class's own advice is to run it again
+        # the class itself advises a retry
         text = "look for what these attempts have in common"
     shown = f"{text} ({advice.words})" if text else advice.words
     return diagnosis._replace(retry=advice.retry, advice=shown)

@@ -1,7 +1,7 @@
-"""Which instance of a job failed first, from what each says of its end; logs are not needed.
+"""Finds the instance that failed first, from each one's own diagnosis; needs no logs.
 
-Each instance's PID 1 has diagnosed its own failure. A cause comes before what follows from it, then the
-clock decides. The journals' report, the recap of a run and the state of a job in a cluster use this.
+Each instance's PID 1 diagnoses its own failure. A cause comes before its consequences; otherwise
+the clock decides. The journals' report, a run's recap and a job's status in a cluster use this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class InstanceFailure(NamedTuple):
 
     Attributes:
         label: of the instance.
-        klass: the class of its failure; empty if it was not diagnosed.
+        klass: its failure class; empty if it was not diagnosed.
         at: when it ended, in seconds since the epoch; None if unknown.
     """
 
@@ -29,7 +29,7 @@ class InstanceFailure(NamedTuple):
 
     @property
     def is_consequence(self) -> bool:
-        """Whether its diagnosis says that it follows from another instance's failure."""
+        """Whether, by its diagnosis, another instance's failure caused it."""
         return self.klass in CONSEQUENCES and self.klass not in (NONE, UNKNOWN)
 
 
@@ -37,7 +37,7 @@ def first_of(failures: Sequence[InstanceFailure]) -> int:
     """The index of the first failure.
 
     Args:
-        failures: one at least.
+        failures: at least one.
     """
     return min(range(len(failures)), key=lambda n: _order(failures[n]))
 
@@ -48,7 +48,7 @@ def _order(failure: InstanceFailure) -> tuple[bool, bool, float, str]:
 
 
 def what_followed(failures: Sequence[InstanceFailure]) -> str:
-    """How many others stopped because of the first failure, and when; empty if none is known to have."""
+    """How many others stopped because of the first failure, and when; empty if none did."""
     if not failures:
         return ""
     first = failures[first_of(failures)]

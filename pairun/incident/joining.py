@@ -21,10 +21,10 @@ from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
 
 SKEW_S = 2.0
-"""How far the clocks of two hosts may differ if no common step shows by how much."""
+"""The assumed clock difference of two hosts without common steps, in seconds."""
 
 _BY_EXIT_ONLY = frozenset(("host_oom", "terminated_sigterm"))
-"""Classes of exit codes that a system's log, if there is one, explains better."""
+"""Classes from exit codes that a system's log, if there is one, explains better."""
 
 
 class Consequence(NamedTuple):
@@ -32,9 +32,9 @@ class Consequence(NamedTuple):
 
     Attributes:
         klass: their class.
-        headline: theirs, of the first of them.
+        headline: of the first of them.
         members: their labels.
-        after_s: how long after the first failure the first of them failed; None if unknown.
+        after_s: seconds from the first failure to the first of these; None if unknown.
     """
 
     klass: str
@@ -49,11 +49,11 @@ class Incident(NamedTuple):
     Attributes:
         diagnosis: why the job failed.
         first: the member that failed first; None if no fact names one.
-        decided_by: the fact that names it, in words.
-        consequences: what followed in other members.
+        decided_by: the fact that names it, for people.
+        consequences: failures of other members that followed.
         members: all of them.
-        stall: what the ranks waited for, if that is known.
-        unread: what was not read, in words.
+        stall: what the ranks waited for, if known.
+        unread: what was not read, for people.
     """
 
     diagnosis: Diagnosis
@@ -69,9 +69,9 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     """Join findings to one incident.
 
     Args:
-        gathered: what the files of a job tell; one finding at least.
+        gathered: what the files of a job show; at least one finding.
         table: the rules.
-        facts: what is known of the whole job besides its logs.
+        facts: known of the whole job besides its logs.
     """
     members = members_of(gathered.findings)
     clocks = Clocks(members, SKEW_S)
@@ -86,7 +86,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
     if len(ranks) > 1 and all(f.finished for f in ranks) and stalled is None:
         first, why, decided_by = None, _finished(), ""
     elif whole is not None and whole.klass == NONE and stalled is None:
-        # attempts follow each other in one file, and only the whole shows that the last one went well
+        # one file may hold several attempts; only all of it shows that the last one succeeded
         first, why, decided_by = None, whole, ""
     diagnosis = _diagnosis(first, why, members, gathered.wholes, stalled, table, facts)
     if facts is not None and facts.exit_code == 0:
@@ -115,12 +115,12 @@ def _diagnosis(
     if why is not None and why.klass not in _BY_EXIT_ONLY:
         return why
     if first is not None and first.is_cause:
-        # a file in which all ranks write is judged as a whole: a cause may lack its rank's prefix
+        # judge a file in which all ranks write as a whole: a cause may lack its rank's prefix
         whole = next((w.diagnosis for w in wholes if w.is_cause), None)
         return whole if whole is not None and len(wholes) == 1 else first.diagnosis
     reported = [m.diagnosis for m in members if m.launcher and m.is_cause and is_solid(m)]
     if first is not None and reported:
-        # such as the kernel's log beside the log of a rank that the kernel killed
+        # such as a kernel log next to the log of a rank that the kernel killed
         return max(reported, key=lambda d: d.confidence)
     if why is not None:
         return why
@@ -148,7 +148,7 @@ def _diagnosis(
 
 
 def _by_exit_code(members: Sequence[Member], table: Table, facts: Circumstances) -> Diagnosis:
-    """What an exit code says of a job whose logs show no failure."""
+    """The diagnosis from the exit code of a job whose logs show no failure."""
     decided = diagnose([], table, facts)
     if decided.klass != UNKNOWN:
         return decided
@@ -159,7 +159,7 @@ def _by_exit_code(members: Sequence[Member], table: Table, facts: Circumstances)
 
 
 def _despite(shown: Diagnosis) -> Diagnosis:
-    """The diagnosis of a job that ended with exit code 0, whatever its logs show."""
+    """The diagnosis of a job with exit code 0, even if its logs show failures."""
     if shown.klass == NONE:
         return shown
     if shown.klass == UNKNOWN:
@@ -171,19 +171,19 @@ def _despite(shown: Diagnosis) -> Diagnosis:
 
 
 def _finished() -> Diagnosis:
-    """The diagnosis of a job each rank of which ends with success."""
+    """The diagnosis of a job whose ranks all succeeded."""
     kind = CLASSES[NONE]
     return Diagnosis(NONE, kind.fault, None, 0.9, kind.meaning, kind.advice, (), {}, (), "")
 
 
 def _by_majority(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
-    """Those of the most frequent class: when a rank dies, most others see its connections close."""
+    """The most frequent class's diagnoses: if a rank dies, most others lose connections."""
     counts = Counter(d.klass for d in diagnoses)
     return [d for d in diagnoses if counts[d.klass] == max(counts.values())]
 
 
 def _by_stall(stalled: Stall) -> Diagnosis:
-    """The diagnosis of ranks that wait and report nothing but what flight recorders hold."""
+    """The diagnosis of waiting ranks for which only flight recorders report anything."""
     kind = CLASSES["nccl_timeout"]
     fault, retry, advice = kind.fault, kind.retry, kind.advice
     if stalled.mismatch:

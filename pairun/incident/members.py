@@ -1,4 +1,4 @@
-"""The members of a job: its ranks, Pods or processes, each with all that its logs tell."""
+"""The members of a job: its ranks, Pods or processes, each with the findings of its logs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Member(NamedTuple):
     """A rank, Pod or process of a job.
 
     Attributes:
-        label: what people call it.
+        label: its name for people.
         rank: its number; None if unknown.
         host: where it ran; empty if unknown.
-        launcher: it starts the ranks, and is none of them.
-        findings: of its logs, the one that decides first; empty if no log of it is known.
+        launcher: whether it starts the ranks, and is not one of them.
+        findings: of its logs, the deciding one first; empty if it has no known log.
     """
 
     label: str
@@ -35,17 +35,17 @@ class Member(NamedTuple):
 
     @classmethod
     def unseen(cls, rank: int) -> Member:
-        """A rank that others name, and of which no log is known."""
+        """A rank that others name, and that has no known log."""
         return cls(f"rank {rank}", rank, "", False, ())
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """Why it failed, by its own logs."""
+        """Why it failed, from its own logs."""
         return self.findings[0].diagnosis if self.findings else _NO_LOG
 
     @property
     def at(self) -> Moment | None:
-        """When its failure was written; of a silent log its end."""
+        """When its failure was logged; for a silent log, when the log ends."""
         if not self.findings:
             return None
         return self.findings[0].at or (self.last if self.is_silent else None)
@@ -58,12 +58,12 @@ class Member(NamedTuple):
 
     @property
     def is_cause(self) -> bool:
-        """Whether its logs show a failure that does not follow from another's."""
+        """Whether its logs show a failure that another member did not cause."""
         return bool(self.findings) and self.findings[0].is_cause
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it failed because it waited for others or lost one."""
+        """Whether it failed because it waited for, or lost, another member."""
         return bool(self.findings) and self.findings[0].is_waiting
 
     @property
@@ -73,22 +73,22 @@ class Member(NamedTuple):
 
     @property
     def is_silent(self) -> bool:
-        """Whether its logs show no failure and no success."""
+        """Whether its logs show neither a failure nor a success."""
         return bool(self.findings) and all(f.is_silent for f in self.findings)
 
     @property
     def progress(self) -> Progress:
-        """How far it came."""
+        """How far it got."""
         return next((f.progress for f in self.findings if f.progress != Progress()), Progress())
 
     @property
     def steps(self) -> dict[int, Moment]:
-        """When its last steps were written."""
+        """The times of its last steps."""
         return next((f.steps for f in self.findings if f.steps), {})
 
 
 def members_of(findings: Sequence[Finding]) -> list[Member]:
-    """Group findings by their writers: the two streams of a rank are one member's."""
+    """Group findings by writer; a rank's two streams belong to one member."""
     ranks = {f.writer.rank for f in findings if f.writer.rank is not None}
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
@@ -99,7 +99,7 @@ def members_of(findings: Sequence[Finding]) -> list[Member]:
         group.sort(key=_decisive, reverse=True)
         writer = group[0].writer
         host = next((f.writer.host for f in group if f.writer.host), "")
-        # beside logs of ranks, a log of no rank is that of what started them
+        # next to logs of ranks, a log without a rank is the launcher's
         launcher = writer.launcher or (writer.rank is None and len(ranks) > 1)
         members.append(Member(writer.label, writer.rank, host, launcher, tuple(group)))
     return sorted(members, key=lambda m: (m.rank is None, m.rank or 0, m.label))

@@ -1,4 +1,4 @@
-"""A log that is a part of a file, and still knows the numbers of the file's lines."""
+"""A log that is a part of a file and keeps the file's line numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class NumberedLog(Log):
 
     Args:
         data: the bytes.
-        name: the name that people see.
+        name: the name for people.
         runs: pairs of a line's index in `data` and its number in the file, ascending; the lines after it
             follow each other in the file.
     """
@@ -23,13 +23,13 @@ class NumberedLog(Log):
         self.runs = runs or [(0, 1)]
 
     def number(self, at: int) -> int:
-        """The number that the line at an offset has in its file."""
+        """The number of the line at an offset, in its file."""
         index = self.data.count(b"\n", 0, at)
         start, number = self.runs[bisect_right(self.runs, (index, 1 << 62)) - 1]
         return number + index - start
 
     def offset(self, number: int) -> int:
-        """The offset of the line with a number of the file; 0 if the log does not hold it."""
+        """The offset of the file's line with a number; 0 if the log does not hold it."""
         for start, first in reversed(self.runs):
             if first <= number:
                 at = 0
@@ -42,7 +42,7 @@ class NumberedLog(Log):
 
 
 class Runs:
-    """Collects the numbers of lines that a log keeps of a file.
+    """Collects the line numbers of a log that keeps parts of a file.
 
     Attributes:
         runs: see `NumberedLog`.
@@ -54,11 +54,11 @@ class Runs:
         self._next = 0
 
     def add(self, number: int, count: int = 1) -> None:
-        """Append lines that follow each other.
+        """Append consecutive lines.
 
         Args:
             number: of the first one in the file.
-            count: how many.
+            count: number of lines.
         """
         if number != self._next or not self.runs:
             self.runs.append((self._index, number))
@@ -66,7 +66,7 @@ class Runs:
         self._next = number + count
 
     def repeat(self, number: int, count: int) -> None:
-        """Append lines that were one line of the file, such as a traceback in a JSON string."""
+        """Append lines that are one line in the file, such as a traceback in a JSON string."""
         for _ in range(count):
             self.add(number)
             self._next = number

@@ -1,7 +1,7 @@
-"""The earlier attempts of a Pod, from what its log directory keeps of them.
+"""The earlier attempts of a Pod, from its log directory.
 
-A Pod whose container restarts keeps its journal, also over runs of init. Each attempt leaves its diagnosis
-there, with how far the job had come. So an attempt is compared with earlier ones without reading their logs.
+A Pod whose container restarts keeps its journal, even if its init containers run again. Each
+attempt writes its diagnosis and its progress there. So pairun compares attempts without their logs.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from pairun.incident.history import Attempt, advised, attempt_of, retry_advice
 from pairun.incident.progress import Progress, progress_in
 
 JOURNAL_BYTES = 1 << 20
-"""How much of the end of the journal is read."""
+"""How many bytes at the end of the journal are read."""
 
 MAX_ATTEMPTS = 16
 _NODE = "this node"
-"""All attempts of a Pod run on one node."""
+"""The node of all attempts: a Pod stays on one node."""
 
 _BY_CODE, _BY_LOG = "pairun progress", "log"
 
 
 def with_pod_history(diagnosis: Diagnosis, door: Door, folder: str, log: bytes) -> Diagnosis:
-    """A diagnosis that takes the Pod's earlier attempts into account, and says how far the job came.
+    """A diagnosis that considers the Pod's earlier attempts, and includes the job's progress.
 
-    ``details`` gains ``step``, ``epoch``, ``checkpoint`` where known, and ``progress_from``, for the
-    attempts after this one.
+    ``details`` gets ``step``, ``epoch``, ``checkpoint`` where known, and ``progress_from`` for
+    later attempts.
 
     Args:
         diagnosis: of this attempt.
         door: to the shared volume.
         folder: the Pod's log directory.
-        log: the end of what the command printed, in all attempts.
+        log: the end of the command's output, from all attempts.
     """
     if diagnosis.klass == NONE:
         return diagnosis
@@ -56,7 +56,7 @@ def with_pod_history(diagnosis: Diagnosis, door: Door, folder: str, log: bytes) 
 
 
 def _progress(door: Door, folder: str, log: bytes) -> tuple[Progress, str]:
-    """How far the job came in this Pod, and who says so: its code, else its log."""
+    """How far the job got in this Pod, and the source: its code, else its log."""
     noted = parse_progress(_end_of(door, os.path.join(folder, NOTED), MAX_BYTES))
     if noted is not None:
         return Progress(noted.step, noted.epoch, noted.checkpoint), _BY_CODE
@@ -64,7 +64,7 @@ def _progress(door: Door, folder: str, log: bytes) -> tuple[Progress, str]:
 
 
 def _earlier(journal: bytes, source: str) -> Iterator[Attempt]:
-    """The attempts that a journal tells of; the job's command may have written there, too."""
+    """The attempts in a journal; the job's command may have written there, too."""
     for line in journal.splitlines():
         if b'"diagnosis"' not in line:
             continue

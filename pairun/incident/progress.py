@@ -1,4 +1,4 @@
-"""How far a job came, as its output shows: step, epoch, checkpoint."""
+"""How far a job got, from its output: step, epoch, checkpoint."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CHECKPOINT = re.compile(
 
 
 class Progress(NamedTuple):
-    """How far a job came.
+    """How far a job got.
 
     Attributes:
         step: its last step; None if unknown.
         epoch: its last epoch; None if unknown.
-        checkpoint: the last line that tells of a checkpoint; empty if none does.
+        checkpoint: the last line about a checkpoint; empty if there is none.
     """
 
     step: int | None = None
@@ -35,7 +35,7 @@ class Progress(NamedTuple):
     checkpoint: str = ""
 
     def is_beyond(self, earlier: Progress) -> bool | None:
-        """Whether a job came further than an earlier one; None if that is unknown."""
+        """Whether a job got further than an earlier one; None if unknown."""
         if self.step is not None and earlier.step is not None:
             return self.step > earlier.step
         if self.epoch is not None and earlier.epoch is not None:
@@ -52,7 +52,7 @@ class Progress(NamedTuple):
 
 
 def progress_in(data: bytes) -> Progress:
-    """How far the job of a log came, by the end of its log."""
+    """How far a job got, from the end of its log."""
     tail = data[-_TAIL_BYTES:]
     step = epoch = None
     for step_match in _STEP.finditer(tail):
@@ -66,7 +66,7 @@ def progress_in(data: bytes) -> Progress:
 
 
 def step_times(data: bytes) -> dict[int, Moment]:
-    """When the last steps of a log were written; of a step that is written twice the first time."""
+    """The times of a log's last steps; of a step that is logged twice, the first time."""
     times: dict[int, Moment] = {}
     for at, step in _last_steps(data):
         moment = moment_near(data, at)

@@ -1,7 +1,7 @@
-"""Reads files of any size: compressed or not, whole if they are small, else what may show a failure.
+"""Reads files of any size, compressed or not: small ones in full, else what may show a failure.
 
-Of a large file pairun judges the beginning, the end, and between them the pieces that hold a word of
-failure. Memory is bounded, however large the file is.
+Of a large file pairun judges the beginning, the end, and the pieces between them that contain a
+word of failure. Memory stays bounded for files of any size.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pairun.incident.numbered import NumberedLog
 
 PIECE = 1 << 16
 _MAX_PIECES = 24
-"""How many pieces between the beginning and the end of a large file are kept: the first and the last."""
+"""How many pieces from a large file's middle are kept: the first and the last ones."""
 
 MAX_BYTES = 4 << 30
-"""How much of one file is read, unpacked, in bytes."""
+"""How many bytes of one file are read, counted after unpacking."""
 
 MARKS = (
     b"rror", b"Traceback (most", b"atal", b"Killed", b"ut of memory", b"atchdog", b"Xid", b"o space left",
 )  # fmt: skip
-"""Words of failure, in the forms that need the fewest searches."""
+"""Words of failure, in forms that need few searches."""
 
 GZIP, ZSTD, XZ, BZ2 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh"
 
@@ -40,7 +40,7 @@ class Reading(NamedTuple):
     Attributes:
         log: its lines.
         size: bytes of the file, unpacked.
-        unread: what was not read or not judged, in words; empty if nothing was left out.
+        unread: what was not read or judged, for people; empty if everything was.
     """
 
     log: NumberedLog
@@ -53,8 +53,8 @@ def read_file(path: str, name: str, budget: int, *, is_over: Callable[[], bool])
 
     Args:
         path: the file; ``-`` for standard input.
-        name: the name that people see.
-        budget: how many bytes at its end are judged whatever they hold.
+        name: the name for people.
+        budget: number of bytes at its end that are judged in full.
         is_over: whether the time for reading is over.
 
     Raises:
@@ -86,7 +86,7 @@ class _Piece(NamedTuple):
 
     Attributes:
         at: their offset in the file.
-        lines: newlines of the file before them.
+        lines: number of newlines before them in the file.
         data: the bytes.
     """
 
@@ -96,7 +96,7 @@ class _Piece(NamedTuple):
 
 
 class _Pieces:
-    """The beginning and the end of a stream, and the pieces between that hold a word of failure."""
+    """A stream's beginning and end, and the pieces between that contain a word of failure."""
 
     def __init__(self, head: int, tail: int) -> None:
         self.size = 0
@@ -121,7 +121,7 @@ class _Pieces:
             self._sift(old)
 
     def log(self, name: str) -> NumberedLog:
-        """What is kept, as a log."""
+        """The kept pieces as a log."""
         parts: list[bytes] = []
         runs: list[tuple[int, int]] = []
         index, end = 0, 0
@@ -146,7 +146,7 @@ class _Pieces:
             lines += data.count(b"\n")
 
     def _sift(self, chunk: bytes) -> None:
-        """Keep the pieces of a chunk that hold a word of failure, each with the piece after it."""
+        """Keep the pieces of a chunk that contain a word of failure, each with the next piece."""
         if self._room <= 0 and not self._follows and not any(m in chunk for m in MARKS):
             self._pass(chunk)
             return
@@ -171,7 +171,7 @@ class _Pieces:
         if len(self._last) < self._max_pieces:
             self._last.append(piece)
             return
-        # the first third stays; of the others the last ones
+        # keep the first third; of the rest, keep the last ones
         del self._last[self._max_pieces // 3]
         self._last.append(piece)
         self.dropped += 1
@@ -179,7 +179,7 @@ class _Pieces:
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
-    """A file, unpacked if its first bytes say so."""
+    """Open a file; unpack it if its first bytes are those of a compressed file."""
     if path == "-":
         with _unpacked(sys.stdin.buffer) as stream:
             yield stream
@@ -215,20 +215,20 @@ def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _unpacking(stream: IO[bytes]) -> Iterator[IO[bytes]]:
-    """A stream that unpacks; a damaged or cut-off file ends there."""
+    """An unpacking stream that ends where the file is damaged or cut off."""
     with stream:
         yield cast("IO[bytes]", _Lenient(stream))
 
 
 class _Lenient:
-    """Reads what can be unpacked: the file of a job that was killed is often cut off."""
+    """Reads as much as can be unpacked: files of killed jobs are often cut off."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._read_any = False
 
     def read(self, size: int) -> bytes:
-        """The next bytes; empty at the end, also where the file is cut off.
+        """The next bytes; empty at the end and where the file is cut off.
 
         Raises:
             OSError: nothing can be unpacked.
@@ -245,7 +245,7 @@ class _Lenient:
 
 @contextmanager
 def _zstd(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Unpack with the program ``zstd``; the standard library can from Python 3.14 on."""
+    """Unpack with the program ``zstd``; the standard library has it from Python 3.14."""
     program = shutil.which("zstd")
     if program is None:
         raise OSError(
@@ -253,7 +253,7 @@ def _zstd(file: IO[bytes]) -> Iterator[IO[bytes]]:
         )
     if not file.seekable():
         raise OSError(None, "it is compressed with zstd; pipe it through zstdcat first")
-    file.seek(0)  # the program continues where the descriptor stands
+    file.seek(0)  # the program reads from the descriptor's offset
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     import subprocess
 

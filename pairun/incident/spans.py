@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def later(after_s: float | None) -> str:
-    """The words that follow a sentence, with a space before them; empty if the time is unknown.
+    """The clause for the end of a sentence, with a leading space; empty if the time is unknown.
 
     Args:
         after_s: in seconds.

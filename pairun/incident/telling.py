@@ -1,4 +1,4 @@
-"""An incident for people and for programs."""
+"""Formats an incident for people and for programs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MAX_UNREAD = 5
 
 
 def incident_lines(incident: Incident) -> list[str]:
-    """The lines that people read: who failed first, why, what followed, what to do.
+    """The lines for people: who failed first, why, what followed, what to do.
 
-    No sentence comes twice: a fact that is the summary or the headline is not shown as evidence again.
+    No sentence repeats: a fact in the summary or the headline is not shown as evidence again.
     """
     summary = _summary(incident, with_cause=False)
     if not summary:
@@ -43,7 +43,7 @@ def incident_lines(incident: Incident) -> list[str]:
 
 
 def summary_of(incident: Incident) -> str:
-    """The incident in one sentence; empty if the diagnosis alone says as much."""
+    """The incident in one sentence; empty if the diagnosis alone contains as much."""
     return _summary(incident, with_cause=True)
 
 
@@ -52,7 +52,7 @@ def _summary(incident: Incident, *, with_cause: bool) -> str:
 
     Args:
         incident: what happened.
-        with_cause: whether the sentence names the cause, too; a line of its own may do so.
+        with_cause: whether the sentence includes the cause; otherwise print it on a separate line.
     """
     first, stall = incident.first, incident.stall
     if is_alone(incident) or _is_one_log_of_no_rank(incident):
@@ -70,14 +70,14 @@ def _summary(incident: Incident, *, with_cause: bool) -> str:
 
 
 def _with_other_headline(diagnosis: Diagnosis, summary: str) -> Diagnosis:
-    """A diagnosis that does not repeat the summary: its class says what happened."""
+    """A diagnosis that does not repeat the summary: its headline comes from its class."""
     if diagnosis.headline not in summary or diagnosis.klass not in CLASSES:
         return diagnosis
     return diagnosis._replace(headline=CLASSES[diagnosis.klass].meaning)
 
 
 def _is_one_log_of_no_rank(incident: Incident) -> bool:
-    """Whether the one log with a failure is of no rank, and nothing of the others matters for it."""
+    """Whether the one log with a failure has no rank, and the other logs do not matter for it."""
     first = incident.first
     return (
         first is not None
@@ -95,13 +95,13 @@ def _is_obvious(incident: Incident) -> bool:
 
 
 def is_alone(incident: Incident) -> bool:
-    """Whether all is one rank's log, of which the diagnosis tells everything."""
+    """Whether there is one rank's log only, and the diagnosis contains everything."""
     others_named = incident.first is not None and incident.first not in incident.members
     return len(incident.members) < 2 and incident.stall is None and not others_named
 
 
 def incident_data(incident: Incident) -> dict[str, Any]:
-    """Plain data, as ``pairun diagnose --json`` prints it under ``incident``."""
+    """Plain data, which ``pairun diagnose --json`` prints under ``incident``."""
     stall, first = incident.stall, incident.first
     return {
         "summary": summary_of(incident),
@@ -185,7 +185,7 @@ def _consequence(consequence: Consequence) -> str:
 
 
 def named(labels: Sequence[str]) -> str:
-    """Labels in a sentence: ranks as ranges, of others the first few."""
+    """Labels for a sentence: ranks as ranges, of others the first few."""
     ranks = [
         int(label[5:]) for label in labels if label.startswith("rank ") and label[5:].isdigit()
     ]

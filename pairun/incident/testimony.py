@@ -17,15 +17,15 @@ ENDED, MISSING = "ended", "missing"
 
 
 class Testimony(NamedTuple):
-    """What a line says of a rank.
+    """What a line reports about a rank.
 
     Attributes:
         rank: the rank.
         kind: `ENDED`: its process ended; `MISSING`: the others wait for it.
-        words: the fact in words.
-        exit_code: as a shell reports it; None if the line does not say.
+        words: the fact for people.
+        exit_code: as a shell reports it; None if the line has none.
         at: offset of the line, in bytes.
-        first: the witness saw no failure before this one.
+        first: whether the launcher or library saw no earlier failure.
     """
 
     rank: int
@@ -118,7 +118,7 @@ _JOINED = re.compile(
 
 
 def expected_ranks(log: Log) -> int | None:
-    """How many ranks a log waits for in vain when they join; None if it does not say so."""
+    """The number of ranks for which a log waits in vain while they join; None if unknown."""
     if b"joined" not in log.data:
         return None
     for match in _JOINED.finditer(log.data):
@@ -129,7 +129,7 @@ def expected_ranks(log: Log) -> int | None:
 
 
 def testimonies(log: Log) -> Iterator[Testimony]:
-    """What the lines of a log say of ranks."""
+    """What a log's lines report about ranks."""
     data = log.data
     if not any(word in data for word in _WORDS):
         return

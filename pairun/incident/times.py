@@ -1,4 +1,4 @@
-"""When a line of a log was written, in the many forms in which programs write times."""
+"""Parses the time of a log line, in the many formats that programs use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Moment(NamedTuple):
     form: str
 
     def clock(self) -> str:
-        """The time of day, as the log has it."""
+        """The time of day, as the log shows it."""
         return datetime.fromtimestamp(self.at, UTC).strftime("%H:%M:%S")
 
     def iso(self) -> str | None:
@@ -57,9 +57,9 @@ class Moment(NamedTuple):
 
 
 def seconds_between(earlier: Moment, later: Moment) -> float:
-    """How long after one moment another one is, in seconds.
+    """Seconds from one moment to another.
 
-    If one of them has no year, the years are left out; if one has no date, the dates.
+    Ignores the years if one of them has none, and the dates if one has none.
     """
     forms = {earlier.form, later.form}
     if "clock" in forms and len(forms) > 1:
@@ -71,7 +71,7 @@ def seconds_between(earlier: Moment, later: Moment) -> float:
 
 
 def moment_in(text: str) -> Moment | None:
-    """The first time in a line, if it has one near its beginning."""
+    """The first time in a line, if it is near the line's beginning."""
     head = text[:160]
     try:
         if match := _ISO.search(head):
@@ -134,7 +134,7 @@ def _moment_at(data: bytes, start: int) -> Moment | None:
     stop = data.find(b"\n", start)
     stop = len(data) if stop < 0 else stop
     raw = data[start : min(stop, start + _LINE_BYTES)]
-    # carriage returns of a progress bar: the last one drawn is followed by the message
+    # a progress bar uses carriage returns; the message follows its last state
     if b"\r" in raw:
         raw = raw.rstrip(b"\r").rpartition(b"\r")[2]
     return moment_in(plain(raw)) if _WANTS_TIME.search(raw) else None

@@ -1,7 +1,7 @@
-"""Where in its code each rank waited when it gave up, and which rank waited elsewhere.
+"""Finds where in its code each rank waited, and the rank that waited elsewhere.
 
-Ranks that run the same program wait at the same line. One that waits at another line entered another
-collective, so the others wait for it, and it for them.
+Ranks that run the same program wait at the same line. A rank that waits at another line entered
+another collective, so it and the others wait for each other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_LINES = 240
 _BETWEEN_TWO = frozenset(
     ("send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list")
 )
-"""Between two ranks: in a pipeline each stage waits at a line of its own."""
+"""Operations between two ranks: in a pipeline each stage waits at a different line."""
 
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 
@@ -27,7 +27,7 @@ class WaitingPlace(NamedTuple):
     """Where a rank waited.
 
     Attributes:
-        file: the file of its own code.
+        file: the file of the job's own code.
         line: the line in it.
         function: the innermost function, of a library, such as ``barrier``.
     """
@@ -47,8 +47,8 @@ class OddRank(NamedTuple):
 
     Attributes:
         label: its label.
-        words: the fact in words.
-        other_call: it waits in another function, too.
+        words: the fact for people.
+        other_call: whether it also waits in another function.
     """
 
     label: str
@@ -57,7 +57,7 @@ class OddRank(NamedTuple):
 
 
 def waiting_place(log: Log, at: int) -> WaitingPlace | None:
-    """Where the exception on the line at an offset was raised; None if it has no traceback."""
+    """Where the exception on an offset's line was raised; None if it has no traceback."""
     exception = next(log.after(at - 1, 1), None) if at else None
     frames: list[Frame] = []
     for line in log.before(at, _MAX_LINES):
@@ -74,7 +74,7 @@ def waiting_place(log: Log, at: int) -> WaitingPlace | None:
 
 
 def odd_rank(places: Mapping[str, WaitingPlace]) -> OddRank | None:
-    """The one rank that waits at another line than all others; None if there is not exactly one.
+    """The one rank that waits at another line than the others; None unless there is exactly one.
 
     Args:
         places: where each rank that gave up waited, by label.

@@ -1,4 +1,4 @@
-"""Which files below a folder are logs of a job."""
+"""Finds the log files of a job below a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_LOGS = (
     ".png", ".jpg", ".pdf", ".html", ".csv", ".tsv", ".toml", ".ini", ".onnx", ".bin",
 )  # fmt: skip
 _NO_LOG = re.compile(r"core(?:\.\d+)?|(?:.*[._-])?(?:config|params|hparams|args|metrics)\.json")
-"""Names of core dumps, and of settings and numbers that programs store."""
+"""Names of core dumps, and of files with settings or metrics."""
 
 
 class LogFile(NamedTuple):
@@ -28,9 +28,9 @@ class LogFile(NamedTuple):
 
     Attributes:
         path: where it is; ``-`` for standard input.
-        name: the name that people see.
-        within: its path below the folder that a person named.
-        skipped: why it is not read, in words; empty if it is read.
+        name: the name for people.
+        within: its path below the folder that the user named.
+        skipped: why pairun skips it, for people; empty if it is read.
     """
 
     path: str
@@ -40,17 +40,17 @@ class LogFile(NamedTuple):
 
 
 def files_in(paths: Sequence[str]) -> list[LogFile]:
-    """The files that paths stand for: those themselves, and the logs below folders.
+    """The log files of paths: files as they are, and the logs below folders.
 
-    Links below a folder are not followed. Files of models, pictures and code are left out, and of
-    what pairun keeps of a run all but the output and the progress: plans and secrets are no logs.
+    Skips links below a folder, and files of models, pictures and code. Of a pairun run it reads
+    only the output and the progress: plans and secrets are not logs.
     """
     named = [path for path in paths if path == "-" or not os.path.isdir(path)]
     shared = _shared_folder([path for path in named if path != "-"])
     files: list[LogFile] = []
     for path in paths:
         if path in named:
-            # folders that differ tell ranks apart: worker-0/output.log, worker-1/output.log
+            # the folders tell ranks apart: worker-0/output.log, worker-1/output.log
             within = os.path.relpath(path, shared) if shared and path != "-" else path
             files.append(LogFile(path, path, within))
         else:
@@ -59,7 +59,7 @@ def files_in(paths: Sequence[str]) -> list[LogFile]:
 
 
 def _shared_folder(paths: Sequence[str]) -> str:
-    """The innermost folder that holds all files; empty if there is none."""
+    """The innermost folder that contains all files; empty if there is none."""
     if not paths:
         return ""
     folders = {os.path.dirname(os.path.abspath(path)) for path in paths}
@@ -78,7 +78,7 @@ def files_below(folder: str) -> Iterator[LogFile]:
 
 
 def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The folders of a folder that may hold logs."""
+    """The subfolders that may contain logs."""
     if JOURNAL in names or OUTPUT in folders:
         return [name for name in folders if name == OUTPUT]
     if "runtime.d" in folders:
@@ -91,7 +91,7 @@ def _entered(folders: Sequence[str], names: Sequence[str]) -> list[str]:
 def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]:
     """The files of a folder that may be logs."""
     if JOURNAL in names or OUTPUT in folders:
-        # without output, a task before the command failed
+        # without output: a task failed before the command ran
         has_output = os.path.exists(os.path.join(where, OUTPUT, "current"))
         wanted = (PROGRESS,) if has_output else (PROGRESS, *_PLATFORM)
         return [name for name in names if name in wanted]
@@ -107,7 +107,7 @@ def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]
 
 
 def _has_output(logs: str) -> bool:
-    """Whether the logs of a volume hold the output of a command."""
+    """Whether the logs of a volume contain a command's output."""
     try:
         return any(
             os.path.exists(os.path.join(logs, pod, OUTPUT, "current")) for pod in os.listdir(logs)
@@ -117,10 +117,10 @@ def _has_output(logs: str) -> bool:
 
 
 def _why_skipped(path: str, folder: str) -> str | None:
-    """Why a file below a folder is not read, in words; empty if it is read.
+    """Why pairun skips a file below a folder, for people; empty if it reads the file.
 
     Returns:
-        None if it is no file, or a link to another one below the folder, which is read itself.
+        None for what is not a file, and for a link to a file that is read itself.
     """
     try:
         mode = os.lstat(path).st_mode

@@ -1,4 +1,4 @@
-"""Who wrote a log: which rank, host and Pod, by the file's name, by prefixes, or by what it says."""
+"""Finds who wrote a log: rank, host and Pod, from file names, prefixes or the text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LAST_NUMBER = re.compile(r"(\d+)(?!.*\d)")
 _GENERIC = re.compile(
     r"(?i)^(?:current|@[0-9a-f]+\.s|user-all|logs?|pai|output|main|std_?(?:out|err)|out|err|app|0|previous|init|runtime)$"
 )
-"""Names of files and folders that do not tell whose log it is."""
+"""Names of files and folders that do not identify the writer."""
 
 _INSTANCE = re.compile(r"(?P<label>[a-z][a-z0-9]*(?:-[a-z0-9]+)*-(?P<index>\d{1,5}))$")
 
@@ -77,9 +77,9 @@ class Writer(NamedTuple):
 
     Attributes:
         rank: its number in the job; None if unknown.
-        label: what people call it: ``rank 3``, ``worker-3``, a file's name.
+        label: its name for people: ``rank 3``, ``worker-3``, a file's name.
         host: of the machine; empty if unknown.
-        launcher: it starts the ranks, and is none of them.
+        launcher: whether it starts the ranks, and is not one of them.
     """
 
     rank: int | None
@@ -89,10 +89,10 @@ class Writer(NamedTuple):
 
 
 def writer_of(path: str, log: Log) -> Writer:
-    """Who wrote a whole file.
+    """The writer of a whole file.
 
     Args:
-        path: the file, relative to the folder that a person names.
+        path: the file, relative to the folder that the user named.
         log: its contents.
     """
     head = log.data[:_HEAD_BYTES]
@@ -124,11 +124,11 @@ def writer_of(path: str, log: Log) -> Writer:
 
 
 def by_index(paths: Sequence[str], writers: Sequence[Writer]) -> list[Writer]:
-    """Give ranks to files whose names differ in one number alone, such as ``train_3.log``.
+    """Give ranks to files whose names differ in one number only, such as ``train_3.log``.
 
     Args:
         paths: the files.
-        writers: what each file alone tells.
+        writers: of each file, from the file alone.
     """
     unknown = [n for n, w in enumerate(writers) if w.rank is None and not w.launcher]
     shapes = Counter(_LAST_NUMBER.sub("#", _stem(paths[n])) for n in unknown)
@@ -153,10 +153,10 @@ def by_index(paths: Sequence[str], writers: Sequence[Writer]) -> list[Writer]:
 
 
 def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
-    """Split a log in which several ranks or Pods write, by the prefixes of its lines.
+    """Split a log of several ranks or Pods by the prefixes of its lines.
 
     Returns:
-        Each writer's part; lines without a prefix are a part, too. Empty if it is one writer's log.
+        Each writer's part; lines without a prefix form another part. Empty for a single writer.
     """
     if not _is_shared(log):
         return []
@@ -206,7 +206,7 @@ def _is_shared(log: Log) -> bool:
     firm = [label for label in labels if not bare[label]]
     if len(firm) > 1:
         return True
-    # a bare number before a colon counts only if most lines have one
+    # a bare number before a colon is a prefix only if most lines have one
     return len(labels) > 1 and sum(labels.values()) > _SHARE * lines
 
 
@@ -214,7 +214,7 @@ _BARE = "?"
 
 
 def _prefix_of(raw: bytes) -> Writer | None:
-    """The writer that a line's prefix names; a bare number has the host `_BARE`."""
+    """The writer that a line's prefix names; the host is `_BARE` if it is a bare number."""
     if not _PREFIXED.match(raw):
         return None
     line = parse(0, raw[:600])
