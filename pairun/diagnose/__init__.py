@@ -1,4 +1,4 @@
-"""Why a command died: the class of its failure and the evidence, from the log and the circumstances.
+"""Finds why a command died: the failure class and its evidence, from the log and circumstances.
 
-Standard library only: PID 1's exit summary uses it as ``pairun diagnose`` does.
+Standard library only: PID 1's exit summary and ``pairun diagnose`` both use it.
 """

@@ -1,4 +1,4 @@
-"""A diagnosis in a few lines, made with the table of rules that init wrote."""
+"""A diagnosis in a few lines, from the rule table that init wrote."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONSEQUENCES = frozenset(
         "terminated_sigterm",
     )
 )
-"""Classes of instances that fail because another one did."""
+"""Classes of instances that fail because another one failed."""
 
 _EVIDENCE_CHARS = 200
 _RETRY_ADVICE = {"after_fix": "do not run it again before that"}
@@ -36,7 +36,7 @@ _WHOSE = {
 
 
 def parse_table(text: bytes) -> Table | None:
-    """The table of rules in a text, or None if it is not usable."""
+    """Parse a table of rules; None if it is not usable."""
     try:
         return Table(json.loads(text))
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError):
@@ -49,8 +49,8 @@ def why(table: Table, log: bytes, facts: Circumstances, deadline_s: float) -> Di
     Args:
         table: the rules.
         log: the end of its output.
-        facts: what is known besides the log.
-        deadline_s: how long this may take, in seconds.
+        facts: known besides the log.
+        deadline_s: limit for the diagnosis, in seconds.
     """
     return diagnose([Log(log, "log")], table, facts, deadline_s)
 
@@ -63,12 +63,12 @@ def exit_code_of(diagnosis: Diagnosis, table: Table) -> int | None:
 
 
 def is_consequence(diagnosis: Diagnosis) -> bool:
-    """Whether the instance failed because another one did, or for no known cause."""
+    """Whether the instance failed because another one failed, or for an unknown cause."""
     return diagnosis.klass in CONSEQUENCES
 
 
 def in_words(diagnosis: Diagnosis) -> list[str]:
-    """The lines that people read: what happened, the evidence, what to do."""
+    """The lines for people: what happened, the evidence, what to do."""
     lines = [_visible(diagnosis.headline) + _about(diagnosis)]
     shown = diagnosis.evidence if diagnosis.klass == UNKNOWN else diagnosis.evidence[:1]
     lines += [f"  {_place(e)}{_visible(e.text[:_EVIDENCE_CHARS])}" for e in shown]
@@ -79,7 +79,7 @@ def in_words(diagnosis: Diagnosis) -> list[str]:
 
 
 def _about(diagnosis: Diagnosis) -> str:
-    """The class, how sure it is, and whose fault: nothing of an unknown one, no doubt of a fact."""
+    """The class, its confidence and its fault; empty for an unknown class, certain for a fact."""
     if diagnosis.klass == UNKNOWN:
         return ""
     about = [diagnosis.klass]

@@ -1,4 +1,4 @@
-"""What is known about a failure besides its log: exit code, signals, memory, GPUs."""
+"""The facts about a failure besides its log: exit code, signals, memory, GPUs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pairun.diagnose.facts.fact import Fact
 
 
 class Circumstances(NamedTuple):
-    """What is known of the process besides its log; None for unknown.
+    """The facts about a process besides its log; None for unknown.
 
     Attributes:
         exit_code: as a shell reports it: 128 plus the number for a signal.
-        oom_kills: how many processes of the container the kernel killed for lack of memory.
-        stopped: the container was asked to stop before the process ended.
-        interrupted: it was asked with SIGINT, as Ctrl-C does.
+        oom_kills: number of the container's processes that the kernel killed for lack of memory.
+        stopped: whether the container was asked to stop before the process ended.
+        interrupted: whether it was asked with SIGINT, as Ctrl-C sends.
         error_file: the text of torchelastic's error file.
         disk_free: free bytes where the job writes.
         shm_free: free bytes in /dev/shm.
-        double_ecc: a GPU reports a memory error that cannot be corrected.
-        gpus_asked: how many GPUs the job asks for.
-        gpus_seen: how many GPUs the driver reports at the end.
+        double_ecc: whether a GPU reports an uncorrectable memory error.
+        gpus_asked: number of GPUs that the job requests.
+        gpus_seen: number of GPUs that the driver reports at the end.
     """
 
     exit_code: int | None = None

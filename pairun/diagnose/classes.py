@@ -1,7 +1,7 @@
-"""The classes of failures: whose fault each is, what to do, and what an exit code alone means.
+"""The failure classes: whose fault each is, what to do, and what an exit code alone means.
 
-The classes join what published studies of large clusters count (Jeon et al., ATC'19; Hu et al.,
-NSDI'24; the Llama 3 report, arXiv 2407.21783; Kokolis et al., HPCA'25). Exit codes above 128 are a
+The classes join the failures in published studies of large clusters (Jeon et al., ATC'19; Hu et
+al., NSDI'24; the Llama 3 report, arXiv 2407.21783; Kokolis et al., HPCA'25). Exit codes above 128 are a
 shell's for signals (POSIX, Shell Command Language 2.8.2).
 """
 
@@ -15,7 +15,7 @@ UNKNOWN = "unknown"
 FAULTS = ("user", "platform", "hardware", "framework", "unknown")
 RETRIES = ("retry", "retry_elsewhere", "after_fix", "never")
 NAMED_LINE = "the line that is named"
-"""What an advice calls the line of code that failed, until a traceback names it."""
+"""The placeholder in an advice for the failed line of code, if a traceback names it."""
 
 
 class FailureClass(NamedTuple):
@@ -25,7 +25,7 @@ class FailureClass(NamedTuple):
         meaning: one line for people.
         fault: one of `FAULTS`.
         retry: one of `RETRIES`, or None for no advice on retries.
-        advice: what to do, unless the rule has its own advice.
+        advice: what to do; a rule's advice overrides it.
     """
 
     meaning: str
@@ -303,7 +303,7 @@ CLASSES: Mapping[str, FailureClass] = {
 EXIT_CODES: Mapping[int, tuple[str, int]] = {
     124: ("time_limit", 45),  # timeout(1)
     125: ("container_setup_error", 45),  # docker run
-    126: ("permission_denied", 50),  # POSIX: found, and cannot be run
+    126: ("permission_denied", 50),  # POSIX: found, but cannot be run
     127: ("command_not_found", 60),  # POSIX
     129: ("terminated_sigterm", 55),
     130: ("cancelled_by_user", 60),

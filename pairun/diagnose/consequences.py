@@ -1,4 +1,4 @@
-"""Which hits an earlier hit or a later attempt explains, and how much less they count."""
+"""Reduces the weight of hits that an earlier hit or a later attempt explains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pairun.diagnose.surroundings import is_programs_exception, is_shells
 
 _SHUTDOWN_BYTES = 1 << 14
 _EARLIER = 35
-"""How much less what an earlier attempt shows counts: it still names a class if the last shows none."""
+"""How much less an earlier attempt's hits weigh: they decide only if the last one shows none."""
 
 _STOPS = frozenset(("terminated_sigterm", "time_limit"))
 
@@ -25,17 +25,17 @@ _NETWORK_CLASSES = frozenset(
         "rendezvous_timeout",
     )
 )
-"""What every instance reports while a job is torn down."""
+"""Reports that every instance prints while a job is torn down."""
 
 _OF_LAUNCHER = "child_failed"
-"""The class of a launcher that only reports that a process failed."""
+"""The class of a launcher that only reports a failed process."""
 
 
 def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
     """Lower the scores of hits that an earlier hit explains.
 
-    Errors of the job's own code and of the network count less while the job is being stopped, a
-    missing file counts less after a failed download, and so does a command that the job outlived.
+    Errors of the job's code and of the network count less while the job is being stopped. So does a
+    missing file after a failed download, and a failed command after which the job continued.
     """
     ends = [hit for hit in hits if hit.rule.role == "end" and hit.score >= FIRM]
     stops = [hit.line.at for hit in ends if hit.rule.klass in _STOPS]
@@ -54,9 +54,9 @@ def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
             causes = failed_fetches
         is_explained = any(0 < hit.line.at - at < _SHUTDOWN_BYTES for at in causes)
         if hit.rule.klass == "build_failed":
-            # pip prints what a build said after the line that it failed
+            # pip prints a build's output after the line that reports its failure
             is_explained = any(abs(hit.line.at - at) < _SHUTDOWN_BYTES for at in failed_fetches)
-        # A shell continues after a failed command, so the job did not end because of it.
+        # A shell continues after a failed command, so that command did not end the job.
         was_outlived = (
             hit.rule.klass in SHELL_CLASSES
             and hit.line.at < last_stop
@@ -68,10 +68,10 @@ def discounted(hits: list[Hit], facts: Sequence[Fact]) -> list[Hit]:
 
 
 def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], list[Fact]]:
-    """Let what stopped the job count less than an error that came before it.
+    """Weigh what stopped the job less than an error before it.
 
-    The ranks that outlive a failed one wait until somebody or a limit stops them. What stopped a
-    script counts more than a command that its shell had not found before.
+    The ranks that outlive a failed one wait until a person or a limit stops them. What stopped a
+    script weighs more than an earlier command that its shell had not found.
     """
     hits = [_outlived(hit, hits, facts) for hit in hits]
     causes = [h for h in hits if h.rule.role in ("cause", "code") and h.score >= FIRM]
@@ -87,7 +87,7 @@ def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], li
 
 
 def _outlived(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
-    """A hit, lighter than a later error if it is a command that the shell could not run."""
+    """A hit; weighs less than a later error if the shell could not run that command."""
     if hit.rule.klass not in SHELL_CLASSES or not is_shells(hit.line):
         return hit
     later = [
@@ -110,7 +110,7 @@ def _outlived(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
 def of_last_attempt(
     hits: Sequence[Hit], facts: Sequence[Fact], attempts: Sequence[Segment]
 ) -> tuple[list[Hit], list[Fact]]:
-    """Lower the weights of what earlier attempts show."""
+    """Reduce the weights of hits and facts from earlier attempts."""
     if len(attempts) < 2:
         return list(hits), list(facts)
     start = attempts[-1].start

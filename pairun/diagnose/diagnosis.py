@@ -1,4 +1,4 @@
-"""A diagnosis: the class of a failure with its evidence, and what people read of it."""
+"""A diagnosis: the failure class with its evidence, and its text for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pairun.diagnose.table import Rule
 from pairun.diagnose.tracebacks import Frame
 
 FORBIDS = frozenset(("after_fix", "never"))
-"""Advice that keeps people from running the job again as it is."""
+"""Advice against running the job again unchanged."""
 
 _EVIDENCE_CHARS = 400
 _PATH_CHARS = 100
@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Why it died.
+    """Why a job died.
 
     Attributes:
         klass: a class of failure, ``none`` or ``unknown``.
@@ -39,12 +39,12 @@ class Diagnosis(NamedTuple):
         confidence: 0 to 1.
         headline: one line for people.
         advice: what to do.
-        evidence: the most important first.
+        evidence: most important first.
         details: the named captures of the evidence.
         alternatives: other classes, with their confidence.
         rule: the name of the rule that decided; may be empty.
-        source: who reported the fact that decided, such as ``Kubernetes``; empty if text decided.
-        attempts: how many attempts the log records.
+        source: who reported the deciding fact, such as ``Kubernetes``; empty if text decided.
+        attempts: number of attempts in the log.
     """
 
     klass: str
@@ -79,14 +79,14 @@ class Diagnosis(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A fact, and the log that reports it; None if no log does."""
+    """A fact and the log that reports it; None if it is from no log."""
 
     fact: Fact
     log: Log | None
 
 
 def of_hits(klass: str, hits: list[Hit]) -> Diagnosis:
-    """The diagnosis that hits of one class make, the heaviest first."""
+    """The diagnosis from the hits of one class, heaviest first."""
     kind, best = CLASSES[klass], hits[0]
     details = dict(best.details)
     for hit in hits[1:4]:
@@ -111,9 +111,9 @@ def of_hits(klass: str, hits: list[Hit]) -> Diagnosis:
 
 
 def _retry(rule: Rule, frame: Frame | None) -> str | None:
-    """The rule's advice; an exception forbids a retry only if the job's own code raised it.
+    """The rule's advice; an exception forbids a retry only if the job's code raised it.
 
-    One that a package raises may come of the node, such as a device that is missing.
+    A package may raise one because of the node, such as a missing device.
     """
     if rule.role == "code" and rule.retry in FORBIDS and (frame is None or frame.is_library):
         return None
@@ -121,7 +121,7 @@ def _retry(rule: Rule, frame: Frame | None) -> str | None:
 
 
 def of_fact(place: Place, details: dict[str, str]) -> Diagnosis:
-    """The diagnosis that a fact makes."""
+    """The diagnosis from a fact."""
     fact = place.fact
     kind = CLASSES[fact.klass]
     return Diagnosis(
@@ -139,7 +139,7 @@ def of_fact(place: Place, details: dict[str, str]) -> Diagnosis:
 
 
 def of_place(place: Place) -> tuple[Evidence, ...]:
-    """A fact as evidence: its line, or the fact in words."""
+    """A fact as evidence: its line, or its words."""
     fact, log = place
     if log is None or fact.at < 0:
         return (Evidence("", 0, fact.words),)
@@ -153,7 +153,7 @@ def of_line(log: Log, line: Line) -> Evidence:
 
 
 def of_hit(hit: Hit) -> Evidence:
-    """The line of a hit as evidence; of a long line what is around the match."""
+    """A hit's line as evidence; of a long line only the part around the match."""
     shown = hit.line.shown
     start = 0
     if len(shown) > _EVIDENCE_CHARS:
@@ -178,14 +178,14 @@ def headline(
 
 
 def confidence_of(score: int) -> float:
-    """How sure a class of this weight is, 0 to 1."""
+    """The confidence for a weight, 0 to 1."""
     return round(min(max(score, 1), 98) / 100, 2)
 
 
 def _advice(advice: str, frame: Frame | None) -> str:
-    """The advice with the line of the job's code in place of `NAMED_LINE`.
+    """The advice, with the job's line of code in place of `NAMED_LINE`.
 
-    If all frames are those of a library, the advice names the call, not the library's line.
+    If all frames are in libraries, the advice names the call, not the library's line.
     """
     if frame is None:
         return advice
@@ -195,12 +195,12 @@ def _advice(advice: str, frame: Frame | None) -> str:
 
 
 def _in_package(frame: Frame) -> str:
-    """The file of a library's frame, without the folder that packages are installed in."""
+    """A library frame's file, without the folder of installed packages."""
     return re.split(r"(?:site|dist)-packages/", _shown_file(frame))[-1]
 
 
 def _shown_file(frame: Frame) -> str:
-    """The file of a frame; of a long path only the end."""
+    """A frame's file; of a long path only the end."""
     return frame.file if len(frame.file) <= _PATH_CHARS else f"…{frame.file[1 - _PATH_CHARS :]}"
 
 

@@ -1,6 +1,6 @@
-"""How much a line's own form takes from the weight of a rule that matches it.
+"""How much the form of a line reduces the weight of a rule that matches it.
 
-A warning, a retry, a line of source code and an exception that was handled are weaker evidence.
+A warning, a retry, a line of source code and a handled exception are weaker evidence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pairun.diagnose.surroundings import INFO
 from pairun.diagnose.table import Rule
 
 FETCH_CLASSES = frozenset(("network_unreachable", "remote_auth", "service_quota"))
-"""Failures to get something from a server outside the job."""
+"""Failures to get something from a server outside of the job."""
 
 _RETRIABLE = frozenset(("retry", "retry_elsewhere"))
 
@@ -23,7 +23,7 @@ _WARNING = re.compile(
 _HARMLESS = re.compile(r"\w+Warning: |\bW tensorflow/")
 
 _FAILED_OP = "OP_REQUIRES failed at"
-"""TensorFlow logs this for every operation that fails, always as a warning."""
+"""TensorFlow logs this as a warning for every operation that fails."""
 
 _RETRY = re.compile(
     r"(?i)\bretry(?:ing)?\b(?!-after)|\bretries left|\bwill (?:be )?(?:retr|try again|continue|skip|ignore)"
@@ -40,7 +40,7 @@ _RETRY_FOLLOWS = re.compile(
 _HEALED = re.compile(
     r"(?i)\b(?:error|problem|outage|connection)\b.{0,40}\b(?:resolved|restored|recovered|re-?established)\b"
 )
-"""A client reaches its server again."""
+"""A client reports that it reaches its server again."""
 
 _EXHAUSTED = re.compile(
     r"(?i)max(?:imum)? (?:number of )?retries|retries exceeded|giving up|gave up|retry failed after"
@@ -51,30 +51,30 @@ _CONDITIONAL = re.compile(
     r"(?i)\b(?:if|in case|whenever|unless|to avoid|to prevent|can cause|may cause|might cause|could cause"
     r"|can lead to|may lead to|might lead to|may result in|can result in)\b"
 )
-"""Advice on what may happen, and no report that it did, if the same sentence says it before the match."""
+"""Advice on what may happen, not a report of it, if it precedes the match in the same sentence."""
 
 _NCCL_TRACE = re.compile(r"\.cc:\d+ -> \d|(?i:fail|abort|error)")
-"""NCCL shows where an error passes as information, too."""
+"""NCCL logs the place of an error as information."""
 
 _OPTIONAL = re.compile(
     r"(?i)^(?!\w*(?:error|exception)\b).{0,120}\b(?:could not|cannot|can't|failed to|unable to) import\b"
 )
-"""A program reports that it tried a package, and does not raise."""
+"""A program reports that it tried to import a package; it does not raise."""
 
 _SENTENCE_END = re.compile(r"[.!?;] ")
 
 _QUOTED = re.compile(r"\s*\d+ \| ")
-"""How compilers and linters quote a line of source code."""
+"""The form in which compilers and linters quote source code."""
 
 
 def _is_conditional(match: re.Match[str]) -> bool:
-    """Whether what an expression matches is said to be possible only."""
+    """Whether the text describes the match as merely possible."""
     upto = (match.string[: match.start()], match.string[: match.end()])
     return any(_CONDITIONAL.search(_SENTENCE_END.split(text)[-1]) for text in upto)
 
 
 def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
-    """How much the line itself and its traceback take from a rule's weight."""
+    """How much the line and its traceback reduce a rule's weight."""
     doubt = 0
     head = line.shown[: len(line.shown) - len(line.text) + match.start() + 40]
     if _FAILED_OP in line.text:
@@ -105,7 +105,7 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         rule.role in ("cause", "code", "consequence")
         and tracebacks.follow_up(log, line) == "handled"
     ):
-        # a handler that fails is no evidence against the storage or the network
+        # a failed handler is no evidence against the storage or the network
         doubt += 25 if rule.role == "code" else 2 if rule.retry in _RETRIABLE else 12
     if rule.role == "code" and tracebacks.is_ignored(log, line):
         doubt += 40
@@ -114,6 +114,6 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
         and not line.text[match.start() :].partition(":")[2].strip()
         and tracebacks.while_handling(log, line)
     ):
-        # an exception without a message is weaker evidence than the one it follows
+        # an exception without a message is weaker evidence than the exception before it
         doubt += 18
     return doubt

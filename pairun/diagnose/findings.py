@@ -1,4 +1,4 @@
-"""What one log shows: hits of rules, facts, and the attempts that it records; read in one pass."""
+"""What one log shows: rule hits, facts and attempts; found in one pass."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Findings(NamedTuple):
     Attributes:
         log: the log.
         hits: lines that rules match.
-        facts: what systems report in it.
-        attempts: the attempts that it records, the last one last.
+        facts: reports of systems in it.
+        attempts: its attempts, in order.
     """
 
     log: Log
@@ -40,7 +40,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         log: the log.
         table: the rules.
         limit: when to stop searching.
-        failed: the job is known to have failed.
+        failed: whether the job is known to have failed.
     """
     search = HitSearch(log, table, failed=failed)
     hits: list[Hit] = []
@@ -56,7 +56,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
             continue
         reported = facts_of(line, log)
         facts += reported or ()
-        # data that report no failure are no evidence, whatever words they hold
+        # a system's report without a failure is no evidence, even if it contains words of failure
         if reported is None or reported:
             hits += search.hits_of(line)
     marks += [*phases(log), *recurrences(log, marks), *setbacks(log, marks)]

@@ -1,7 +1,7 @@
-"""Hits: the lines of a log that rules match, each with its weight.
+"""Hits: the lines of a log that rules match, each with a weight.
 
 The lines around a hit lower its weight: a warning, a retry, a traceback that caused another one, a
-job that continued. An exception that the program handled counts less.
+job that continued. A handled exception weighs less.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pairun.diagnose.surroundings import Surroundings, is_progress
 from pairun.diagnose.table import Rule, RuleMatch, Table, make_rule
 
 CERTAIN = 40
-"""The least weight of a hit that names a class."""
+"""The minimum weight of a hit that names a class."""
 
 FIRM = 70
-"""The least weight of a hit that changes the weights of others."""
+"""The minimum weight of a hit that changes other weights."""
 
 _MAX_REPEATS = 24
 _NEAR_LINES = 12
@@ -48,14 +48,14 @@ SHELL_CLASSES = frozenset(
 
 _ECHO = re.compile(r"\^C(?! to )")
 _GUESSES = re.compile(r"(?:Some common causes include|There are some potential root causes)\b")
-"""How Ray's list of possible causes begins when a worker is lost; Ray has observed none of them."""
+"""The start of Ray's list of possible causes for a lost worker; Ray has observed none of them."""
 
 
 class Hit(NamedTuple):
     """A line that a rule matches.
 
     Attributes:
-        score: the rule's weight, less what the surroundings take from it.
+        score: the rule's weight, minus what the surroundings take from it.
         rule: the rule.
         line: the line.
         log: the log of the line.
@@ -77,7 +77,7 @@ class HitSearch:
     Args:
         log: the log.
         table: the rules.
-        failed: the job is known to have failed.
+        failed: whether the job is known to have failed.
     """
 
     def __init__(self, log: Log, table: Table, *, failed: bool) -> None:
@@ -104,13 +104,13 @@ class HitSearch:
             yield from self._uncaught(line)
 
     def _is_repeated(self, rule: str, line: Line) -> bool:
-        """Whether the rule has matched so often that further lines carry no information."""
+        """Whether the rule has matched so often that further lines add no information."""
         key = (rule, line.source)
         self._repeats[key] = self._repeats.get(key, 0) + 1
         return self._repeats[key] > _MAX_REPEATS
 
     def _uncaught(self, header: Line) -> Iterator[Hit]:
-        """Make a hit of a traceback whose exception matches no rule."""
+        """Make a hit from a traceback whose exception matches no rule."""
         exception = tracebacks.exception_after(self._log, header)
         if exception is None:
             return
@@ -150,7 +150,7 @@ def echoes(log: Log) -> Iterator[Hit]:
 
 
 def is_near(rule: Rule, line: Line, log: Log) -> bool:
-    """Whether a line and those around it meet the rule's conditions ``near`` and ``unless``."""
+    """Whether a line and its surroundings meet the rule's conditions ``near`` and ``unless``."""
     above = [line, *log.before(line.at, _NEAR_LINES)] if rule.near or rule.unless else []
     if rule.near and not any(re.search(rule.near, each.text) for each in above):
         return False

@@ -1,6 +1,6 @@
-"""A log as lines, without the prefixes that launchers, terminals and loggers add.
+"""A log as lines, without the prefixes of launchers, terminals and loggers.
 
-Lines are offsets into the bytes, so a log of any length costs no second copy.
+Lines are offsets into the bytes, so the log is never copied.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 from pairun.base.escapes import ESCAPE
 
 HEADER = "Traceback (most recent call last)"
-"""How every traceback of Python begins."""
+"""The start of every Python traceback."""
 
 MAX_LINE = 4000
-"""How much of a line is searched, in bytes; this bounds the cost of an expression."""
+"""How many bytes of a line are searched; this bounds the cost of an expression."""
 
 _DRAWN_BYTES = 1 << 16
 
@@ -25,14 +25,14 @@ _OWN = re.compile(
     rb"| {9}.* fault: (?:user|platform|unknown)\]$).*$",
     re.MULTILINE,
 )
-"""What pairun says itself, in the container's log and in ``runtime.log``; not what tasks print."""
+"""pairun's own messages in the container's log and in ``runtime.log``; not the tasks' output."""
 
 
 _STARTING = b"[pairun] starting the command: "
-"""What PID 1 says when it starts the job's command."""
+"""PID 1's message when it starts the job's command."""
 
 _COMMAND_ENDED = re.compile(rb"\[pairun\] the command ended with (\d{1,3})\b")
-"""What PID 1 says when the job's command has ended."""
+"""PID 1's message when the job's command has ended."""
 
 
 class Line(NamedTuple):
@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
     Attributes:
         at: offset of its start in the log, in bytes.
-        source: the prefix that names its writer (a rank, a worker), or an empty text.
+        source: the prefix that names its writer (a rank, a worker); may be empty.
         text: the line without prefixes, times and colours.
         shown: the line without colours.
     """
@@ -111,16 +111,16 @@ def parse(at: int, raw: bytes) -> Line:
 class Log:
     """The bytes of a log.
 
-    Lines of pairun's own count as empty: they tell of a failure, and are no evidence of its cause.
+    pairun's own lines count as empty: they report a failure, and are no evidence of its cause.
 
     Args:
         data: the whole log, or its end.
-        name: the name that people see.
+        name: the name for people.
         first_line: the number of its first line.
 
     Attributes:
         command_starts: the offsets at which pairun started the job's command.
-        exit_code: with which the command ended that pairun started last; None if it does not say so.
+        exit_code: of the last command that pairun started; None if the log does not show it.
     """
 
     def __init__(self, data: bytes, name: str = "-", first_line: int = 1) -> None:
@@ -142,7 +142,7 @@ class Log:
 
         Args:
             at: an offset within the line before them.
-            count: how many at most.
+            count: maximum number of lines.
             until: the offset at which to end; None for the end of the log.
         """
         data, end = self.data, len(self.data) if until is None else until
@@ -156,7 +156,7 @@ class Log:
             at = start
 
     def before(self, at: int, count: int) -> Iterator[Line]:
-        """The lines before the one at an offset, the nearest first."""
+        """The lines before the one at an offset, nearest first."""
         data = self.data
         start = data.rfind(b"\n", 0, at) + 1
         for _ in range(count):
@@ -167,7 +167,7 @@ class Log:
             yield parse(start, _last_drawn(data[start:stop]))
 
     def tail(self, count: int) -> list[Line]:
-        """The last lines that are not empty."""
+        """The last non-empty lines."""
         last: list[Line] = []
         end = len(self.data)
         while end and self.data[end - 1] in b" \t\r\n":
@@ -180,18 +180,18 @@ class Log:
 
 
 def _last_drawn(raw: bytes) -> bytes:
-    """What a terminal shows after the carriage returns in a line."""
+    """The text that a terminal shows for a line with carriage returns."""
     if b"\r" not in raw:
         return raw
     return raw[-_DRAWN_BYTES:].rstrip(b"\r").rpartition(b"\r")[2]
 
 
 def _without_own(data: bytes) -> tuple[bytes, list[int], int | None]:
-    """The log with empty lines in place of pairun's own; numbers of lines stay.
+    """The log with empty lines in place of pairun's own; line numbers stay the same.
 
     Returns:
-        The log, the offsets in it at which pairun started the job's command, and the exit code of the
-        last command.
+        The log, the offsets at which pairun started the job's command, and the last command's exit
+        code.
     """
     if b"[pairun] " not in data and b"[openpai-runtime] " not in data:
         return data, [], None  # a large log is not copied

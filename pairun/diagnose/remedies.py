@@ -1,7 +1,7 @@
-"""What helps against each class of failure: what to check first, with which command, what mends it.
+"""Remedies for each failure class: what to check first, the command for it, the usual solution.
 
-``pairun doc CLASS`` and the reference show it; the advice of a diagnosis is its short form. PID 1
-does not need it. ``NAME`` in a command stands for a Pod, ``NODE`` for a node, ``FILE`` for a file.
+``pairun doc CLASS`` and the reference show them; a diagnosis's advice is the short form. PID 1
+does not need them. In a command, replace ``NAME`` by a Pod, ``NODE`` by a node, ``FILE`` by a file.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 
 class Remedy(NamedTuple):
-    """What helps against one class.
+    """The remedy for one class.
 
     Attributes:
         check: what to check first.
         command: the command that checks it.
-        mend: what usually mends it.
+        mend: what usually solves the problem.
     """
 
     check: str

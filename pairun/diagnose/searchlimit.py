@@ -1,4 +1,4 @@
-"""When the search for reasons ends."""
+"""The time limit of a search for reasons."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Clock = Callable[[], float]
 
 
 class SearchLimit(NamedTuple):
-    """When the search for reasons ends.
+    """The time limit of a search for reasons.
 
     Attributes:
-        until: the end on the clock, in seconds.
-        clock: what measures it.
+        until: the clock's value at the limit, in seconds.
+        clock: returns the time.
     """
 
     until: float = math.inf
@@ -24,11 +24,11 @@ class SearchLimit(NamedTuple):
 
     @classmethod
     def after(cls, seconds: float, clock: Clock) -> SearchLimit:
-        """The limit that is so many seconds away on a clock."""
+        """The limit in so many seconds from now, on a clock."""
         return cls(clock() + seconds, clock)
 
     def is_over(self, spare_s: float = 0.0) -> bool:
-        """Whether it is reached, and so many seconds more."""
+        """Whether the limit plus ``spare_s`` seconds is exceeded."""
         return self.clock() > self.until + spare_s
 
 

@@ -1,6 +1,6 @@
-"""The attempts in a log: a job that is started again appends to the same log.
+"""The attempts in a log: a restarted job appends to the same log.
 
-A log is cut where a launcher starts after an attempt has ended. A banner alone starts none: eight
+A log is cut where a launcher starts after an attempt ended. A banner alone starts no attempt: eight
 ranks print it eight times. An exception alone ends none: a program may handle it.
 """
 
@@ -27,7 +27,7 @@ _ENDED = re.compile(
     r"|=>> PBS: job killed|\bline \d+: +\d+ (?:Killed|Terminated|Aborted|Segmentation fault|Bus error)"
     r"|^wandb: (?:Synced|Find logs at)|Worker group \S+ FAILED|^(?:Command )?exited with (?:non-zero )?(?:status|code) "
 )
-"""A launcher, a scheduler or a shell says that an attempt has ended."""
+"""A launcher, a scheduler or a shell reports that an attempt ended."""
 
 _RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt)\b(?:: |\s*$)")
 """An exception: the attempt may have ended."""
@@ -36,7 +36,7 @@ _RESTARTED = re.compile(
     r"(?P<left>\d+)/\d+ attempts left; will restart worker group"
     r"|\brestart_count=(?P<count>[1-9]\d*)\b|\bRestarting (?:the )?(?:job|training|run)\b.{0,40}\b(?P<n>\d+)"
 )
-"""A launcher restarts the job in place; the number tells one restart from the next."""
+"""A launcher restarts the job in place; the number distinguishes the restarts."""
 
 _LAUNCHED = re.compile(
     r"Setting OMP_NUM_THREADS environment variable for each process"
@@ -45,17 +45,17 @@ _LAUNCHED = re.compile(
     r"|^SLURM_JOB_?ID\s?[=:]|(?i:begin (?:of )?(?:slurm|pbs|torque|sge) pro?logue?)|^Sender: LSF System"
     r"|srun: job \d+ has been allocated resources|salloc: Granted job allocation"
 )
-"""A launcher or a scheduler begins an attempt."""
+"""A launcher or a scheduler starts an attempt."""
 
 _BEGAN = re.compile(
     r"\*{3,} Running training \*{3,}|NCCL version \d|vLLM API server version|server_args=ServerArgs\("
     r"|Initializing distributed: GLOBAL_RANK: 0|^using world size: \d|Started server process \[\d+\]"
     r"|wandb: (?:Tracking run|Currently logged in)|-+ start training -+|This TensorFlow binary is optimized"
 )
-"""A framework begins; each rank may print it."""
+"""A framework starts; each rank may print it."""
 
 _VARIES = re.compile(r"\d|[Ee]rror|[Ww]arning|Traceback|^\W+$")
-"""What a line has that does not tell one start of a program from another line."""
+"""Parts of a line that do not distinguish a program's start from other lines."""
 
 _COUNTER = re.compile(
     rb"\b(?P<name>[Gg]lobal_step|[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch)\b['\"]?\W{0,4}(?P<at>\d{1,12})\b"
@@ -70,7 +70,7 @@ WORDS = (
     "running training", "nccl version", "server version", "server_args", "global_rank", "world size",
     "server process", "start training", "tensorflow binary",
 )  # fmt: skip
-"""Words in lower case; a line with a mark holds one of them."""
+"""Lower-case words; a line with a mark contains one of them."""
 
 
 class Segment(NamedTuple):
@@ -88,13 +88,13 @@ class Segment(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A line that speaks of the start or the end of an attempt.
+    """A line about the start or the end of an attempt.
 
     Attributes:
         at: offset of the line, or of the next one after a restart.
         kind: ``end``, ``header`` (of a traceback), ``raised``, ``restart``, ``launch`` or ``begin``.
         why: for people.
-        key: tells one restart from the next; may be empty.
+        key: distinguishes restarts; may be empty.
     """
 
     at: int
@@ -104,14 +104,14 @@ class Mark(NamedTuple):
 
 
 def mark_of(line: Line, end: int) -> Mark | None:
-    """What a line says of attempts.
+    """The mark that a line makes.
 
     Args:
         line: the line.
         end: offset after it.
 
     Returns:
-        None if it says nothing.
+        None if the line makes no mark.
     """
     text = line.text
     if match := _RESTARTED.search(text):
@@ -131,14 +131,14 @@ def mark_of(line: Line, end: int) -> Mark | None:
 
 
 def phases(log: Log) -> list[Mark]:
-    """Marks where pairun started the job's command once more, as after a restart in place."""
+    """Marks where pairun started the job's command again, as after a restart in place."""
     return [
         Mark(at, "restart", "pairun starts the command", str(at)) for at in log.command_starts[1:]
     ]
 
 
 def recurrences(log: Log, marks: Iterable[Mark]) -> list[Mark]:
-    """Marks where the log's first lines, those before the first failure, come again."""
+    """Marks where the first lines of the log, before its first failure, repeat."""
     out = []
     ends = [mark.at for mark in marks if mark.kind in ("end", "raised", "header")]
     first_end = min(ends, default=0)
@@ -157,9 +157,9 @@ def recurrences(log: Log, marks: Iterable[Mark]) -> list[Mark]:
 
 
 def setbacks(log: Log, marks: Iterable[Mark]) -> list[Mark]:
-    """Marks where a counter of steps goes back after an attempt has ended.
+    """Marks where a step counter decreases after an attempt ended.
 
-    Other ranks may lag by a step, and begin the next epoch after one has failed.
+    Other ranks may lag by a step, and may start the next epoch after one rank failed.
     """
     out = []
     ends = [mark.at for mark in marks if mark.kind in ("end", "restart")]
@@ -184,10 +184,10 @@ def cut(size: int, marks: Iterable[Mark]) -> list[Segment]:
 
     Args:
         size: of the log, in bytes.
-        marks: what its lines say, in any order.
+        marks: of its lines, in any order.
 
     Returns:
-        The attempts, which cover the log without gaps; none is empty. None for an empty log.
+        The attempts; they cover the log without gaps, and none is empty. None for an empty log.
     """
     starts: list[tuple[int, str]] = [(0, "")]
     ended = raised = False

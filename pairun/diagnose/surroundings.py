@@ -1,6 +1,6 @@
-"""What a log shows after a line: progress, success, or more trouble.
+"""What a log shows after a line: progress, success or more errors.
 
-If the job continued after a line, that line is not why it died.
+If the job continued after a line, that line is not the cause.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _ACCESS = re.compile(
     r"\"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \S{1,400} HTTP/\d(?:\.\d)?\" \d{3}\b"
     r"|HTTP Request: [A-Z]{3,7} \S{1,400} \"HTTP/\d|\bkube-probe/|\bELB-HealthChecker/"
 )
-"""The access log of a server, health checks included, and that of a client."""
+"""The access log of a server, including health checks, or of a client."""
 
 
 _OF_SHELL = re.compile(
     r"[^\n:]{1,200}: ?(?:line )?\d{1,6}: .{1,200}: (?:command not found|not found|No such file or directory|Permission denied)$"
     r"|(?:ba|da|k|z)?sh: (?:.{1,200}: )?(?:command not found|not found|No such file or directory|Permission denied)"
 )
-"""How a shell reports a command that it cannot run."""
+"""A shell's report of a command that it cannot run."""
 
 
 def is_shells(line: Line) -> bool:
@@ -58,16 +58,16 @@ def is_shells(line: Line) -> bool:
 
 
 def is_answered(line: Line) -> bool:
-    """Whether a line records one request and its answer, which a program handles whatever it is."""
+    """Whether a line logs one request and its answer; a program handles any such answer."""
     return _ACCESS.search(line.text) is not None
 
 
 class Surroundings:
-    """How far what follows a line speaks against it as the cause.
+    """How much the lines after a hit reduce its weight.
 
     Args:
         log: the log.
-        failed: the job is known to have failed.
+        failed: whether the job is known to have failed.
 
     Attributes:
         succeeded_at: offset of a line at the log's end that reports success, or -1.
@@ -91,21 +91,21 @@ class Surroundings:
         return self._doubts[line.at]
 
     def output_doubt(self, line: Line) -> int:
-        """How much to take from a hit outside tracebacks because more was printed after it."""
+        """How much to take from a hit outside of tracebacks because more output follows."""
         if is_programs_exception(self._log, line) or ERROR_LEVEL.match(line.shown):
             return 0
         after = [a for a in self._log.after(line.at, 12) if a.text.strip()]
         if len(after) < 2:
             return 0
         if is_shells(line) and not any(is_shells(a) or TROUBLE.search(a.text) for a in after):
-            return 50  # the shell ran the next commands, and none of them complains
+            return 50  # the shell ran the next commands without an error
         if sum(each.shown.startswith("+") for each in after) > 2:
-            return 50  # `set -x` shows that the shell went on
+            return 50  # `set -x` shows that the shell continued
         info_lines = sum(bool(INFO.search(a.shown) or INFO.search(a.text)) for a in after)
         return 16 if info_lines < 2 else 35
 
     def stray_doubt(self, line: Line) -> int:
-        """How much to take from an exception without a traceback after which a program informs."""
+        """How much to take from an exception without a traceback that normal messages follow."""
         if tracebacks.place(self._log, line) is not None:
             return 0
         after = list(self._log.after(line.at, _STRAY_LINES))
@@ -150,9 +150,9 @@ def is_progress(line: Line) -> bool:
 
 
 def is_programs_exception(log: Log, line: Line) -> bool:
-    """Whether a line is the exception of a program, and not the output of a script's command.
+    """Whether a line is an exception of a program, not the output of a script's command.
 
-    ``python -c`` counts as such a command, and so does conda, whose errors look like exceptions.
+    ``python -c`` is such a command, and so is conda, whose errors look like exceptions.
     """
     frame = tracebacks.place(log, line)
     if frame is not None:

@@ -1,4 +1,4 @@
-"""The table of rules that init writes for PID 1: plain data, and the words each rule needs."""
+"""The rule table that init writes for PID 1: plain data, and the words that each rule needs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ WEIGHTS: Mapping[str, int] = {
     "consequence": 45,
     "noise": 0,
 }
-"""The weight of a rule by its role, unless the rule sets its own.
+"""The weight of a rule by its role, unless the rule overrides it.
 
 ``cause``: what went wrong. ``end``: what stopped the job from outside. ``code``: an exception of
-the job's own code. ``consequence``: how an instance fails after another one did. ``noise``: never
-a cause.
+the job's code. ``consequence``: an instance failed after another one. ``noise``: never a cause.
 """
 
 FLAGS = re.ASCII
 START = 4
-"""The least number of letters in a word, not counting digits."""
+"""The minimum number of letters in a word, without digits."""
 
 DIGITS = b"0123456789"
 _PIECE_BYTES = 1 << 16
@@ -44,18 +43,18 @@ _KEPT_FIRST, _KEPT_LAST = 8, 8
 
 
 class Rule(NamedTuple):
-    """One rule, which init has checked.
+    """One rule, already checked by init.
 
     Attributes:
         id: its name.
-        klass: the class of failure.
+        klass: the failure class.
         role: one of `WEIGHTS`.
         weight: 0 to 100.
         fault: one of `FAULTS`.
         retry: one of `RETRIES`, or None.
         advice: what to do.
-        headline: what happened, with names of captures in braces; may be empty.
-        is_warning: the message has the form of a warning, so that form costs no weight.
+        headline: what happened, with capture names in braces; may be empty.
+        is_warning: the message looks like a warning, so that form does not lower its weight.
         near: an expression that one of the lines above must match; may be empty.
         unless: an expression that no line nearby may match; may be empty.
     """
@@ -74,7 +73,7 @@ class Rule(NamedTuple):
 
 
 class RuleMatch(NamedTuple):
-    """A rule, and where its pattern matches a line."""
+    """A rule and its match in a line."""
 
     rule: Rule
     match: re.Match[str]
@@ -87,7 +86,7 @@ class Table:
         data: the table as init wrote it.
 
     Raises:
-        ValueError: the data are of another version, or not a table.
+        ValueError: the data have another version, or are not a table.
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
@@ -113,12 +112,12 @@ class Table:
         self._holds = _finder([*self._by_word, HEADER.lower(), *facts.WORDS, *segments.WORDS])
 
     def lines(self, data: bytes, limit: SearchLimit = NO_LIMIT) -> list[tuple[int, int]]:
-        """The offsets of lines that hold a word of a rule, a fact or an attempt.
+        """The offsets of lines that contain a word of a rule, a fact or an attempt.
 
-        Each is start and end, without the newline.
+        Each is the start and the end, without the newline.
 
-        Lines that differ only in their digits are searched once; the first and the last 8 of them
-        are returned. A carriage return ends a line, too.
+        Lines that differ only in their digits count as one shape: the first and the last 8 are
+        returned. A carriage return also ends a line.
 
         Args:
             data: the log.
@@ -151,7 +150,7 @@ class Table:
         return spans[:_MAX_SPANS] + spans[-2 * _MAX_SPANS :]
 
     def matches(self, text: str) -> list[RuleMatch]:
-        """The rules that match one line, each once for every pattern that does."""
+        """The rules that match a line; one entry for each pattern that matches."""
         lower = text.lower()
         starts = {lower[n : n + START] for n in range(len(lower) - START + 1)}
         numbers: set[int] = set()
@@ -172,7 +171,7 @@ class Table:
 
 
 def _trimmed(known: dict[bytes, _Kept | None]) -> dict[bytes, _Kept | None]:
-    """The shapes that hold a word; if there are very many, the first and the last."""
+    """The shapes that contain a word; if there are very many, the first and the last ones."""
     relevant = [(shape, kept) for shape, kept in known.items() if kept is not None]
     if len(relevant) > 2 * _MAX_SPANS:
         relevant = relevant[:_MAX_SPANS] + relevant[-_MAX_SPANS:]
@@ -202,7 +201,7 @@ class _Kept:
 
 
 def make_rule(each: Mapping[str, Any]) -> Rule:
-    """Make a rule of its entry in a file; defaults come from its class and its role."""
+    """Make a rule from its entry in a file; defaults come from its class and its role."""
     kind = CLASSES[each["class"]]
     return Rule(
         id=each["id"],
@@ -220,7 +219,7 @@ def make_rule(each: Mapping[str, Any]) -> Rule:
 
 
 def _finder(words: Iterable[str]) -> Callable[[bytes], bool]:
-    """Make a test: whether a line in lower case, without its digits, holds one of the words."""
+    """Make a test for lower-case lines without digits: whether one contains one of the words."""
     forms = {w.encode().translate(None, DIGITS) for w in words}
     if "_pairun_scan" in sys.builtin_module_names:
         import _pairun_scan  # type: ignore[import-not-found]

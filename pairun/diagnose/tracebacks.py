@@ -1,7 +1,7 @@
-"""Python tracebacks in a log: their frames, the exception, and whether it was handled.
+"""Python tracebacks in a log: frames, exception, and whether it was handled.
 
-The forms are those of the module ``traceback`` (Python Library Reference). Lines of several ranks
-may alternate, so a traceback is followed by the prefix of its lines.
+The format is that of the module ``traceback`` (Python Library Reference). Lines of several ranks
+may alternate, so a traceback is followed by its lines' prefix.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MARKS = re.compile(r"[\s~^|]*$")
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|/lib(?:64)?/python\d|<frozen "
     r"|/bin/[^/]{1,80}(?<!\.py)$"  # torchrun, accelerate, vllm
-    # checkouts of frameworks, as images of serving engines have them
+    # checkouts of frameworks in images of serving engines
     r"|/(?:torch|torch_npu|vllm|vllm_ascend|sglang/srt|deepspeed|megatron/core|jaxlib|tensorflow/python"
     r"|pytorch_lightning|lightning/pytorch|colossalai|flash_attn|xformers|torchtitan/distributed)/"
 )
@@ -42,15 +42,15 @@ class Frame(NamedTuple):
 
     @property
     def is_library(self) -> bool:
-        """Whether its code is an installed package's or Python's, not the job's."""
+        """Whether its code belongs to an installed package or Python, not to the job."""
         return _LIBRARY.search(self.file) is not None
 
 
 def follow_up(log: Log, line: Line) -> str:
-    """How the exception on a line led to another one: ``handled``, ``caused`` or an empty text.
+    """What followed the exception on a line: ``handled``, ``caused`` or an empty text.
 
-    A message may have several lines, and other ranks may write between them. A second traceback
-    that the log cuts off does not count.
+    A message may have several lines, with other ranks' lines between them. A second traceback that
+    the log cuts off does not count.
     """
     for after in log.after(line.at, 40):
         if after.source != line.source:
@@ -74,7 +74,7 @@ def _is_cut_off(log: Log, line: Line) -> bool:
 
 
 def is_open(log: Log) -> bool:
-    """Whether a log ends with the frames of a traceback, before its exception."""
+    """Whether a log ends within a traceback, before its exception."""
     tail = log.tail(4)
     frames = [n for n, line in enumerate(tail) if _LAST_FRAME.match(line.text)]
     if not frames:
@@ -86,7 +86,7 @@ def is_open(log: Log) -> bool:
 
 
 def replaces_exception(log: Log, line: Line) -> bool:
-    """Whether a line is the ``raise`` with which a cut-off traceback ends."""
+    """Whether a line is the ``raise`` at the end of a cut-off traceback."""
     if not line.text.lstrip().startswith("raise "):
         return False
     after = [each for each in log.after(line.at, 3) if each.source == line.source]
@@ -94,7 +94,7 @@ def replaces_exception(log: Log, line: Line) -> bool:
 
 
 def while_handling(log: Log, line: Line) -> bool:
-    """Whether the exception on a line was raised while another one was handled."""
+    """Whether the exception on a line was raised while another one was being handled."""
     header = False
     for before in log.before(line.at, _MAX_FRAMES):
         if before.source != line.source or not before.text.strip():
@@ -108,7 +108,7 @@ def while_handling(log: Log, line: Line) -> bool:
 
 
 def exception_after(log: Log, header: Line) -> tuple[Line, str] | None:
-    """The exception of the traceback that begins at a line.
+    """The exception of the traceback that begins on a line.
 
     Returns:
         The exception's line, and its type without modules; None if there is none.
@@ -145,7 +145,7 @@ def is_ignored(log: Log, line: Line) -> bool:
 
 
 def is_source(log: Log, line: Line) -> bool:
-    """Whether a line is source code in a traceback, and not a message."""
+    """Whether a line is source code in a traceback, not a message."""
     if not line.text.startswith("    "):
         return False
     for before in log.before(line.at, 12):
@@ -155,7 +155,7 @@ def is_source(log: Log, line: Line) -> bool:
 
 
 def place(log: Log, line: Line) -> Frame | None:
-    """The innermost frame in the job's own code before an exception, else the innermost frame."""
+    """The innermost frame in the job's code before an exception, else the innermost frame."""
     last: Frame | None = None
     for before in log.before(line.at, _MAX_FRAMES):
         if before.source != line.source:

@@ -1,4 +1,4 @@
-"""The diagnosis when no class has enough weight: nothing is wrong, or the cause is unknown."""
+"""The diagnosis if no class has enough weight: ``none`` or ``unknown``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HEAD_BYTES = 1 << 16
 _BINARY = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 
 _COMPLAINT = re.compile(rf"{ERROR_LEVEL.pattern}|^E [\w./-]{{1,200}}:\d+\]|^Failed to ")
-"""An error in a logger's line; it counts only if the program made no progress after it."""
+"""An error in a logger's line; it counts only if no progress follows."""
 
 _LAST_LINES = 3
 _LAST_WORDS = re.compile(
@@ -36,7 +36,7 @@ _LAST_WORDS = re.compile(
     r"|(?:^|[|\s\[])ERROR(?:[\]|:]| [|-]| +[\w./-]{1,80}:\d+)"
     r"|\b(?:unexpected|unhandled|internal|fatal|unknown) (?:error|exception)\b(?! (?:rate|handl))"
 )
-"""An error in any form; it counts only among a log's last lines."""
+"""An error in any format; it counts only among a log's last lines."""
 
 
 def undecided(
@@ -49,11 +49,11 @@ def undecided(
     """Decide between ``none`` and ``unknown``.
 
     Args:
-        hits: of all logs, the heaviest first.
-        ranked: the classes and their weights, the heaviest first.
+        hits: of all logs, heaviest first.
+        ranked: the classes and their weights, heaviest first.
         findings: of each log.
         table: the rules.
-        facts: what is known besides the logs.
+        facts: known besides the logs.
     """
     logs = [each.log for each in findings]
     shown = tuple(of_line(log, line) for log in logs for line in log.tail(_TAIL_LINES))
@@ -90,13 +90,13 @@ def undecided(
 
 
 def despite_success(error: str) -> tuple[str, str]:
-    """Headline and advice for an error in the log of a job that ended with exit code 0."""
+    """Headline and advice for an error in the log of a job with exit code 0."""
     said = f"exit code 0, but the log shows an error: {error}"
     return said, "check that the exit code is the program's own (set -o pipefail)"
 
 
 def what_is_no_text(logs: Sequence[Log]) -> str:
-    """`EMPTY` or `NO_TEXT` if all logs are that, else an empty text."""
+    """`EMPTY` or `NO_TEXT` if that is true of all logs, else an empty text."""
     heads = [log.data[:_HEAD_BYTES] for log in logs]
     if not any(head.strip() for head in heads) and not any(log.tail(1) for log in logs):
         return EMPTY
@@ -106,7 +106,7 @@ def what_is_no_text(logs: Sequence[Log]) -> str:
 
 
 def _ends_in_trouble(log: Log, table: Table) -> bool:
-    """Whether a log ends with an error, no rule being matched."""
+    """Whether a log that no rule matches ends with an error."""
     if Surroundings(log).succeeded_at >= 0:
         return False
     tail = [
@@ -115,7 +115,7 @@ def _ends_in_trouble(log: Log, table: Table) -> bool:
         if not any(match.rule.role == "noise" for match in table.matches(line.text))
     ]
     progress = [-1, *(n for n, line in enumerate(tail) if is_progress(line))]
-    # a program that made so much progress after an error had handled it
+    # much progress follows the error, so the program had handled it
     handled = progress[-_MUCH_PROGRESS] if len(progress) > _MUCH_PROGRESS else -1
     return tracebacks.is_open(log) or any(
         not tracebacks.is_ignored(log, line)

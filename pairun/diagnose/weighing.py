@@ -1,7 +1,7 @@
-"""The diagnosis of a failure: ranks what its logs and its circumstances show, and decides on a class.
+"""Diagnoses a failure: ranks hits and facts by weight, and decides on a class.
 
-The heaviest hit or fact names the class. Of two equal ones the fact wins, then the earlier hit, because
-a cause precedes its consequences.
+The heaviest hit or fact names the class. Of two equal ones the fact wins, then the earlier hit:
+a cause comes before its consequences.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from pairun.diagnose.table import Table
 from pairun.diagnose.undecided import undecided
 
 DEADLINE_S = 2.0
-"""How long a diagnosis may take; it weighs the hits that it has by then."""
+"""The limit of a diagnosis, in seconds; then it weighs the hits found so far."""
 
 ADVISED = 60
-"""The least weight of an exit code alone that controllers act on."""
+"""The minimum weight of an exit code alone on which controllers act."""
 
 FORBIDDING = 70
-"""The least weight at which pairun advises against running the job again."""
+"""The minimum weight at which pairun advises against running the job again."""
 
 BY_CODE = "exit code"
-"""The source of a diagnosis that rests on an exit code alone."""
+"""The source of a diagnosis that is based on an exit code alone."""
 
 _FAILED_FOR_SURE = 32
-"""The least weight that names a class if the exit code says that something failed."""
+"""The minimum weight that names a class if the exit code shows a failure."""
 
 
 def diagnose(
@@ -56,13 +56,13 @@ def diagnose(
     Args:
         logs: the job's output; one log for each instance.
         table: the rules.
-        facts: what is known besides the logs.
-        deadline_s: how long this may take, in seconds.
-        clock: what measures it.
+        facts: known besides the logs.
+        deadline_s: limit for the diagnosis, in seconds.
+        clock: returns the time.
     """
     facts = facts or Circumstances()
     if facts.exit_code is None and logs and all(log.exit_code is not None for log in logs):
-        # the worst one: pairun wrote it, so it counts as one that a person gives
+        # use the worst exit code in the logs: pairun wrote it, so it counts like one from the user
         facts = facts._replace(exit_code=max(log.exit_code or 0 for log in logs))
     limit = SearchLimit.after(deadline_s / 2, clock)
     if facts.error_file:
@@ -81,7 +81,7 @@ def _verdict(findings: Sequence[Findings], table: Table, facts: Circumstances) -
     reported.sort(key=lambda p: -p.fact.weight)
     given = [Place(fact, None) for fact in clues(facts)]
     scores = _scores(hits, reported, given, facts.exit_code)
-    # the sort is stable: of equal classes the first one comes first
+    # the sort is stable: of equal classes the first one stays first
     ranked = sorted(scores, key=lambda k: -scores[k])
     least = CERTAIN if facts.exit_code in (None, 0) else _FAILED_FOR_SURE
     if not ranked or scores[ranked[0]] < least:
@@ -119,7 +119,7 @@ def _scores(
         confirmed = min(98, before + 3) if before >= CERTAIN else 0
         scores[place.fact.klass] = confirmed or max(before, place.fact.weight)
     if code == 0:
-        # The command succeeded: its log is no evidence, only what the kernel reports is.
+        # The command succeeded: its log is no evidence, only the kernel's reports are.
         known = {place.fact.klass for place in given}
         scores = {k: v for k, v in scores.items() if k in known}
     scores.pop(UNKNOWN, None)
@@ -127,7 +127,7 @@ def _scores(
 
 
 def _of_code(code: int | None) -> list[Place]:
-    """What an exit code alone means."""
+    """The meaning of an exit code alone."""
     if code is None or code not in EXIT_CODES:
         return []
     klass, weight = EXIT_CODES[code]
@@ -135,7 +135,7 @@ def _of_code(code: int | None) -> list[Place]:
 
 
 def _guess_of(fact: Fact, meaning: str) -> str:
-    """The headline of a fact; of an exit code that fits several classes it says that it is a guess."""
+    """A fact's headline; it calls an exit code that fits several classes a guess."""
     if fact.source != BY_CODE or fact.weight >= ADVISED:
         return meaning
     if fact.klass == "host_oom":
@@ -144,7 +144,7 @@ def _guess_of(fact: Fact, meaning: str) -> str:
 
 
 def _decided(klass: str, hits: list[Hit], reported: list[Place], given: list[Place]) -> Diagnosis:
-    """The diagnosis of a class: of the heaviest fact in a log, else of hits, else of what is given."""
+    """The diagnosis of a class: from the heaviest fact in a log, else hits, else given facts."""
     details = hits[0].details if hits else {}
     if reported and (not hits or reported[0].fact.weight >= hits[0].score):
         decided = of_fact(reported[0], details)

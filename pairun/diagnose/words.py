@@ -1,4 +1,4 @@
-"""The words that a text must hold for a pattern to match, so that most patterns need no search."""
+"""The words that a text must contain to match a pattern, so that most patterns need no search."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pairun.diagnose.table import FLAGS
 MIN_WORD = 3
 MAX_WORDS = 64
 _SURROGATES = range(0xD800, 0xE000)
-"""No text holds them, though an escape of a pattern may."""
+"""No text contains them, but an escape in a pattern may."""
 
 
 def words_needed(
     pattern: str, most: int = MAX_WORDS, worth: Callable[[str], int] = len
 ) -> list[str] | None:
-    """Words in lower case; a text that matches holds at least one of them.
+    """Lower-case words; every text that matches contains at least one of them.
 
     Args:
         pattern: a Python expression for `FLAGS`.
-        most: the largest number of words to return.
+        most: maximum number of words to return.
         worth: how rare a word is; sets of rarer words are preferred.
 
     Returns:
-        The words, or None if no such set is known.
+        The words; None if no such set is known.
     """
     needed = _needed(sre_parser.parse(pattern, FLAGS), worth)
     if needed is None or len(needed) > most:

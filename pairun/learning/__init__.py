@@ -1,1 +1,1 @@
-"""Learning rules from a cluster's own logs: endings that no rule explains, grouped, and drafts of rules."""
+"""Learns rules from a cluster's logs: groups endings that no rule explains, and drafts rules."""

@@ -1,4 +1,4 @@
-"""Asks a person for class, fault and advice of a cluster, on a terminal."""
+"""Asks a person on a terminal for a cluster's class, fault and advice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ask(prompt: Callable[[str], str], tell: Callable[[str], None]) -> Answers:
 
     Args:
         prompt: shows a question and returns the answer, as ``input`` does.
-        tell: shows a line.
+        tell: prints a line.
     """
     klass = _choice(prompt, tell, "  class (empty: decide later): ", _CLASSES)
     if klass in ("", UNKNOWN):

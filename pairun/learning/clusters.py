@@ -1,4 +1,4 @@
-"""Clusters of endings: one for each template, with how many logs, nodes and jobs it has."""
+"""Clusters of log endings: one for each template, with its number of logs, nodes and jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pairun.learning.endings import Ending
 from pairun.learning.templates import template_of
 
 MAX_CLUSTERS = 4000
-"""How many templates are counted at once; beyond that, those seen once are forgotten."""
+"""The maximum number of templates; above that, those seen once are dropped."""
 
 _MAX_NAMES = 1000
 _MAX_EXAMPLES = 4
@@ -17,13 +17,13 @@ _MANY = 3
 
 
 class Cluster:
-    """The endings of one template.
+    """The endings with one template.
 
     Args:
         template: the template.
 
     Attributes:
-        count: how many logs end so.
+        count: number of logs with this ending.
         examples: a few endings with different texts.
     """
 
@@ -52,13 +52,13 @@ class Cluster:
 
     @property
     def extent(self) -> str:
-        """How many logs, nodes and jobs: ``12 logs, 3 nodes, 4 jobs``."""
+        """The number of logs, nodes and jobs: ``12 logs, 3 nodes, 4 jobs``."""
         counts = [(self.count, "log"), (len(self._nodes), "node"), (len(self._jobs), "job")]
         return ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n)
 
     @property
     def points_at(self) -> str:
-        """What the nodes and jobs of the logs point at; empty if they tell nothing."""
+        """The likely cause by the logs' nodes and jobs; empty if they show none."""
         if not self._nodes:
             return ""
         node, logs = self._nodes.most_common(1)[0]
@@ -75,7 +75,7 @@ class Clusters:
     """All clusters of the logs read so far, in bounded memory.
 
     Attributes:
-        forgotten: how many endings were forgotten because there were too many templates.
+        forgotten: number of endings dropped because there were too many templates.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Clusters:
         self.forgotten = 0
 
     def add(self, ending: Ending) -> None:
-        """Put an ending into the cluster of its template."""
+        """Add an ending to the cluster of its template."""
         template = template_of(ending.text)
         cluster = self._by_template.get(template)
         if cluster is None:
@@ -98,7 +98,7 @@ class Clusters:
         return ranked[:count]
 
     def lines(self) -> Iterable[str]:
-        """One line of each cluster."""
+        """One line for each cluster."""
         return (cluster.examples[0].text for cluster in self._by_template.values())
 
     def _forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Drafts of rules: a rules file with one rule for each cluster, whose class a person fills in."""
+"""Drafts of rules: a rules file with one rule for each cluster; a person fills in the class."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _HEALTHY = (
     "training is done after 3 epochs",
     "all checks passed, starting 8 workers",
 )
-"""What healthy jobs print, where the folder holds no better line."""
+"""Lines of healthy jobs, used if the folder contains no better ones."""
 
 
 class Answers(NamedTuple):
-    """What a person says of a cluster; empty texts for the class's own.
+    """A person's answers on a cluster; empty texts keep the class's defaults.
 
     Attributes:
-        klass: the class; `UNKNOWN` as long as nobody has named one.
+        klass: the class; `UNKNOWN` until a person names one.
         fault: whose fault it is.
         advice: what to do.
     """
@@ -60,10 +60,10 @@ def draft_of(cluster: Cluster, others: Iterable[str], taken: Collection[str]) ->
     Args:
         cluster: the cluster.
         others: lines of other clusters and of healthy logs.
-        taken: names that other rules have.
+        taken: names of other rules.
 
     Returns:
-        The draft, or None if the line has too few words for a pattern that can be used.
+        The draft; None if the line has too few words for a pattern.
     """
     text = cluster.examples[0].text
     pattern = pattern_of(text)
@@ -79,7 +79,7 @@ def draft_of(cluster: Cluster, others: Iterable[str], taken: Collection[str]) ->
 
 
 def _is_unusable(draft: Draft) -> bool:
-    """Whether pairun would leave the rule out: its pattern is too slow, or misses what it is made of."""
+    """Whether pairun would ignore the rule: its pattern is slow, or misses its own sample."""
     rule = {
         "id": draft.id,
         "class": UNKNOWN,
@@ -95,7 +95,7 @@ def file_of(drafts: Sequence[Draft], answers: Sequence[Answers], source: str) ->
 
     Args:
         drafts: the rules.
-        answers: what a person says of each.
+        answers: a person's answers on each.
         source: the folder of the logs.
     """
     lines = [
@@ -128,7 +128,7 @@ def _rule_lines(draft: Draft, said: Answers) -> Iterable[str]:
 
 
 def _nearest(text: str, lines: Iterable[str]) -> tuple[str, ...]:
-    """The lines that share most words with a text: what a pattern that is too wide would match."""
+    """The lines that share most words with a text, which too wide a pattern would also match."""
     words = set(words_of(text))
     shared = {line: len(words & set(words_of(line))) for line in lines if line.strip()}
     ranked = sorted(shared, key=lambda line: (-shared[line], line))[:_MAX_NEGATIVE]
@@ -138,13 +138,13 @@ def _nearest(text: str, lines: Iterable[str]) -> tuple[str, ...]:
 
 def _name(text: str, taken: Collection[str]) -> str:
     words = [re.sub("[^a-z0-9]", "", word) for word in words_of(text)[:5]]
-    # one word alone might be a `null` or a `true` of YAML
+    # a single word may be YAML's `null` or `true`
     name = "-".join(words) if len(words) > 1 else f"learned-{words[0]}"
     names = (f"{name}{f'-{n}' if n > 1 else ''}" for n in range(1, 10_000))
     return next(each for each in names if each not in taken)
 
 
 def _quoted(text: str) -> str:
-    """A text of one printable line as a scalar of YAML (1.2, section 7.3.2)."""
+    """A text of one printable line as a YAML scalar (1.2, section 7.3.2)."""
     escaped = text.replace("'", "''")
     return f"'{escaped}'"

@@ -1,4 +1,4 @@
-"""How a log ends that no rule explains: the line that tells most, where it is, and whose log it is."""
+"""The ending of a log that no rule explains: its most telling line, its place and its writer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE
 from pairun.diagnose.table import Table
 
 EXPLAINED = 0.6
-"""From which confidence on a diagnosis explains a log."""
+"""The minimum confidence with which a diagnosis explains a log."""
 
 _ENDS_WELL = 0.8
 _TAIL_LINES = 16
@@ -26,11 +26,11 @@ _COMPLAINT = re.compile(
 
 
 class Ending(NamedTuple):
-    """How a log ends.
+    """The ending of a log.
 
     Attributes:
-        text: the line that tells most, without prefixes and secrets.
-        file: the log, as people know it.
+        text: the most telling line, without prefixes and secrets.
+        file: the log's name for people.
         line: the number of that line.
         node: the machine; empty if unknown.
         job: the job; empty if unknown.
@@ -44,10 +44,10 @@ class Ending(NamedTuple):
 
 
 def is_explained(log: Log, diagnosis: Diagnosis) -> bool:
-    """Whether rules explain how a log ends.
+    """Whether rules explain a log's ending.
 
-    A log without a failure that rules know, without success and without progress at its end is
-    explained only if no error is there either.
+    A log without a known failure, without success and without progress at its end is explained only
+    if it also shows no error there.
     """
     if diagnosis.klass == NONE and diagnosis.confidence < _ENDS_WELL:
         return not any(map(_is_error, log.tail(_TAIL_LINES)))
@@ -55,15 +55,15 @@ def is_explained(log: Log, diagnosis: Diagnosis) -> bool:
 
 
 def ending_of(log: Log, table: Table, mask: Callable[[str], str]) -> Ending | None:
-    """The line at the end of a log that tells most: of its last errors one that no rule matches.
+    """The most telling line at the end of a log: of its last errors one that no rule matches.
 
     Args:
         log: the log.
         table: the rules.
-        mask: returns a line without its secrets.
+        mask: removes the secrets from a line.
 
     Returns:
-        The ending, or None if the log is empty.
+        The ending; None if the log is empty.
     """
     tail = [line for line in log.tail(_TAIL_LINES) if line.text.strip()]
     if not tail:
@@ -75,11 +75,11 @@ def ending_of(log: Log, table: Table, mask: Callable[[str], str]) -> Ending | No
 
 
 def sample_of(line: Line, mask: Callable[[str], str]) -> str:
-    """A line as a sample of a rule: printable, bounded, without its secrets.
+    """A line as a rule's sample: printable, bounded, without its secrets.
 
     Args:
         line: the line.
-        mask: returns a text without its secrets.
+        mask: removes the secrets from a text.
     """
     return mask(visible(line.text.strip()[:_MAX_CHARS]).replace("\t", " "))
 

@@ -1,4 +1,4 @@
-"""Secrets in lines of strangers' logs: masked before a line is shown or becomes a sample."""
+"""Masks secrets in other people's log lines before a line is shown or becomes a sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCHEME = re.compile(r"(?i)\b(?:bearer|basic)\s+([\w.~+/=-]{8,2000})")
 _KNOWN = re.compile(
     r"\b(?:hf_|gh[oprsu]_|github_pat_|glpat-|xox[abp]-|sk-|AKIA|ASIA|ya29\.|eyJ)[\w.-]{8,2000}"
 )
-"""How tokens of well-known services begin, and every JSON Web Token (RFC 7519)."""
+"""The prefixes of well-known services' tokens, and of every JSON Web Token (RFC 7519)."""
 
 
 def without_secrets(text: str, vault: Vault) -> str:
@@ -23,7 +23,7 @@ def without_secrets(text: str, vault: Vault) -> str:
 
     Args:
         text: the line.
-        vault: what this process hides anyway.
+        vault: the secrets that this process always hides.
     """
     return Vault(_secrets_in(text)).text(vault.text(text))
 

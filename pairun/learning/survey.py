@@ -1,4 +1,4 @@
-"""Reads the logs of a folder one after another, and keeps how those end that no rule explains."""
+"""Reads the logs of a folder one by one, and keeps the endings that no rule explains."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pairun.learning.clusters import Clusters
 from pairun.learning.endings import ending_of, is_explained, sample_of
 
 READ_BYTES = 1 << 20
-"""How much of the end of a log is judged."""
+"""How many bytes at the end of a log are judged."""
 
 DEADLINE_S = 30.0
-"""How long the diagnosis of one log may take."""
+"""The limit of one log's diagnosis, in seconds."""
 
 _HEALTHY_LINES = 400
 _STREAM = re.compile(r"(?i)(?:[._-]?(?:stdout|stderr|out|err|log|txt|json|jsonl|gz|zst|xz|bz2))+$")
@@ -32,12 +32,12 @@ _RANK = re.compile(r"(?i)[._-]*(?:rank|task|proc)?[._-]?\d{1,5}$")
 
 
 class JudgedLog(NamedTuple):
-    """A log and what rules say of it.
+    """A log and its diagnosis.
 
     Attributes:
         log: the log.
         within: its path below the folder.
-        diagnosis: what the rules say.
+        diagnosis: by the rules.
     """
 
     log: Log
@@ -46,15 +46,15 @@ class JudgedLog(NamedTuple):
 
 
 class Survey:
-    """What the logs of a folder tell.
+    """The survey of a folder's logs.
 
     Attributes:
-        logs: how many were read.
-        empty: the names of logs that are empty.
-        unexplained: how many end without an explanation.
+        logs: number of logs read.
+        empty: the names of empty logs.
+        unexplained: number of logs with an unexplained ending.
         clusters: their endings.
-        healthy: lines of logs in which nothing is wrong.
-        unread: files that cannot be read, each with the reason.
+        healthy: lines of logs without a failure.
+        unread: unreadable files, each with the reason.
     """
 
     def __init__(self) -> None:
@@ -77,8 +77,8 @@ class Survey:
         Args:
             folder: the folder.
             table: the rules.
-            mask: returns a line without its secrets.
-            facts: what is known of each log besides its lines.
+            mask: removes the secrets from a line.
+            facts: known of each log besides its lines.
         """
         for judged in judged_logs(folder, table, self.unread, facts):
             self.logs += 1
@@ -105,13 +105,13 @@ def judged_logs(
     unread: list[tuple[str, str]],
     facts: Circumstances | None = None,
 ) -> Iterator[JudgedLog]:
-    """Every log below a folder, with its diagnosis; one at a time.
+    """Every log below a folder with its diagnosis, one by one.
 
     Args:
-        folder: the folder; links below it are not followed.
+        folder: the folder; links below it are skipped.
         table: the rules.
-        unread: takes files that cannot be read, each with the reason.
-        facts: what is known of each log besides its lines.
+        unread: collects unreadable files, each with the reason.
+        facts: known of each log besides its lines.
     """
     for file in files_below(folder):
         if file.skipped:
@@ -128,7 +128,7 @@ def judged_logs(
 
 
 def job_of(within: str, writer: Writer) -> str:
-    """The job that wrote a log, by its path: the topmost folder or the file, without node and rank.
+    """The job that wrote a log: the topmost folder or the file, without node and rank.
 
     Args:
         within: the path below the folder of logs.

@@ -1,8 +1,8 @@
 """The template of a line: its words, with numbers, paths, addresses and other values masked.
 
-A template is the key of a cluster, and gives a rule its pattern. Masks of these few kinds join what
-one statement of a program prints; grouping by similarity, as Drain does (He et al., ICWS'17), would
-also join different messages, which one rule must not match.
+A template is the key of a cluster, and gives a rule its pattern. These few kinds of masks join the
+lines that one statement of a program prints. Grouping by similarity, as in Drain (He et al.,
+ICWS'17), would also join different messages, which one rule must not match.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pairun.secrets.forms import MASK
 
 MAX_VALUES = 6
-"""How many values a pattern spans; a longer line is known by its beginning."""
+"""The maximum number of values in a pattern; of a longer line only the beginning is used."""
 
 _MAX_CHARS = 240
 _VARIABLE = re.compile(
@@ -39,10 +39,10 @@ _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 
 
 def template_of(text: str) -> str:
-    """A line with a mask such as ``<number>`` or ``<path>`` in place of each value.
+    """A line with each value replaced by a mask such as ``<number>`` or ``<path>``.
 
     Args:
-        text: the line, without prefixes; secrets in it are masked already.
+        text: the line, without prefixes; its secrets are already masked.
     """
     return "".join(f"<{part}>" if kind else part for kind, part in _parts(text))
 
@@ -61,26 +61,26 @@ def pattern_of(text: str) -> str:
             if values > MAX_VALUES:
                 break
         parts.append(_PATTERNS[part] if kind else _SPECIAL.sub(r"\\\g<0>", part))
-    # a value at the end adds nothing, and may have been cut
+    # a value at the end adds nothing, and may be cut off
     while len(parts) > 1 and (parts[-1] in _PATTERNS.values() or not parts[-1].strip()):
         parts.pop()
     return "".join(parts).strip()
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a line that are no values, in lower case."""
+    """The words of a line that are not values, in lower case."""
     literal = " ".join(part for kind, part in _parts(text) if not kind)
     return [word.lower() for word in re.findall(r"[A-Za-z]{3,}", literal)]
 
 
 def with_other_numbers(text: str) -> str:
-    """The same message with other numbers; without a number, as another program's logger prints it."""
+    """The same message with other numbers; without numbers, with a logger's prefix."""
     changed = re.sub(r"\d", lambda digit: str((int(digit[0]) + 1) % 10), text)
     return changed if changed != text else f"ERROR: {text}"
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """The pieces of a line: whether each is a value, and its kind or its words."""
+    """The pieces of a line: whether each is a value, and its kind or words."""
     at = 0
     for match in _VARIABLE.finditer(text):
         if match.start() > at:

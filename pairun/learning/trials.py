@@ -1,4 +1,4 @@
-"""Tries learned rules: on their samples, on those of every other rule, and on logs that are explained."""
+"""Tries learned rules on their samples, on all other rules' samples, and on explained logs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MAX_CONFLICTS = 5
 
 
 class Trial(NamedTuple):
-    """What a trial showed of the rules that have a class.
+    """The result of trying the rules that have a class.
 
     Attributes:
         rules: their names and classes.
-        without_class: the names of rules whose class is not filled in.
-        samples: on how many labelled lines they were tried.
-        logs: on how many logs.
-        explained: how many logs each explains that had no explanation.
+        without_class: the names of rules without a class.
+        samples: number of labelled lines tried.
+        logs: number of logs tried.
+        explained: number of logs that each rule explains and no other rule did.
     """
 
     rules: Mapping[str, str]
@@ -51,11 +51,11 @@ def try_rules(
 
     Args:
         document: the file.
-        known: the rules that count already.
+        known: the rules in use.
         folder: the logs.
-        problems: takes every mistake, and every verdict that would change, as errors.
-        unread: takes files that cannot be read, each with the reason.
-        facts: what is known of each log besides its lines.
+        problems: collects every mistake and every changed verdict, as errors.
+        unread: collects unreadable files, each with the reason.
+        facts: known of each log besides its lines.
     """
     check_rules(document, problems)
     nodes = {} if problems.errors else {n.value["id"].value: n for n in elements(document, "rules")}
@@ -82,7 +82,7 @@ def try_rules(
 
 
 class _Learned:
-    """The rules of a file that have a class, beside those that count already."""
+    """The rules of a file that have a class, together with the rules in use."""
 
     def __init__(self, nodes: Mapping[str, Node], known: Rules, problems: Problems) -> None:
         self._nodes, self._rules, self._problems = nodes, known, problems
@@ -100,7 +100,7 @@ class _Learned:
         return any(self._alone.matches(parse(at, log.data[at:end]).text) for at, end in spans)
 
     def try_samples(self) -> int:
-        """Judge the samples of all other rules with and without the learned ones; returns how many."""
+        """Judge other rules' samples with and without the learned ones; returns their number."""
         count = 0
         for name, sample in self._rules.samples.items():
             if name in self._nodes:

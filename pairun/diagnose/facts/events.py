@@ -1,4 +1,4 @@
-"""Facts of Kubernetes' events, as ``kubectl get events`` and ``kubectl describe`` print them."""
+"""Facts from Kubernetes' events, as ``kubectl get events`` and ``kubectl describe`` print them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROUTINE = frozenset((
     "NodeHasSufficientPID", "NodeReady", "Pulled", "Pulling", "Scheduled", "Started", "Starting",
     "SuccessfulAttachVolume", "SuccessfulCreate", "TriggeredScaleUp", "AddedInterface",
 ))  # fmt: skip
-"""Events of type Normal that report no failure, whatever words they contain."""
+"""Events of type Normal that report no failure, even if they contain words of failure."""
 
 _NO_ANSWER = re.compile(r"failed liveness probe")
 _IMAGE = re.compile(r"[Bb]ack-off pulling image|ErrImagePull|ImagePullBackOff")
@@ -50,7 +50,7 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
             return [_fact((klass, DECISIVE, f"{words}: {why[:200]}"), line)]
         return [_fact(_REASONS[reason], line)]
     if reason == "Unhealthy":
-        return []  # the kubelet goes on asking; it says so if it ends the container
+        return []  # the kubelet retries the probe; another event reports if it ends the container
     return [] if match["type"] == "Normal" and reason in _ROUTINE else None
 
 

@@ -1,4 +1,4 @@
-"""One fact, and what a reader of facts is."""
+"""A fact and the reader of facts."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ DECISIVE = 97
 """The weight of a fact that outranks every text."""
 
 STRONG = 91
-"""The weight of a fact that outranks exceptions of the job's own code, and most stops."""
+"""The weight of a fact that outranks exceptions of the job's code, and most stops."""
 
 LIKELY = 62
-"""The weight of a fact that leaves other explanations."""
+"""The weight of a fact that allows other explanations."""
 
 HINT = 42
-"""The weight of a fact that counts if the log explains it no better, such as exit code 1."""
+"""The weight of a fact that the log may explain better, such as exit code 1."""
 
 
 class Fact(NamedTuple):
-    """What a system reports.
+    """A system's report.
 
     Attributes:
-        klass: the class of failure that it shows.
+        klass: the failure class.
         weight: 0 to 98.
         words: the fact in words, for people.
-        source: who reports it: ``Kubernetes``, ``Slurm``, ``kernel``, …
-        at: offset of its line in the log, in bytes; -1 if it is no line of a log.
-        fault: whose fault, if that differs from the class's; may be empty.
-        retry: the advice on retries, if that differs from the class's; may be empty.
-        advice: what to do, if that differs from the class's; may be empty.
+        source: the reporting system: ``Kubernetes``, ``Slurm``, ``kernel``, …
+        at: offset of its line in the log, in bytes; -1 if it is not from a log.
+        fault: overrides the class's fault; may be empty.
+        retry: overrides the class's advice on retries; may be empty.
+        advice: overrides the class's advice; may be empty.
     """
 
     klass: str
@@ -48,9 +48,9 @@ class Reader(NamedTuple):
     """Reads the lines of one system.
 
     Attributes:
-        words: words in lower case, of at least four letters; each line that it reads holds one.
-        read: returns the facts of a line; None if the line is no data of this system. An empty
-            sequence says that it is, and that it reports no failure: rules then ignore the line.
+        words: lower-case words of at least four letters; each line that it reads contains one.
+        read: returns the facts of a line; None if the line is not from this system. An empty
+            sequence means that the line reports no failure: rules then ignore it.
     """
 
     words: Sequence[str]

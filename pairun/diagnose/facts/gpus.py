@@ -1,6 +1,6 @@
-"""Facts of nvidia-smi and DCGM: GPUs that are lost, missing or damaged.
+"""Facts from nvidia-smi and DCGM: lost, missing or damaged GPUs.
 
-The forms are those of ``nvidia-smi``, ``nvidia-smi -q`` and ``dcgmi diag``; the codes of DCGM are those of
+Formats: ``nvidia-smi``, ``nvidia-smi -q`` and ``dcgmi diag``; DCGM's codes are from
 ``dcgm_errors.h``.
 """
 
@@ -52,7 +52,7 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
 
 
 def _uncorrectable(count: int, line: Line, log: Log) -> Sequence[Fact]:
-    """Counters since the last reboot count; those of the GPU's whole life do not."""
+    """Use counters since the last reboot; ignore those of the GPU's whole life."""
     if not count:
         return []
     for before in log.before(line.at, 30):

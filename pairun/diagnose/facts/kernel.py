@@ -1,7 +1,7 @@
-"""Facts of the Linux kernel's log: processes killed for memory, hung tasks, Xid, PCIe errors.
+"""Facts from the Linux kernel's log: processes killed for memory, hung tasks, Xid, PCIe errors.
 
-Xid numbers are those of NVIDIA's catalogue (https://docs.nvidia.com/deploy/xid-errors/). The form of
-the others is the kernel's own: ``mm/oom_kill.c``, ``kernel/hung_task.c``, ``drivers/pci/pcie/aer.c``.
+Xid numbers are from NVIDIA's catalogue (https://docs.nvidia.com/deploy/xid-errors/), the other
+formats from the kernel: ``mm/oom_kill.c``, ``kernel/hung_task.c``, ``drivers/pci/pcie/aer.c``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _XIDS: Mapping[int, tuple[str, int, str]] = {
     158: (_DRIVER, STRONG, "a GPU timed out"),
     **dict.fromkeys(range(144, 151), (_LINK, STRONG, "an NVLink failed")),
 }
-"""Class, weight and meaning of an Xid; the others, such as 45, only follow from another failure."""
+"""Class, weight and meaning of an Xid; all others, such as 45, follow from another failure."""
 
 _CAUSE = re.compile(r"caused by previous Xid (?P<a>\d{1,3})(?P<b>)")
 _XID = re.compile(
@@ -91,7 +91,7 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     if match := _CONSTRAINT.search(text):
         return [_killed(line, match["task"], in_container=match["kind"] == "MEMCG")]
     if _INVOKED.search(text):
-        return []  # the lines below name whom it killed
+        return []  # the next lines name the killed process
     if match := _STUCK.search(text):
         task = match["task"] or match["task2"]
         words = f"the kernel reports that {task} hangs" if task else "the kernel hangs"
@@ -125,7 +125,7 @@ def _killed(line: Line, task: str, *, in_container: bool) -> Fact:
 
 
 def _bus_error(line: Line, log: Log) -> Sequence[Fact]:
-    """A PCIe error that the bus corrected is no failure; the lines around name the severity."""
+    """A PCIe error that the bus corrected is no failure; nearby lines name the severity."""
     around = [line, *log.before(line.at, _NEAR), *log.after(line.at, _NEAR)]
     severities = [each.text for each in around if "severity=" in each.text or "orrect" in each.text]
     if not severities or any(map(_CORRECTED.search, severities)):

@@ -1,6 +1,6 @@
-"""Facts of launchers: a process that they started ended with an exit code, and they say no more.
+"""Facts from launchers: a process that they started ended with an exit code.
 
-They report an effect. Each fact weighs so little that the log's own cause outranks it.
+The exit code is an effect. Each fact weighs so little that the log's cause outranks it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _SIGNALS: Mapping[int, tuple[str, int]] = {
     9: ("host_oom", LIKELY + 2),
     11: ("segfault", LIKELY + 3),
 }
-"""What the signal means that ended a process."""
+"""The meaning of the signal that ended a process."""
 
 _CONSEQUENCES = (2, 15)
-"""Launchers end the other processes with these signals."""
+"""The signals with which launchers end the other processes."""
 
 
 def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
@@ -63,7 +63,7 @@ def _of_code(code: int, line: Line) -> Sequence[Fact] | None:
     if signal in _SIGNALS:
         klass, weight = _SIGNALS[signal]
         fact = _fact(klass, weight, f"a process of the job was ended by signal {signal}", line)
-        # who sent SIGKILL is not known
+        # the sender of SIGKILL is unknown
         return [fact._replace(retry="retry") if signal == 9 else fact]
     return [_fact("child_failed", HINT, f"a process of the job failed with exit code {code}", line)]
 

@@ -1,4 +1,4 @@
-"""Facts of a training's own reports: a loss that is no number, and stays so."""
+"""Facts from a training's own reports: a loss that is NaN and remains so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AFTER = 200
 def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     if not _NAN.search(line.shown):
         return None
-    # mixed precision skips a step whose loss overflows; later ones are finite again
+    # mixed precision skips a step whose loss overflows; later losses are finite again
     if any(_FINITE.search(after.shown) for after in log.after(line.at, _AFTER)):
         return []
     return [

@@ -1,6 +1,6 @@
-"""Facts of Kubernetes about a node: its conditions and its taints, as ``kubectl describe node`` prints them.
+"""Facts about a Kubernetes node: its conditions and taints in ``kubectl describe node``.
 
-The conditions are those of https://kubernetes.io/docs/reference/node/node-status/ and of the node problem
+The conditions are from https://kubernetes.io/docs/reference/node/node-status/ and the node problem
 detector.
 """
 
@@ -42,7 +42,7 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
 
 
 def _of_condition(kind: str, state: str, why: str, line: Line) -> Sequence[Fact]:
-    """Every condition but ``Ready`` names a problem, which is absent if it is false."""
+    """Every condition but ``Ready`` names a problem, which exists if the condition is true."""
     if state == ("True" if kind == "Ready" else "False"):
         return []
     weight = STRONG + 2 if kind == "Ready" or state == "True" else LIKELY

@@ -1,7 +1,7 @@
-"""Facts of Kubernetes about a Pod: why it or its container ended, and why it does not start.
+"""Facts about a Kubernetes Pod: why it or its container ended, and why it does not start.
 
-The forms are those of ``kubectl get pod`` (its table, YAML and JSON) and ``kubectl describe pod``. The
-reasons are the kubelet's, the scheduler's and the controllers'
+Formats: ``kubectl get pod`` (table, YAML and JSON) and ``kubectl describe pod``. The reasons are
+those of the kubelet, the scheduler and the controllers
 (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/, kubelet/events/event.go).
 """
 
@@ -76,10 +76,10 @@ _NOWHERE = re.compile(r"^Node:\s+<none>\s*$")
 _SCHEDULED = re.compile(r"^\s*PodScheduled\s+(?P<state>False|True)\b")
 _STATE = re.compile(r"^\s*(?:Last )?State:\s+(?:Terminated|Running|Waiting)\s*$")
 _DOCKER = re.compile(r"""^\s*"?OOMKilled"?: (?P<state>true|false),?\s*$""")
-"""As ``docker inspect`` and ``podman inspect`` print it."""
+"""The state in ``docker inspect`` and ``podman inspect``."""
 
 _HEAD_LINES = 40
-"""At most so many lines of ``kubectl describe pod`` lie between ``Node:`` and ``Status:``."""
+"""The maximum number of lines between ``Node:`` and ``Status:`` in ``kubectl describe pod``."""
 
 _EXIT = re.compile(
     r"""^\s*(?:-\s+)?"?(?:exitCode|ExitCode|Exit Code)"?:\s*(?P<code>\d{1,3}),?\s*$"""
@@ -95,7 +95,7 @@ _CODES: Mapping[int, tuple[str, int]] = {
     139: ("segfault", LIKELY + 3),
     143: (_STOPPED, LIKELY),
 }
-"""What a container's exit code alone means."""
+"""The meaning of a container's exit code alone."""
 
 
 def _read(line: Line, log: Log) -> Sequence[Fact] | None:
@@ -120,7 +120,7 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     if match := _EXIT.match(text):
         return _of_code(int(match["code"]), line)
     if _STATE.match(text):
-        return []  # the lines below say why
+        return []  # the next lines contain the reason
     if match := _ROW.match(text):
         status = match["status"] or match["evicted"]
         return _of_status(status, line)
@@ -160,7 +160,7 @@ def _of_code(code: int, line: Line) -> Sequence[Fact]:
 
 
 def _over(volume: str | None, line: Line) -> Fact:
-    """The Pod used more than its own limit: the job's fault, not the node's."""
+    """The Pod exceeded its own limit: the job's fault, not the node's."""
     if volume and "shm" in volume:
         return _fact("shm_too_small", DECISIVE, f"the volume {volume} is full", line)
     words = f"the volume {volume}" if volume else "the Pod's ephemeral storage"

@@ -1,4 +1,4 @@
-"""Which reader reads a line, and what it reports."""
+"""Selects the reader for a line, and returns its facts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pairun.diagnose.lines import Line, Log
 _READERS = (NODES, EVENTS, PODS, KERNEL, SLURM, GPUS, LAUNCHERS, LOSSES)
 
 WORDS = tuple(sorted({word for reader in _READERS for word in reader.words}))
-"""Words in lower case; a line that some reader reads holds one of them."""
+"""Lower-case words; a line that some reader reads contains one of them."""
 
 
 def facts_of(line: Line, log: Log) -> Sequence[Fact] | None:
-    """The facts that a line reports.
+    """The facts in a line.
 
     Returns:
-        None if the line is free text. An empty sequence says that it is data, and that it reports no
+        None if the line is free text. An empty sequence if a reader reads it and it reports no
         failure.
     """
     lower = line.shown.lower()

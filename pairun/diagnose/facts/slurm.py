@@ -1,7 +1,6 @@
-"""Facts of Slurm: why slurmstepd ended a job, and the states that sacct, scontrol and seff show.
+"""Facts from Slurm: why slurmstepd ended a job, and the states in sacct, scontrol and seff.
 
-The states are those of https://slurm.schedmd.com/job_state_codes.html, the messages those of
-slurmstepd.
+The states are from https://slurm.schedmd.com/job_state_codes.html, the messages from slurmstepd.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _SIGNALS: Mapping[int, tuple[str, int, str]] = {
     11: ("segfault", LIKELY + 3, "the job's script crashed (SIGSEGV)"),
     15: ("terminated_sigterm", LIKELY, "the job's script was stopped (SIGTERM)"),
 }
-"""What a state of FAILED means, by the signal after its exit code."""
+"""The meaning of the state FAILED, by the signal after its exit code."""
 
 _CANCELLED = re.compile(
     r"\*\*\* (?:JOB|STEP) .{1,200} CANCELLED AT \S+ DUE [Tt][Oo] (?P<why>[A-Z ]+[A-Z])"
@@ -59,7 +58,7 @@ _REJECTIONS: Mapping[str, tuple[str, str]] = {
     "Access/permission denied": ("permission_denied", "after_fix"),
     "Slurm temporarily unable to accept job": ("unschedulable", "retry"),
 }
-"""Why Slurm takes no job or no step; what else it says is a mistake in the command line."""
+"""Why Slurm rejects a job or step; its other messages report mistakes in the command line."""
 
 _DETECTED = re.compile(
     r"[Dd]etected \d+ oom[-_]kill event|Detected oom_kill|cgroup out-of-memory handler"
@@ -98,7 +97,7 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
 
 
 def _of_step(line: Line, log: Log) -> tuple[str, int, str]:
-    """Slurm cancels a step whose task failed, too; srun says if a signal made it give up."""
+    """Slurm also cancels a step whose task failed; srun reports if a signal made it give up."""
     if any(_FORCED.match(before.text) for before in log.before(line.at, _NEAR)):
         return "cancelled_by_user", LIKELY + 8, "srun was told to end the job"
     return "terminated_sigterm", HINT + 2, "a step of the job was cancelled"
