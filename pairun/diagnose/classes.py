@@ -1,8 +1,8 @@
 """The failure classes: whose fault each is, what to do, and what an exit code alone means.
 
 The classes join the failures in published studies of large clusters (Jeon et al., ATC'19; Hu et
-al., NSDI'24; the Llama 3 report, arXiv 2407.21783; Kokolis et al., HPCA'25). Exit codes above 128 are a
-shell's for signals (POSIX, Shell Command Language 2.8.2).
+al., NSDI'24; the Llama 3 report, arXiv 2407.21783; Kokolis et al., HPCA'25). Exit codes above
+128 are a shell's for signals (POSIX, Shell Command Language 2.8.2).
 """
 
 from __future__ import annotations

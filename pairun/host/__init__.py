@@ -1,1 +1,1 @@
-"""What a module may do to a machine: files, commands, mounts, ports, archives."""
+"""The changes that a module may make to a machine: files, commands, mounts, ports, archives."""

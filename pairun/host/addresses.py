@@ -10,7 +10,7 @@ from pairun.module import NoSuchHost, Transient
 
 
 def accepts(host: str, port: int, timeout_s: float) -> bool:
-    """Whether something accepts a TCP connection at an address, within seconds."""
+    """Whether a host accepts a TCP connection on a port within the timeout."""
     try:
         socket.create_connection((host, port), timeout_s).close()
     except OSError:

@@ -1,8 +1,8 @@
-"""Archives become directories; nothing in them leads anywhere else.
+"""Unpacks archives into directories; no member can lead outside of them.
 
-Members are streamed into a directory of ours beside the target, each opened step by step from
-there, without following a link. The library's own extraction is not used: the filters that make it
-safe are not in every Python 3.11.
+Streams members into a temporary directory next to the target, and opens each step by step from
+there, without following links. Does not use the library's extraction: not every Python 3.11 has
+the filters that make it safe.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _DAMAGED = (
 def unpack(
     file: BinaryIO, archive: str, directory: Place, limits: Limits, extra: Mapping[str, bytes]
 ) -> Unpacked:
-    """Unpack an archive; the directory appears whole, or not at all.
+    """Unpack an archive; the directory appears complete or not at all.
 
     Args:
         file: the archive, open: tar, also with gzip, bzip2 or xz, or zip.
         archive: its path, for messages.
-        directory: where to; one that exists is replaced.
-        limits: how much may come out.
+        directory: where to unpack it; an existing one is replaced.
+        limits: how much may be unpacked.
         extra: further files: name to content.
 
     Raises:
@@ -89,7 +89,7 @@ def _into_place(staging: Place, directory: Place, old: Place) -> None:
 
 
 def _members(file: BinaryIO, archive: str, tree: Tree) -> tuple[int, int]:
-    """Put every member into the tree; returns their number and their bytes."""
+    """Unpack every member into the tree; returns their number and size in bytes."""
     before = tree.size
     start = file.read(6)
     file.seek(0)

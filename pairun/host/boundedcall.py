@@ -1,6 +1,6 @@
-"""A call in a child process, which is killed when its time is up.
+"""Runs a call in a child process, which is killed after a time limit.
 
-A system call that waits for a dead file server cannot be interrupted otherwise.
+A system call that waits for a dead file server cannot be interrupted in another way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
 
     Args:
         act: the function.
-        what: what it does, for messages.
+        what: the action, for messages.
         limit_s: seconds until the child is killed.
 
     Raises:
@@ -58,7 +58,7 @@ def in_child(act: Callable[[], Any], what: str, limit_s: float) -> Any:
 
 
 def _child(act: Callable[[], Any], write: int) -> None:
-    """The child's whole life; never returns."""
+    """Run the function in the child; never returns."""
     code = 1
     try:
         try:
@@ -72,7 +72,7 @@ def _child(act: Callable[[], Any], write: int) -> None:
 
 
 def _read(fd: int, end: float) -> bytes | None:
-    """Everything that the child writes, or None when the time limit is exceeded before its end."""
+    """Everything that the child writes; None if it exceeds the time limit."""
     answer = b""
     while True:
         left = end - time.monotonic()
@@ -85,7 +85,7 @@ def _read(fd: int, end: float) -> bytes | None:
 
 
 def _reap(pid: int) -> None:
-    """Wait for the child, with a limit: the kernel may hold a killed child."""
+    """Wait for the child, for a limited time: the kernel may hold a killed child."""
     end = time.monotonic() + _DEAD_WAIT_S
     while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < end:
         time.sleep(0.002)

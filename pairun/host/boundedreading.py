@@ -1,4 +1,4 @@
-"""Bounded reads, because an archive decides how much of it Python reads into memory."""
+"""Bounded reads: without them an archive decides how much Python reads into memory."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable
 from typing import IO, Protocol
 
 PIECE = 256 * 1024
-"""How many bytes to read at once."""
+"""How many bytes are read at once."""
 
 MAX_HEADER = 1024 * 1024
-"""The largest description of one member (names, attributes), which Python reads into memory."""
+"""The largest header of one member (names, attributes); Python reads it into memory."""
 
 
 class Readable(Protocol):
-    """What `Bounded` reads from."""
+    """A source of `Bounded`."""
 
     def read(self, size: int, /) -> bytes:
-        """Read at most so many bytes; none at the end."""
+        """Read at most so many bytes; returns none at the end."""
         ...
 
 
 def pieces(content: IO[bytes]) -> Callable[[], bytes]:
-    """Make a function that returns the next piece of a file, and nothing at its end."""
+    """Make a function that returns the next piece of a file, and empty bytes at its end."""
     return functools.partial(content.read, PIECE)
 
 
@@ -43,7 +43,7 @@ class Bounded:
 
 
 class BoundedFile(Bounded):
-    """The same for a file with positions."""
+    """`Bounded` for a file with positions."""
 
     def __init__(self, file: IO[bytes], may: int) -> None:
         super().__init__(file, may)

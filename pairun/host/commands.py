@@ -1,7 +1,7 @@
-"""Commands of this machine: an argv list, a bounded time, and the exact status.
+"""Runs commands on this machine: an argv list, a time limit, and the exact exit status.
 
-A command runs in the process group of its attempt, so that the executor's signal reaches it and
-everything it started.
+A command runs in the process group of its attempt, so the executor's signal reaches it and all
+processes that it started.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def run(
     Args:
         argv: program and arguments; the program is looked up in ``PATH`` of ``env``.
         env: the whole environment.
-        remaining: seconds the command still has, or None.
+        remaining: seconds until its time limit, or None.
         stdin: its input; ``/dev/null`` by default.
         cwd: its working directory.
         capture: capture its output; by default it inherits ours.
         watch: called with each piece of captured standard error as it arrives.
         pass_fds: descriptors that it inherits.
-        until: called twice a second; when it returns true, the command is ended.
+        until: called twice a second; when it returns true, the command is stopped.
 
     Raises:
-        Permanent: it cannot be executed, or prints more than `MAX_CAPTURE` bytes into a capture.
-        TimedOut: the time limit is exceeded, and the command is ended.
+        Permanent: it cannot be executed, or prints more than `MAX_CAPTURE` bytes while captured.
+        TimedOut: the time limit is exceeded, and the command is stopped.
     """
     if isinstance(argv, str) or any(isinstance(word, Secret) for word in argv):
         raise TypeError(
@@ -79,7 +79,7 @@ def run(
 
 @contextlib.contextmanager
 def _as_file(data: bytes) -> Iterator[IO[bytes]]:
-    """Put data into an open file in memory, which needs no feeding and no disk."""
+    """Put data into an open file in memory; no thread must feed it, and it needs no disk."""
     with open(os.memfd_create("pairun-stdin"), "w+b", buffering=0) as file:
         view = memoryview(data)
         while view:
@@ -95,9 +95,9 @@ def _wait(
     watch: Callable[[bytes], None] | None,
     until: Callable[[], bool] | None,
 ) -> tuple[bytes, bytes]:
-    """Wait for the end of a command; returns its captured standard output and error.
+    """Wait for a command to exit; returns its captured standard output and error.
 
-    Its background processes may hold its output open for hours; they are not awaited.
+    Does not wait for its background processes, which may hold its output open for hours.
     """
     captured: dict[object, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     watchers = {process.stderr: watch} if watch is not None else {}

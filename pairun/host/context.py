@@ -1,4 +1,4 @@
-"""This machine as a module's context: every effect is real."""
+"""A module's context on this machine: every effect is real."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pairun.net.apiserver import ApiServer
 
 PROGRESS_S = 5.0
-"""The shortest time between two reports of progress."""
+"""The shortest interval between two progress reports, in seconds."""
 
 
 def _say(line: str) -> None:
@@ -44,7 +44,7 @@ def _say(line: str) -> None:
 
 
 class _Files(Protocol):
-    """`pairun.host.files`, or its replacement on the shared volume."""
+    """`pairun.host.files`, or its equivalent for the shared volume."""
 
     def stat(self, path: str) -> FileStat | None: ...
     def read(self, path: str, max_bytes: int) -> bytes | None: ...
@@ -63,9 +63,9 @@ class HostContext(Context):
         env: the environment of the task.
         pai_dir: the shared volume.
         deadline: `time.monotonic` seconds at which the attempt is stopped, or None.
-        emit_log: where lines for people go; standard output by default.
-        emit_progress: where reports of progress go; nowhere by default.
-        emit_hidden: where texts to mask go; nowhere by default.
+        emit_log: takes lines for people; standard output by default.
+        emit_progress: takes progress reports; ignored by default.
+        emit_hidden: takes texts to mask; ignored by default.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class HostContext(Context):
         self._digests: dict[files.Identity, str] = {}
         self._api: ApiServer | None = None
 
-    # An attempt that touches no file pays for neither: a forked child copies each page it writes.
+    # An attempt that touches no file imports neither: a forked child copies each page it writes.
     @functools.cached_property
     def _door(self) -> Door:
         return Door(self.pai_dir)
@@ -97,7 +97,7 @@ class HostContext(Context):
         return VolumeFiles(self._door)
 
     def _files(self, path: str) -> _Files:
-        """What reads and changes the files at a path."""
+        """The functions that read and change files at a path."""
         return self._volume if path in self._door else files
 
     def stat(self, path: str) -> FileStat | None:
@@ -218,7 +218,7 @@ class HostContext(Context):
         return seconds if left is None else max(0.001, min(seconds, left))
 
     def hide(self, texts: Sequence[str | Secret]) -> None:
-        # What was printed before may go out as it is; what follows may not.
+        # Earlier output may still contain the text; later output must not.
         sys.stdout.flush()
         if hidden := [plain for text in texts if (plain := reveal(text))]:
             self._emit_hidden(hidden)
@@ -241,7 +241,7 @@ class HostContext(Context):
         pass_fds: Sequence[int] = (),
         until: Callable[[], bool] | None = None,
     ) -> Completed:
-        # Our own output so far comes before the command's.
+        # Flush our output before the command prints.
         sys.stdout.flush()
         return commands.run(
             argv,
@@ -326,14 +326,14 @@ class HostContext(Context):
         limits = tree.Limits(max_bytes, max_members)
         with contextlib.ExitStack() as stack:
             with in_words(f"unpack into {directory}"):
-                # A path may end with a slash, its place may not.
+                # A path may end with a slash, the name of a place must not.
                 place = stack.enter_context(place_of(os.path.abspath(directory), self._door))
             with in_words(f"read {archive}"):
                 file = stack.enter_context(self._open(archive))
             return archives.unpack(file, archive, place, limits, extra or {})
 
     def _open(self, path: str) -> BinaryIO:
-        """A regular file, open to read; on the shared volume through the door."""
+        """A regular file, opened for reading; on the shared volume through the door."""
         if path in self._door:
             return self._door.open(path)
         return files.open_file(path)
@@ -399,7 +399,7 @@ class HostContext(Context):
             self.last_progress()
 
     def last_progress(self) -> None:
-        """Emit the last report of progress, if it was not emitted yet."""
+        """Emit the last progress report, if that has not happened yet."""
         if self._progress is not None:
             self._progress_at = time.monotonic()
             self._emit_progress(self._progress)

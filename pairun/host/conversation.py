@@ -1,4 +1,4 @@
-"""A command that runs beside the module and exchanges data with it."""
+"""A command that runs in parallel to the module and exchanges data with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pairun.host.starting import end, not_started
 
 
 class Conversation:
-    """A command that runs beside the module; see `pairun.module.Talk`.
+    """A command that runs in parallel to the module; see `pairun.module.Talk`.
 
     Args:
         process: the command, with pipes for its input and its output.
@@ -34,7 +34,7 @@ class Conversation:
         return output
 
     def say(self, data: bytes) -> None:
-        """Write to its input; data that its pipe cannot hold are lost."""
+        """Write to its input; data that do not fit into the pipe are lost."""
         with contextlib.suppress(OSError, ValueError):
             os.write(self._input.fileno(), data)
 
@@ -43,7 +43,7 @@ class Conversation:
         return self._process.poll()
 
     def end(self) -> None:
-        """End it if it runs."""
+        """Stop it if it runs."""
         if self._process.poll() is None:
             end(self._process)
         self._input.close()

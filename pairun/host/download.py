@@ -1,7 +1,7 @@
-"""Downloads a file: completely or not at all, continuing where an earlier attempt broke off.
+"""Downloads a file completely or not at all, and continues an earlier attempt's download.
 
-A partial file (`pairun.host.part`) is continued only with ``If-Range``, by which the server confirms
-that it still has the same content (RFC 9110, 13.1.5).
+A partial file (`pairun.host.part`) is continued only with ``If-Range``: the server then confirms
+that the content is still the same (RFC 9110, 13.1.5).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pairun.module import (
 from pairun.net.exchange import Deadline, Exchange
 
 _MAX_STARTS = 3
-# Ends before the executor stops the attempt, to report how much has arrived.
+# Ends before the executor stops the attempt, to report how many bytes have arrived.
 _MARGIN_S = 0.25
 
 
@@ -52,7 +52,7 @@ class FileRequest:
 
 @attrs.frozen(kw_only=True)
 class _World:
-    """What a download depends on besides the server."""
+    """The parts of the environment that a download uses."""
 
     env: Mapping[str, str]
     remaining: Callable[[], float | None]
@@ -61,7 +61,7 @@ class _World:
 
 
 class _StartOver(Exception):
-    """The partial file is of no use; download the whole."""
+    """The partial file is useless; download the whole file."""
 
 
 def fetch_file(
@@ -96,7 +96,7 @@ def fetch_file(
 
 
 class _Download:
-    """One attempt: continues a partial file with one answer."""
+    """One attempt: downloads the whole file, or continues a partial one."""
 
     def __init__(self, request: FileRequest, world: _World, part: Part) -> None:
         self._request = request
@@ -104,10 +104,10 @@ class _Download:
         self._part = part
 
     def run(self) -> FetchedFile:
-        """Complete the partial file and put it into place.
+        """Complete the partial file and move it to its final path.
 
         Raises:
-            _StartOver: the partial file is of no use.
+            _StartOver: the partial file is useless.
             Failure: the download fails.
         """
         part = self._part
@@ -127,7 +127,7 @@ class _Download:
             self._check_size(expected, exchange.where)
             part.write_note()
             self._take(exchange, expected)
-            # Without a length, an empty body means that the connection broke after the head.
+            # Without a length, an empty body means that the connection broke after the headers.
             cut_off = not part.size and not head.header("transfer-encoding")
             if part.size != expected if expected is not None else cut_off:
                 raise self._broken(f"{exchange.where} ended too early", expected)
@@ -135,15 +135,15 @@ class _Download:
         return self._finished(resumed_at)
 
     def _is_whole(self) -> bool:
-        """Whether an earlier attempt had everything, and only did not put it into place."""
+        """Whether an earlier attempt got all bytes and failed before the rename."""
         part, sha256 = self._part, self._request.sha256
         return sha256 is not None and part.size == part.note.total and part.digest() == sha256
 
     def _continue(self, head: Fetched, where: str) -> int:
-        """Check status and headers, and prepare the part; returns the offset of the body in it.
+        """Check status and headers, and prepare the part; returns the body's offset in it.
 
         Raises:
-            _StartOver: the answer does not continue the part.
+            _StartOver: the response does not continue the part.
             Failure: the status is an error.
         """
         part = self._part
@@ -221,7 +221,7 @@ class _Download:
             self._world.progress(part.size, expected, request.place.path)
 
     def _limit_s(self) -> float:
-        """Seconds to wait for the next byte."""
+        """The timeout for the next byte, in seconds."""
         left = self._world.remaining()
         if left is None:
             return self._request.stall_s
@@ -242,7 +242,7 @@ class _Download:
             return
         part.forget()
         if resumed_at:
-            # The part of an earlier attempt may be wrong.
+            # An earlier attempt's part may be wrong.
             raise _StartOver
         raise Permanent(
             f"{where} sent different content: its SHA-256 is {sha256}, not {expected}",

@@ -64,7 +64,7 @@ def removing(path: str) -> Iterator[None]:
     """Turn an error of a removal into a `Failure`.
 
     Args:
-        path: the path to remove; it is worth a retry if something keeps writing into it.
+        path: the path to remove; the failure is temporary if another process keeps writing into it.
     """
     with in_words(f"remove {path}"):
         try:

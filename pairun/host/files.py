@@ -1,4 +1,4 @@
-"""Files of this machine: bounded reads, atomic writes, removal that follows no link."""
+"""Files of this machine: bounded reads, atomic writes, removal that does not follow links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_NAME = 255
 
 
 def stat(path: str) -> FileStat | None:
-    """The properties of a path, or None if nothing exists there; a link is not followed."""
+    """The properties of a path, or None if nothing exists there; links are not followed."""
     with in_words(f"look at {path}"):
         try:
             status = os.lstat(path)
@@ -28,7 +28,7 @@ def stat(path: str) -> FileStat | None:
 
 
 def stat_of(status: os.stat_result) -> FileStat:
-    """The result of lstat(2) as modules see it."""
+    """The result of lstat(2) in the form for modules."""
     kinds = {stat_bits.S_IFREG: "file", stat_bits.S_IFDIR: "directory", stat_bits.S_IFLNK: "link"}
     kind = kinds.get(stat_bits.S_IFMT(status.st_mode), "other")
     mode = stat_bits.S_IMODE(status.st_mode)
@@ -54,13 +54,13 @@ def read(path: str, max_bytes: int) -> bytes | None:
 
 
 def open_file(path: str) -> BufferedReader:
-    """Open a regular file to read; a link is followed.
+    """Open a regular file for reading; follows links.
 
     Raises:
         Permanent: it is not a regular file.
         OSError: it cannot be opened.
     """
-    # O_NONBLOCK: opening a named pipe would wait for a writer for ever.
+    # O_NONBLOCK: otherwise opening a named pipe would wait forever for a writer.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat_bits.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -69,7 +69,7 @@ def open_file(path: str) -> BufferedReader:
 
 
 Identity = tuple[int, ...]
-"""Device, inode, size and times of a file, which change when its content does."""
+"""Device, inode, size and times of a file; they change when its content changes."""
 
 
 def identity_of(status: os.stat_result) -> Identity:
@@ -81,8 +81,8 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
     """The SHA-256 of a regular file, or None if it does not exist.
 
     Args:
-        path: the file; a link is followed.
-        known: identity to digest, of files that were read or written before; this one is added.
+        path: the file; links are followed.
+        known: digests by identity, of files read or written earlier; this one is added.
 
     Raises:
         Permanent: it is not a regular file, or not readable.
@@ -99,7 +99,7 @@ def digest(path: str, known: dict[Identity, str]) -> str | None:
 
 
 def remember(name: str, sha256: str, known: dict[Identity, str], *, folder: int) -> None:
-    """Note the digest of a file that was just written into an open directory."""
+    """Record the digest of a file that was just written into an open directory."""
     with contextlib.suppress(OSError):
         known[identity_of(os.stat(name, dir_fd=folder, follow_symlinks=False))] = sha256
 
@@ -114,7 +114,7 @@ def names(path: str) -> list[str] | None:
 
 
 def write(path: str, data: bytes, mode: int) -> None:
-    """Replace a file atomically; a link at ``path`` is replaced, its target is not changed.
+    """Replace a file atomically; replaces a link at ``path``, and does not change its target.
 
     The file is on the disk when this returns, so it survives a crash of the machine.
 
@@ -124,7 +124,7 @@ def write(path: str, data: bytes, mode: int) -> None:
         mode: its permissions.
 
     Raises:
-        Failure: the directory is missing, read-only, full, or of another user.
+        Failure: the directory is missing, read-only, full, or owned by another user.
     """
     directory = os.path.dirname(path) or "."
     temporary = os.path.join(directory, f".pairun-{os.urandom(8).hex()}")
@@ -145,7 +145,7 @@ def write(path: str, data: bytes, mode: int) -> None:
 
 
 def _sync_directory(path: str) -> None:
-    # Some network file systems refuse to sync a directory; the file itself is safe by then.
+    # Some network file systems cannot sync a directory; the file itself is already on disk.
     with contextlib.suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -155,7 +155,7 @@ def _sync_directory(path: str) -> None:
 
 
 def make_directory(path: str, mode: int) -> None:
-    """Make a directory with exactly this mode, and its parents; one that exists is not changed."""
+    """Make a directory with exactly this mode, and its parents; an existing one is not changed."""
     with in_words(f"make the directory {path}"):
         if os.path.isdir(path):
             return
@@ -183,7 +183,7 @@ def set_mode(path: str, mode: int) -> None:
 
 
 def beside(path: str, suffix: str) -> str:
-    """A hidden name beside a path, for a temporary file that belongs to it."""
+    """A hidden name next to a path, for a temporary file that belongs to it."""
     directory, name = os.path.split(path)
     if len(os.fsencode(name)) + len(suffix) + 1 > _MAX_NAME:
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
@@ -191,10 +191,10 @@ def beside(path: str, suffix: str) -> str:
 
 
 def remove(path: str) -> None:
-    """Remove a path and all below it.
+    """Remove a path and everything below it.
 
-    No link is followed. Mount points and the directories above them stay. An entry that disappears
-    meanwhile is not an error.
+    Follows no links. Keeps mount points and the directories above them. Ignores entries that
+    disappear meanwhile.
 
     Raises:
         Failure: something cannot be removed.

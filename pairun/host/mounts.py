@@ -1,7 +1,7 @@
 """Mounts of this machine: the mount table, and system calls with a time limit.
 
-A system call that may wait for a file server runs in a child process, which is killed when its time
-is up. If the mount appears nevertheless, it is unmounted.
+A system call that may wait for a file server runs in a child process, which is killed after the
+time limit. If the mount still appears, it is unmounted.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _SUBDIR_MODE = 0o777
 
 _BELOW = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _DATA_BYTES = 4095
-"""The largest options that mount(2) accepts: a page, with a NUL at its end."""
+"""The maximum length of mount(2)'s options: a page, including a NUL at the end."""
 
 
 def mounts() -> list[Mount]:
-    """Everything that is mounted, in order of mounting (proc(5), ``/proc/self/mountinfo``)."""
+    """All mounts, in order of mounting (proc(5), ``/proc/self/mountinfo``)."""
     with open(TABLE, "rb") as table:
         return [parse_mount(line) for line in table]
 
@@ -68,10 +68,10 @@ def real_path(path: str, limit_s: float) -> str:
 
 
 def free_bytes(path: str, limit_s: float) -> int:
-    """The bytes that are free to users in the file system at a path (statfs(2)).
+    """The bytes available to users in the file system at a path (statfs(2)).
 
     Raises:
-        OSError: the file system refuses.
+        OSError: the file system returns an error.
         TimedOut: it did not answer.
     """
 
@@ -87,11 +87,11 @@ class MountRequest:
     """A mount to make.
 
     Attributes:
-        source: what to mount, as the table shows it.
+        source: what to mount, as the mount table shows it.
         target: the directory to mount at.
         kind: the file system's name; None for a bind mount of a directory.
         data: options of the file system, passed to the kernel only.
-        subdir: the directory in it to mount, made if it is missing; "" for all of it.
+        subdir: the subdirectory to mount, made if it is missing; "" for the whole file system.
         read_only: whether to mount read-only.
     """
 
@@ -108,14 +108,14 @@ def mount(request: MountRequest, door: Door, limit_s: float) -> None:
 
     Args:
         request: what to mount.
-        door: to the shared volume, which takes a temporary directory.
-        limit_s: time limit for the whole in seconds.
+        door: to the shared volume, which holds a temporary directory.
+        limit_s: time limit for all steps together, in seconds.
 
     Raises:
-        OSError: the kernel or the server refuses; its ``filename`` is the sub-directory if that is
+        OSError: the kernel or the server refuses; its ``filename`` is the subdirectory if that is
             the cause.
         Permanent: the options are too long.
-        TimedOut: no answer in time.
+        TimedOut: no answer within the limit.
     """
     if request.data is not None and len(os.fsencode(reveal(request.data))) > _DATA_BYTES:
         raise Permanent(f"the options for {request.target} are longer than the kernel accepts")
@@ -145,7 +145,7 @@ def _count(target: str) -> int:
 
 
 def _mount(request: MountRequest, staging: str | None, door: Door) -> None:
-    """Mount; runs in the child. After a failure the parent unmounts."""
+    """Mount; runs in the child. The parent unmounts after a failure."""
     os.umask(0)
     source = request.source
     if request.kind is not None:
@@ -154,7 +154,7 @@ def _mount(request: MountRequest, staging: str | None, door: Door) -> None:
         data = None if request.data is None else reveal(request.data)
         with _directory(at, door) as target:
             system.mount(source, target, request.kind, flags, data)
-        # A mounted server may not answer: statfs(2) tests it.
+        # A mounted server may not respond: statfs(2) tests it.
         with _directory(at, door) as target:
             os.statvfs(target)
         source = at
@@ -175,9 +175,9 @@ def _mount(request: MountRequest, staging: str | None, door: Door) -> None:
 
 @contextlib.contextmanager
 def _directory(path: str, door: Door) -> Iterator[str]:
-    """A directory as mount(2) gets it: of the shared volume an open one, so that no link counts.
+    """A directory for mount(2): on the shared volume an open one, so that links have no effect.
 
-    The path is opened anew for each call: a mount stands above what was opened before it.
+    Opens the path for each call: a new mount covers directories opened earlier.
     """
     if path not in door:
         yield path
@@ -197,7 +197,7 @@ def _directory(path: str, door: Door) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _made(root: str, subdir: str) -> Iterator[str]:
-    """A directory below another, made if it is missing, as mount(2) gets it; no link is followed."""
+    """A directory below another one, for mount(2); made if missing, and no link is followed."""
     if not subdir:
         yield root
         return
@@ -206,7 +206,7 @@ def _made(root: str, subdir: str) -> Iterator[str]:
         for name in subdir.split("/"):
             try:
                 try:
-                    # O_NOFOLLOW: a storage that many may write must not lead elsewhere.
+                    # O_NOFOLLOW: other users of the storage must not redirect the path.
                     inner = os.open(name, _BELOW, dir_fd=at)
                 except FileNotFoundError:
                     with contextlib.suppress(FileExistsError):
@@ -222,7 +222,7 @@ def _made(root: str, subdir: str) -> Iterator[str]:
 
 
 def _unmount(target: str, door: Door, flags: int) -> None:
-    """Unmount what stands at a path; a link there is not followed."""
+    """Unmount a path; does not follow a link there."""
     if target not in door:
         system.unmount(target, flags | system.UMOUNT_NOFOLLOW)
         return
@@ -231,7 +231,7 @@ def _unmount(target: str, door: Door, flags: int) -> None:
 
 
 def unmount(target: str, door: Door, limit_s: float) -> None:
-    """Unmount; a file system in use is detached, and unmounted when its files are closed.
+    """Unmount; a file system in use is detached, and unmounted once its files are closed.
 
     Raises:
         OSError: the kernel refuses.
@@ -239,7 +239,7 @@ def unmount(target: str, door: Door, limit_s: float) -> None:
     before = _count(target)
     for flags in (0, MNT_DETACH):
         try:
-            # In a child with either flag: what is still to be written goes to the server.
+            # In a child with either flag: unwritten data go to the server.
             in_child(
                 lambda: _unmount(target, door, flags),  # noqa: B023
                 f"unmounting {target}",

@@ -1,8 +1,8 @@
 """The partial file of a download, which a later attempt continues.
 
-The *part* is beside the file, and beside it a *note* with the address and a strong validator of the
-content (RFC 9110, 8.8). An existing part is used only if this user alone owns it, and if the server
-confirms that it still has the same content.
+The *part* is next to the file. Next to the part is a *note* with the address and a strong validator
+of the content (RFC 9110, 8.8). A part is used only if this user alone owns it and the server
+confirms that the content is still the same.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from pairun.module import Conflict, Fetched
 
 _TRIES = 3
 _NOTE_BYTES = 64 * 1024
-# A date is a strong validator when it lies well before the answer's own (RFC 9110, 8.8.2.2).
+# A date is a strong validator if it is well before the response's date (RFC 9110, 8.8.2.2).
 _STRONG_AFTER_S = 60.0
 
 
 @attrs.define(kw_only=True)
 class Note:
-    """What a part belongs to.
+    """The download that a part belongs to.
 
     Attributes:
-        url: digest of the address, which may hold a secret.
+        url: digest of the address, which may contain a secret.
         validator: a strong ETag or date; may be empty.
         etag: whether the validator is an ETag.
         total: the length of the whole file in bytes, or None if unknown.
-        boot: the machine's boot id; a crash after it may have damaged the part.
+        boot: the machine's boot id; after another boot a crash may have damaged the part.
     """
 
     url: str
@@ -52,7 +52,7 @@ class Note:
 
     @classmethod
     def of(cls, url: str, head: Fetched) -> Note:
-        """The note for a full answer."""
+        """The note for a complete response."""
         etag, length = head.header("etag"), head.header("content-length")
         strong = etag is not None and re.fullmatch(r'"[!#-~]*"', etag) is not None
         # A weak ETag forbids the date as well (RFC 9110, 13.1.5).
@@ -86,7 +86,7 @@ class Part:
 
     Attributes:
         size: its bytes so far.
-        note: what it belongs to.
+        note: the download that it belongs to.
     """
 
     def __init__(self, fd: int, target: Place, url: str) -> None:
@@ -125,7 +125,7 @@ class Part:
         os.close(self.fd)
 
     def resume(self) -> int:
-        """Use the part of an earlier attempt, if possible; returns its size in bytes."""
+        """Use an earlier attempt's part, if possible; returns its size in bytes."""
         note = self._written_note()
         if note is None or note.url != self.note.url or note.boot != _boot() or not note.validator:
             return 0
@@ -138,7 +138,7 @@ class Part:
         return self.size
 
     def _written_note(self) -> Note | None:
-        """The note of an earlier attempt; None if there is none that this user owns."""
+        """An earlier attempt's note; None if this user owns none."""
         try:
             fd = open_regular(self._note_name, os.O_RDONLY, folder=self._part.folder)
         except OSError:
@@ -159,7 +159,7 @@ class Part:
         self.note = note
 
     def forget(self) -> None:
-        """Empty the part; the note goes first, so that it never describes other content."""
+        """Empty the part; deletes the note first, so that it never describes other content."""
         with _writing(self._target):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._note_name, dir_fd=self._part.folder)
@@ -168,7 +168,7 @@ class Part:
         self.size, self._hash = 0, hashlib.sha256()
 
     def write_note(self) -> None:
-        """Write the note, if a later attempt can continue with it."""
+        """Write the note, if it lets a later attempt continue."""
         if self.note.validator:
             data = json.dumps(attrs.asdict(self.note)).encode()
             with _writing(self._target):
@@ -220,13 +220,13 @@ class Part:
 
 
 def _part_of(target: Place) -> Place:
-    """The place of a file's part; its name leaves room for the suffix of the note."""
+    """The path of a file's part; its name leaves room for the note's suffix."""
     note = target.beside(".pairun-part.json")
     return note._replace(name=note.name.removesuffix(".json"), path=note.path.removesuffix(".json"))
 
 
 def _open_part(part: Place) -> int:
-    """Open a part that this user alone owns, or make one; removes anything else there.
+    """Open a part that this user alone owns, or make one; removes anything else at its path.
 
     Raises:
         Conflict: another process is writing it.
@@ -249,7 +249,7 @@ def _open_part(part: Place) -> int:
             else:
                 _lock(fd, part)
                 current = os.stat(part.name, dir_fd=part.folder, follow_symlinks=False)
-                # The process that held the lock may have renamed or removed it.
+                # Another process may have renamed or removed it before we got the lock.
                 if os.fstat(fd).st_nlink and os.path.samestat(os.fstat(fd), current):
                     os.fchmod(fd, 0o600)
                     return fd

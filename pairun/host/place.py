@@ -1,4 +1,4 @@
-"""Where an effect takes place: a name in an open directory, which nobody can lead elsewhere."""
+"""The target of an effect: a name in an open directory, which no link can redirect."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Place(NamedTuple):
     Attributes:
         folder: the open directory.
         name: the last name of the path.
-        path: the whole path, as people know it.
-        survives: what is made there must survive a crash of the machine; on the shared volume,
-            which is new after one, it need not.
+        path: the whole path, for people.
+        survives: whether it must survive a crash of the machine; not on the shared volume, which is
+            empty after a crash.
     """
 
     folder: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
         return self._replace(name=name, path=os.path.join(os.path.dirname(self.path), name))
 
     def rename(self, target: Place) -> None:
-        """Move what stands here to another place on the same file system, atomically.
+        """Move this entry to another place on the same file system, atomically.
 
         Raises:
             OSError: it cannot be moved.
@@ -47,8 +47,8 @@ class Place(NamedTuple):
             target.sync()
 
     def sync(self) -> None:
-        """Put the directory onto the disk."""
-        # Some network file systems refuse to sync a directory; the file itself is safe by then.
+        """Sync the directory to the disk."""
+        # Some network file systems cannot sync a directory; the file itself is already on disk.
         with contextlib.suppress(OSError):
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.folder)
             try:
@@ -57,7 +57,7 @@ class Place(NamedTuple):
                 os.close(fd)
 
     def remove(self) -> None:
-        """Remove what stands here and all below it, but no mount point.
+        """Remove this entry and everything below it, but no mount point.
 
         Raises:
             Failure: something cannot be removed.
@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 @contextlib.contextmanager
 def place_of(path: str, door: Door) -> Iterator[Place]:
-    """The place of a path; on the shared volume through the door, which follows no link.
+    """The place of a path; on the shared volume through the door, which follows no links.
 
     Args:
         path: the path; its last name need not exist.
@@ -83,7 +83,7 @@ def place_of(path: str, door: Door) -> Iterator[Place]:
             yield Place(folder, name, path, survives=False)
         return
     above, name = os.path.split(os.path.abspath(path))
-    # Links elsewhere are the machine's own; `FOLDER` without O_NOFOLLOW.
+    # Links elsewhere belong to the machine: open like `FOLDER`, without O_NOFOLLOW.
     folder = os.open(above, FOLDER & ~os.O_NOFOLLOW)
     try:
         yield Place(folder, name, path, survives=True)

@@ -1,7 +1,7 @@
 """Whether a port of this machine is free, and if not, which process uses it.
 
-It binds the port for TCP and UDP on every address of IPv4 and IPv6, and connects to it: a port that
-the node's firewall rules forward has no socket here and still answers.
+Binds the port for TCP and UDP on all IPv4 and IPv6 addresses, and connects to it: a port that the
+node's firewall rules forward has no socket here but still answers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Row(NamedTuple):
 
 
 def port_taken(port: int) -> str | None:
-    """What uses a port, as text; None when it is free."""
+    """The user of a port, as text; None if the port is free."""
     return _bound("tcp", port) or _bound("udp", port) or _answers(port)
 
 
@@ -64,11 +64,12 @@ def _in_use(protocol: str, family: int, port: int) -> bool:
                 probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             if protocol == "tcp":
                 # socket(7): on Linux a listener still conflicts, a finished connection does not.
-                # UDP knows no finished connections, and there the option would hide sockets.
+                # UDP has no finished connections; there the option would hide sockets.
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))
     except OSError as e:
-        # Other errors (no IPv6, a port below 1024 without the right) do not mean that it is in use.
+        # Other errors (no IPv6, a port below 1024 without permission) do not mean that it is in
+        # use.
         return e.errno == errno.EADDRINUSE
     return False
 
@@ -78,7 +79,7 @@ def _answers(port: int) -> str | None:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:
             probe.connect(("127.0.0.1", port))
-            # The kernel may choose the very port as the source: a socket connected to itself.
+            # The kernel may choose this port as the source: a socket connected to itself.
             if probe.getsockname() == probe.getpeername():
                 return None
         except OSError:
@@ -87,7 +88,7 @@ def _answers(port: int) -> str | None:
 
 
 def _rows(table: str, port: int) -> Iterator[_Row]:
-    """The sockets with that local port in a table of proc(5)."""
+    """The sockets with a local port in a table of proc(5)."""
     with (
         contextlib.suppress(OSError, IndexError, ValueError),
         open(table, encoding="ascii") as lines,
@@ -100,7 +101,7 @@ def _rows(table: str, port: int) -> Iterator[_Row]:
 
 
 def _owner(inodes: set[str]) -> str | None:
-    """The process that has one of the sockets open, if the search is quick."""
+    """The process that holds one of the sockets; empty if the search takes too long."""
     links = {f"socket:[{inode}]" for inode in inodes}
     stop = time.monotonic() + _OWNER_SEARCH_S
     for pid in filter(str.isdigit, os.listdir("/proc")) if links else ():

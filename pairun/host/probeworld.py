@@ -1,4 +1,4 @@
-"""The world of a review that probes where it stands: this machine, to read."""
+"""The context of a review that probes this machine, read-only."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from pairun.host.context import HostContext
 from pairun.host.worlds import read_only
 
 ProbeContext = read_only(HostContext, "ProbeContext")
-"""This machine, to read: a change is a bug of the module."""
+"""This machine, read-only: an attempted change is a bug of the module."""

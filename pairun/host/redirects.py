@@ -1,4 +1,4 @@
-"""Follows the redirects of a download, and checks where they lead."""
+"""Follows the redirects of a download, and checks their targets."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def follow(
     limit_s: Callable[[], float],
     may_downgrade: bool,
 ) -> Iterator[tuple[Exchange, Fetched]]:
-    """Send a GET request and follow redirects; yields the exchange and the head of the answer.
+    """Send a GET request and follow redirects; yields the exchange and the response's head.
 
     Args:
         url: the address.
-        headers: the task's headers; servers on other hosts do not get them.
-        conditions: further headers, which every server gets.
+        headers: the task's headers; not sent to other hosts.
+        conditions: further headers, sent to every server.
         env: the task's environment, for proxies and authorities.
-        limit_s: seconds that one server may take to answer.
+        limit_s: timeout of one server's response, in seconds.
         may_downgrade: whether a redirect may lead from https to http.
 
     Raises:
-        Failure: a server does not answer, or a redirect leads to no usable address.
+        Failure: a server does not respond, or a redirect has no usable address.
     """
     first = urlsplit(url).hostname or "the server"
     for _ in range(_MAX_REDIRECTS + 1):
@@ -54,7 +54,7 @@ def follow(
                 return
         target = _target(url, head, session.where, may_downgrade=may_downgrade)
         if not may_share_headers(url, target):
-            # For good: a second server may redirect back to the first one.
+            # Permanently: a second server may redirect back to the first one.
             headers = {}
         url = target
     raise Permanent(f"{first} redirects more than {_MAX_REDIRECTS} times", fault="platform")

@@ -1,4 +1,4 @@
-"""Starting and ending commands: why one cannot be started, and how one is ended."""
+"""Starts and stops commands, and explains why one cannot be started."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import subprocess
 from pairun.module import Failure, Permanent, Transient
 
 _END_S = 0.5
-"""Seconds that a command gets between TERM and KILL."""
+"""Seconds between TERM and KILL of a command."""
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End the command; the processes that it started end with the attempt's group."""
+    """Stop the command; its child processes are stopped with the attempt's group."""
     for send in (process.terminate, process.kill):
         send()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Tar archives, also packed with gzip, bzip2 or xz."""
+"""Tar archives, also compressed with gzip, bzip2 or xz."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _XZ_MEMORY = 256 * 1024 * 1024
 
 
 def unpack_tar(file: Readable, tree: Tree) -> None:
-    """Put every member of a tar file into a tree.
+    """Unpack every member of a tar file into a tree.
 
     Raises:
-        Permanent: a member is no file, directory or link, or leads out of the tree.
+        Permanent: a member is no file, directory or link, or leads outside of the tree.
         Exception: the file is damaged (`tarfile` raises several kinds).
     """
     source = Bounded(file, MAX_HEADER)
@@ -45,12 +45,12 @@ def unpack_tar(file: Readable, tree: Tree) -> None:
             else:
                 raise tree.refuse("is no file, directory or link", member.name)
             source.may = MAX_HEADER + 2 * PIECE
-            # The library keeps them all.
+            # The library keeps all members in memory.
             tar.members.clear()  # type: ignore[attr-defined]
 
 
 def decompressed(file: IO[bytes], start: bytes) -> Readable:
-    """The content of a compressed file; its first bytes say how it is compressed."""
+    """The content of a compressed file; its first bytes show the compression."""
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
     if start.startswith(b"BZh"):
@@ -59,7 +59,7 @@ def decompressed(file: IO[bytes], start: bytes) -> Readable:
 
 
 class _Xz:
-    """An xz file with a limit of memory; `lzma.LZMAFile` has none."""
+    """An xz file with a memory limit, which `lzma.LZMAFile` does not have."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -74,7 +74,7 @@ class _Xz:
         while True:
             data = b""
             if self._inflater.eof:
-                # Another stream may follow, and zeros before it.
+                # Another stream may follow, after padding zeros.
                 data = self._inflater.unused_data.lstrip(b"\0")
                 while not data:
                     if not (more := self._file.read(PIECE)):
@@ -88,7 +88,7 @@ class _Xz:
 
 
 class _Member(tarfile.TarInfo):
-    """A member of a tar file. `tarfile` takes a damaged one for the end of the file."""
+    """A member of a tar file; `tarfile` alone would take a damaged one for the end of the file."""
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> _Member:

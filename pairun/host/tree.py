@@ -1,4 +1,4 @@
-"""The directory that an archive is unpacked into: no name in the archive leads out of it."""
+"""The directory into which an archive is unpacked; no name in the archive leads outside of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pairun.host.failures import failure, in_words
 from pairun.module import Permanent, format_size
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a directory is opened: no link is followed."""
+"""The flags with which a directory is opened: links are not followed."""
 
 _MAX_DEPTH = 100
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -23,18 +23,18 @@ _LIMIT_HINT = "if that is right, allow more: max_unpacked_bytes, max_members"
 
 @attrs.frozen
 class Limits:
-    """How much may come out of an archive."""
+    """How much may be unpacked from an archive."""
 
     max_bytes: int
     max_members: int
 
 
 class Tree:
-    """The target directory. Nothing outside it is touched, whatever the names are.
+    """The target directory. No name in the archive can change anything outside of it.
 
     Attributes:
-        members: how many were put into it.
-        size: bytes of its files.
+        members: number of members unpacked.
+        size: bytes of their files.
     """
 
     def __init__(self, root: int, archive: str, limits: Limits) -> None:
@@ -45,24 +45,24 @@ class Tree:
         self._limits = limits
 
     def refuse(self, why: str, name: str | None = None, hint: str | None = None) -> Permanent:
-        """The failure for an archive that is not acceptable."""
+        """The failure for a rejected archive."""
         member = f": {name[:200]!r}" if name is not None else ""
         return Permanent(f"{self._archive}{member} {why}", fault="user", hint=hint)
 
     def count(self) -> None:
-        """One more member."""
+        """Count one more member."""
         self.members += 1
         if self.members > self._limits.max_members:
             raise self.refuse(f"has more than {self._limits.max_members} members", hint=_LIMIT_HINT)
 
     def directory(self, name: str, mode: int) -> None:
-        """Make a directory; one that exists gets the mode."""
+        """Make a directory; an existing one gets the mode."""
         with self._opened(name, self._parts(name)) as fd, in_words(f"unpack {name[:200]!r}"):
             if self._parts(name):
                 os.fchmod(fd, mode & 0o755 | 0o700)
 
     def file(self, name: str, mode: int, read: Callable[[], bytes]) -> None:
-        """Write a file; ``read`` gives the next piece, nothing at the end."""
+        """Write a file; ``read`` returns the next piece, and empty bytes at the end."""
         *above, last = self._parts(name) or self._nameless(name)
         with self._opened(name, above) as parent:
             with self._in_words(name):
@@ -81,10 +81,10 @@ class Tree:
                     os.fchmod(fd, mode & 0o755 | 0o600)
 
     def link(self, name: str, target: str) -> None:
-        """Make a symbolic link that stays within the tree, whatever else is a link in it.
+        """Make a symbolic link that stays within the tree, regardless of other links in it.
 
-        Up it may go only first, and there from a real directory: then it comes to a real
-        directory, and every link on its way down stays within the tree as well.
+        It may go up only at its start, and only from a real directory. So it reaches a real
+        directory, and every link on its way down also stays within the tree.
         """
         *above, last = self._parts(name) or self._nameless(name)
         steps = [s for s in target.split("/") if s not in ("", ".")]
@@ -97,7 +97,7 @@ class Tree:
             os.symlink(target, last, dir_fd=parent)
 
     def hard_link(self, name: str, target: str) -> None:
-        """Give a file that was unpacked before a second name."""
+        """Give a file that is already unpacked a second name."""
         *above, last = self._parts(name) or self._nameless(name)
         *target_above, target_last = self._parts(target) or self._nameless(target)
         with self._opened(name, above) as parent, self._opened(name, target_above) as source:
@@ -127,7 +127,7 @@ class Tree:
 
     @contextlib.contextmanager
     def _opened(self, name: str, parts: list[str]) -> Iterator[int]:
-        """A directory of the tree, open; it and those above it are made where they are missing."""
+        """A directory of the tree, opened; makes it and its parents if they are missing."""
         fd = os.dup(self._root)
         try:
             for part in parts:

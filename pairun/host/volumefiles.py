@@ -1,4 +1,4 @@
-"""What `pairun.host.files` does, on the shared volume: through the door, which follows no link."""
+"""`pairun.host.files` for the shared volume: goes through the door, which follows no links."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pairun.module import FileStat
 
 
 class VolumeFiles:
-    """Files of the shared volume. The methods are those of `pairun.host.files`.
+    """Files of the shared volume, with the methods of `pairun.host.files`.
 
-    What a crash of the machine takes from the volume is made anew, as the Pod starts anew: nothing
-    waits for the disk.
+    Does not sync to the disk: after a crash of the machine the Pod starts from the beginning, and
+    writes the volume again.
 
     Args:
         door: to the shared volume.
@@ -31,7 +31,7 @@ class VolumeFiles:
         return None if status is None else stat_of(status)
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
-        """A regular file's content, or None where there is no file.
+        """A regular file's content, or None if there is no file.
 
         Raises:
             Permanent: it is no regular file, larger than ``max_bytes``, or not readable.
@@ -43,11 +43,11 @@ class VolumeFiles:
                 return None
 
     def digest(self, path: str, known: dict[Identity, str]) -> str | None:
-        """The SHA-256 of a regular file, or None where there is no file.
+        """The SHA-256 of a regular file, or None if there is no file.
 
         Args:
             path: the file.
-            known: what was read or written before, by identity; added to.
+            known: digests by identity, of files read or written earlier; this one is added.
 
         Raises:
             Permanent: it is no regular file, or not readable.
@@ -63,7 +63,7 @@ class VolumeFiles:
                 return known[identity]
 
     def names(self, path: str) -> list[str] | None:
-        """The sorted names in a directory, or None where there is no directory."""
+        """The sorted names in a directory, or None if there is no directory."""
         with in_words(f"list {path}"):
             try:
                 return self._door.names(path)
@@ -74,13 +74,13 @@ class VolumeFiles:
         """Replace a file atomically; a link at ``path`` is replaced.
 
         Raises:
-            Failure: the directory is missing, read-only, full, not ours, …
+            Failure: the directory is missing, read-only, full, owned by another user, …
         """
         with in_words(f"write {path}"):
             self._door.write(path, data, mode)
 
     def make_directory(self, path: str, mode: int) -> None:
-        """Make a directory with exactly this mode, and its parents; one that exists is not changed."""
+        """Make a directory with exactly this mode, and its parents; keeps an existing one."""
         with in_words(f"make the directory {path}"):
             self._door.make_folder(path, mode)
 
@@ -90,6 +90,6 @@ class VolumeFiles:
             self._door.set_mode(path, mode)
 
     def remove(self, path: str) -> None:
-        """Remove a path and all below it, but no mount point."""
+        """Remove a path and everything below it, but no mount point."""
         with removing(path):
             self._door.remove(path)

@@ -1,4 +1,4 @@
-"""The worlds in which a module may only read, generated from what `Context` declares."""
+"""Contexts in which a module may only read, generated from the declarations in `Context`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _World = TypeVar("_World", bound=Context)
 
 
 def read_only(world: type[_World], name: str) -> type[_World]:
-    """A subclass of a world in which every change raises: it is a bug of the module.
+    """A subclass of a context in which every change raises: it is a bug of the module.
 
     Args:
-        world: what the reading methods come from.
+        world: the class with the reading methods.
         name: the name of the new class.
     """
     doc = f"`{world.__name__}`, to read: a change is a bug of the module."
@@ -25,9 +25,9 @@ def read_only(world: type[_World], name: str) -> type[_World]:
 
 
 def empty_pod(name: str) -> type[Context]:
-    """A world in which only the run can answer what is asked.
+    """A context in which only the run itself can answer questions.
 
-    Only the shared volume is known: it is still empty. A change raises.
+    It knows only the shared volume, which is still empty. A change raises.
 
     Args:
         name: the name of the new class.
@@ -72,19 +72,19 @@ def _arguments(
     """The arguments of a call by name.
 
     Raises:
-        TypeError: the method takes no such arguments.
+        TypeError: the method has no such arguments.
     """
     return inspect.signature(getattr(Context, method)).bind(context, *args, **kwargs).arguments
 
 
 def _sentence(effect: Effect, arguments: Mapping[str, Any]) -> str:
-    """The sentence of a declaration about one call."""
+    """The sentence of a declaration for one call."""
     shown = {name: _SHOWN.get(name, str)(value) for name, value in arguments.items()}
     return effect.sentence.format_map(shown)
 
 
 def _host_of(url: Any) -> str:
-    """The host of an address, without the credentials that may precede it or follow it."""
+    """The host of an address, without credentials before or after it."""
     return str(url).partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
@@ -92,7 +92,7 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "url": _host_of,
     "argv": lambda argv: os.path.basename(argv[0]),
 }
-"""How an argument appears in a sentence: people outside the job may read it."""
+"""How an argument is shown in a sentence, which people outside of the job may read."""
 
 
 def _below(volume: str, path: str) -> bool:

@@ -12,28 +12,29 @@ from pairun.host.tree import Tree
 
 _MAX_TARGET = 4096
 _MAX_LIST = 64 * 1024 * 1024
-"""The most bytes that list the members; Python reads them into memory."""
+"""The maximum size of the list of members, in bytes; Python reads it into memory."""
 
 
 def unpack_zip(file: IO[bytes], tree: Tree) -> None:
-    """Put every member of a zip file into a tree.
+    """Unpack every member of a zip file into a tree.
 
     Raises:
-        Permanent: a member is no file, directory or link, is encrypted, or leads out of the tree.
+        Permanent: a member is no file, directory or link, is encrypted, or leads outside of the
+            tree.
         Exception: the file is damaged (`zipfile` raises several kinds).
     """
     source = BoundedFile(file, _MAX_LIST)
     with zipfile.ZipFile(cast("IO[bytes]", source)) as archive:
         for member in archive.infolist():
             tree.count()
-            # What is read now is ours to bound.
+            # From here on we bound the reads.
             source.may = member.compress_size + MAX_HEADER
             _zip_member(archive, member, tree)
 
 
 def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, tree: Tree) -> None:
     name = member.orig_filename
-    # Only a zip file made on Unix has Unix's modes (APPNOTE 4.4.2).
+    # Only a zip file made on Unix contains Unix modes (APPNOTE 4.4.2).
     bits = member.external_attr >> 16 if member.create_system == 3 else 0
     kind = stat_bits.S_IFMT(bits)
     if kind not in (0, stat_bits.S_IFREG, stat_bits.S_IFDIR, stat_bits.S_IFLNK):
