@@ -1,1 +1,1 @@
-"""A plan becomes events and an outcome: attempts, retry, deadline, exit handlers, journal."""
+"""Runs a plan: attempts, retries, deadlines, exit handlers, journal."""

@@ -1,6 +1,6 @@
-"""One attempt, as the executor sees it: a forked child in a session of its own.
+"""One attempt, as the executor sees it: a forked child that leads a new session.
 
-So a timeout holds whatever the module does: TERM, wait, KILL, to everything the attempt started.
+So a timeout stops every module: TERM, wait, KILL, to all processes that the attempt started.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from pairun.executor.moduleerrors import bad_result
 from pairun.module import Module, format_duration
 
 KILL_WAIT_S = 5.0
-"""Seconds to wait for a killed process: the kernel may hold it forever (a dead file server)."""
+"""Seconds to wait for a killed process: a dead file server can block it forever."""
 
 GROUP_POLL_S = 0.05
-"""Seconds between two looks at processes that are not our children."""
+"""Seconds between two checks of processes that are not our children."""
 
 READS = 32
-"""The pieces of a report that one turn reads: a child that writes without end must not block us."""
+"""How many pieces of a report one turn reads, so that an endless writer does not block us."""
 
 
 class Attempt:
     """A running attempt.
 
     Args:
-        module: what it does.
+        module: what it runs.
         env: its environment.
         pai_dir: the shared volume.
         deadline: monotonic time at which it is stopped, or None.
-        on_progress: takes every report of progress.
-        on_hidden: takes the secrets that the module has learned.
+        on_progress: takes every progress report.
+        on_hidden: takes the secrets that the module learns.
 
     Attributes:
-        pid: the child, leader of its own session and process group.
-        result_fd: the pipe of progress, secrets and the report.
-        output_fd: the pipe of its output.
+        pid: the child; leads its session and its process group.
+        result_fd: the pipe for progress, secrets and the report.
+        output_fd: the pipe for its output.
         reporting: whether the child may still send something.
         stopping: why it is being stopped, or None.
 
     Raises:
-        OSError: no process can be started.
+        OSError: the process cannot be started.
     """
 
     def __init__(
@@ -120,13 +120,13 @@ class Attempt:
                 self._line.clear()
 
     def take_secrets(self) -> None:
-        """Read what the module sent before the output that was just read: it may hide some of it."""
+        """Read the secrets that the module sent before its latest output, which needs masking."""
         if self.reporting:
             self.read_report()
 
     def _take(self, line: bytes) -> None:
         if self._received is not None:
-            return  # nothing counts after the report
+            return  # ignore everything after the report
         try:
             record = read_line(line)
         except BadResult as e:
@@ -144,14 +144,14 @@ class Attempt:
             self._received = bad_result(self._module, error)
 
     def stop(self, why: str, kill_after_s: float = TERM_WAIT_S) -> None:
-        """Send TERM to the whole group; `check_time` sends KILL after these seconds."""
+        """Send TERM to the process group; `check_time` sends KILL after so many seconds."""
         if self.stopping is None:
             self.stopping = why
             self._next_step = time.monotonic() + kill_after_s
             self._signal(signal.SIGTERM)
 
     def wake_at(self) -> float | None:
-        """The monotonic time at which `check_time` has something to do, or None."""
+        """The monotonic time at which `check_time` has work, or None."""
         if self.stopping is None:
             return self.deadline
         if self._final is not None:
@@ -159,7 +159,7 @@ class Attempt:
         return self._next_step
 
     def check_time(self, kill_after_s: float) -> None:
-        """Do what is due: TERM at the deadline, KILL when that was not enough."""
+        """Send TERM at the deadline, and KILL if TERM was not enough."""
         now = time.monotonic()
         if self.stopping is None:
             if self.deadline is not None and now >= self.deadline:
@@ -170,10 +170,10 @@ class Attempt:
             self._signal(signal.SIGKILL)
 
     def ended(self) -> Report | None:
-        """The report once the attempt has ended, None while it runs.
+        """The report after the attempt has ended; None while it runs.
 
-        One that is stopped ends with the last process of its group: its child dies of TERM at
-        once, but a program that it started may still be tidying up.
+        A stopped attempt ends with the last process of its group: the child dies of TERM at once,
+        but a program that it started may still clean up.
         """
         if self._final is None and not (self._has_succeeded() or self._has_exited()):
             if not self._killed or self._next_step is None or time.monotonic() < self._next_step:
@@ -185,10 +185,10 @@ class Attempt:
         return None if not self._killed and self._group_lives() else self._stopped()
 
     def _has_succeeded(self) -> bool:
-        """Whether the child has closed a whole report of success.
+        """Whether the child has sent a complete report of success.
 
-        We do not wait for its exit: to take a process apart costs about as much as all the rest
-        of a task with nothing to do, and can go on beside the next one.
+        Does not wait for its exit: freeing a process costs about as much as a whole task without
+        changes, and can happen in parallel to the next one.
         """
         received = self._received
         if self.stopping is not None or self.reporting or received is None or received.failed:
@@ -206,7 +206,7 @@ class Attempt:
         final = self._received or _no_report(status)
         self._close(final)
         if self.stopping is None and final.failed:
-            # Nothing of a failed attempt may run beside the next one.
+            # No process of a failed attempt may run in parallel to the next attempt.
             self._signal(signal.SIGKILL)
         return True
 
@@ -222,11 +222,11 @@ class Attempt:
         return failure(f"it was stopped after {seconds}{more}", "timeout")
 
     def _signal(self, number: int) -> None:
-        """Send a signal to the attempt's whole group."""
+        """Send a signal to the attempt's process group."""
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:
-            # Before its setsid. Once it is reaped, its number may be another process's.
+            # Before its setsid. After it is reaped, its number may belong to another process.
             if self._final is None:
                 os.kill(self.pid, number)
         except PermissionError:
@@ -239,20 +239,20 @@ class Attempt:
             return False
         except PermissionError:
             pass
-        # kill(2) counts zombies too.
+        # kill(2) also counts zombies.
         members = [p.dead for p in processes() if p.group == self.pid]
         return not members or not all(members)
 
 
 _LEAVING: list[int] = []
-"""Children that have sent a report of success and are about to exit."""
+"""Children that have reported success and are about to exit."""
 
 
 def _is_leaving(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == 0
     except ChildProcessError:
-        return False  # other code in this process has reaped it
+        return False  # other code in this process reaped it
 
 
 def _no_report(status: int) -> Report:

@@ -29,7 +29,7 @@ from pairun.module import (
 )
 
 _FAILURE = ("kind", "fault", "message", "hint", "retry_after_s", "retry_within_s", "exit_code")
-"""What a report takes over from a failure."""
+"""The fields that a report copies from a failure."""
 
 
 def run_child(
@@ -40,15 +40,15 @@ def run_child(
     result_fd: int,
     output_fd: int,
 ) -> NoReturn:
-    """The forked child's whole life.
+    """Run the attempt in the forked child; never returns.
 
     Args:
-        module: what it does.
+        module: what it runs.
         env: the environment of the task.
         pai_dir: the shared volume.
         deadline: monotonic time at which the attempt is stopped, or None.
-        result_fd: where progress, secrets and the report go.
-        output_fd: where its output goes.
+        result_fd: the pipe for progress, secrets and the report.
+        output_fd: the pipe for its output.
     """
     code = 1
     try:
@@ -94,7 +94,7 @@ def perform(module: Module, context: Context) -> Report:
             return checked_report({"outcome": "failed", **{n: getattr(e, n) for n in _FAILURE}})
     except BadResult as e:
         return bad_result(module, e)
-    except BaseException as e:  # noqa: BLE001 - an unexpected error is not the user's
+    except BaseException as e:  # noqa: BLE001 - an unexpected error is not the user's fault
         return unforeseen(module, e)
 
 
@@ -131,7 +131,7 @@ def _verdict(module: StateModule, context: Context) -> Verdict:
 
 
 def _report(outcome: str, method: str, result: object, because: str = "") -> Report:
-    """The report of a result that a module returned; ``because`` if it has no message."""
+    """The report of a module's result; uses ``because`` if the result has no message."""
     if result is None:
         result = Result()
     if not isinstance(result, Result):

@@ -1,8 +1,8 @@
 """The time of exit handlers.
 
-The grace time is cut four times. What a stop signal cancels has a quarter of it between TERM and
-KILL. After four fifths all handlers have ended. Each handler has an equal share of the time that
-remains when it starts. Of a share, a fifth (1 s at most) is reserved to stop the handler.
+The grace time has four limits. A stop signal cancels work with a quarter of it between TERM and
+KILL. After four fifths all handlers have ended. Each handler gets an equal share of the time that
+remains when it starts. A fifth of a share (1 s at most) is reserved to stop the handler.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pairun.executor.limits import TERM_WAIT_S
 from pairun.plan import Task
 
 HANDLER_DEADLINE_S = 300.0
-"""The limit of an exit handler that has neither a deadline nor a grace time."""
+"""The limit of an exit handler without a deadline and a grace time, in seconds."""
 
 GRACE_SHARE = 0.8
 """The part of the grace time in which exit handlers may run."""
@@ -26,7 +26,7 @@ class HandlerTime:
         grace_s: seconds between the platform's TERM and KILL.
 
     Attributes:
-        waiting: the number of handlers that have not ended, the running one included.
+        waiting: number of handlers that have not ended, including the running one.
     """
 
     def __init__(self, grace_s: float) -> None:
@@ -36,20 +36,20 @@ class HandlerTime:
 
     @property
     def cancel_wait_s(self) -> float:
-        """Seconds between TERM and KILL of what a stop signal cancels."""
+        """Seconds between TERM and KILL for work that a stop signal cancels."""
         return min(TERM_WAIT_S, self._grace_s / 4)
 
     def stop_at_grace(self) -> None:
-        """Start the grace time: a stop signal has come."""
+        """Start the grace time after a stop signal."""
         self.limit(GRACE_SHARE * self._grace_s)
 
     def limit(self, seconds: float) -> None:
-        """End all handlers within these seconds at the latest."""
+        """End all handlers within so many seconds."""
         end = time.monotonic() + seconds
         self._end = end if self._end is None else min(end, self._end)
 
     def share_of(self, handler: Task) -> float | None:
-        """The seconds of the next handler, or None if only its own deadline limits it."""
+        """The seconds for the next handler; None if only its own deadline limits it."""
         return None if self._end is None and handler.deadline_s is not None else self.share_s()
 
     def share_s(self) -> float:

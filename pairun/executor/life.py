@@ -1,4 +1,4 @@
-"""The life of one task, as one generator that is read from top to bottom."""
+"""The life of one task as one generator, to read from top to bottom."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _NO_REPORT = Report(outcome="ok")
 
 @attrs.frozen
 class Wait:
-    """Nothing happens until a monotonic time; a cancellation ends it early."""
+    """A wait until a monotonic time; a cancellation ends it early."""
 
     until: float
 
 
 @attrs.frozen(kw_only=True)
 class Work:
-    """A module runs in a forked process.
+    """A module that runs in a forked process.
 
     Attributes:
-        module: what the process does.
+        module: what the process runs.
         env: its environment.
         attempt: the number of the task's attempt; 0 if it is none.
-        limit_s: seconds that it may take, in place of the task's limits.
-        to_the_end: only a stop signal cancels it.
+        limit_s: its limit in seconds, instead of the task's limits.
+        to_the_end: whether only a stop signal cancels it.
     """
 
     module: Module
@@ -51,13 +51,13 @@ class Work:
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What the loop sends back when a wait or work is over, and its process is gone.
+    """The loop's answer when a wait or work has ended and its process is gone.
 
     Attributes:
         cancelled: why it was cancelled, or None.
-        report: of work: how it ended.
-        seconds: of work: how long it took.
-        output: of work: the last lines that it printed.
+        report: of work: its report.
+        seconds: of work: its duration.
+        output: of work: its last lines of output.
     """
 
     cancelled: str | None = None
@@ -87,7 +87,7 @@ class _Done:
 
 _T = TypeVar("_T")
 _Part = Generator[Wait | Work, Answer, _T]
-"""A part of a life, and what it returns."""
+"""A part of a life, and its return value."""
 Life = _Part[TaskEnd]
 
 
@@ -96,11 +96,11 @@ def live(task: Task, shared: Shared, limits: Limits) -> Life:
 
     Args:
         task: the task.
-        shared: what the tasks of the phase share; results, exports and handlers are added to it.
+        shared: what the phase's tasks share; results, exports and handlers are added to it.
         limits: the task's time.
 
     Returns:
-        How it ended; all its processes are gone by then.
+        How it ended; all its processes are gone.
     """
     prepared = prepare(task, shared)
     if isinstance(prepared, Report):
@@ -108,7 +108,7 @@ def live(task: Task, shared: Shared, limits: Limits) -> Life:
     elif adopted := (yield from _ask_others(task, prepared, shared, limits)):
         done = adopted
     else:
-        # What a first attempt half did must be undone too, so its handlers count from here.
+        # Handlers count from here: they also undo what a first attempt did half.
         shared.registered += task.on_exit
         done = yield from _attempt(task, prepared, shared, limits)
     yield from _inform_others(task, done, shared, limits)
@@ -124,7 +124,7 @@ def live(task: Task, shared: Shared, limits: Limits) -> Life:
 def _ask_others(
     task: Task, prepared: Prepared, shared: Shared, limits: Limits
 ) -> _Part[_Done | None]:
-    """Take over the verdict of the instance that runs the task; None if it runs here."""
+    """Take the verdict from the instance that runs the task; None if it runs here."""
     peers = shared.peers() if task.run_on != "all" else None
     runner = peers.first(task.run_on) if peers else None
     if peers is None or runner is None:
@@ -145,7 +145,7 @@ def _ask_others(
 
 
 def _attempt(task: Task, prepared: Prepared, shared: Shared, limits: Limits) -> _Part[_Done]:
-    """Attempt the task until an attempt succeeds, or no further one may be made."""
+    """Attempt the task until one succeeds, or no further attempt is allowed."""
     number = 0
     while True:
         number += 1
@@ -174,13 +174,13 @@ def _attempt(task: Task, prepared: Prepared, shared: Shared, limits: Limits) -> 
 
 
 def _inform_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _Part[None]:
-    """Give the verdict to the instances that wait for it, if this one ran the task for them."""
+    """Send the verdict to the waiting instances, if this one ran the task for them."""
     if task.run_on == "all" or limits.handler or shared.stop_signal is not None:
         return
     peers = shared.peers()
     if peers is None or peers.first(task.run_on) is not None:
         return
-    # The others run a task themselves that was cancelled here because of another task.
+    # If another task cancelled this one here, the others run it themselves.
     outcome = "none" if done.cancelled else done.report.outcome
     verdict = verdict_of(outcome, done.report, peers.name, shared.vault)
     topic = peers.topic(task.run_on, task.id)
@@ -189,7 +189,7 @@ def _inform_others(task: Task, done: _Done, shared: Shared, limits: Limits) -> _
 
 
 def _end(task: Task, outcome: Outcome, done: _Done, shared: Shared, limits: Limits) -> TaskEnd:
-    """Keep the task's results and exports, and record its end."""
+    """Store the task's results and exports, and record its end."""
     report, ended = done.report, time.monotonic()
     shared.results[task.id] = {
         "outcome": outcome,

@@ -1,4 +1,4 @@
-"""How long one task may take, and one attempt of it."""
+"""The time limits of one task and of each attempt."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pairun.module import format_duration
 from pairun.plan import Task
 
 TERM_WAIT_S = 5.0
-"""Seconds between TERM and KILL of an attempt that is stopped."""
+"""Seconds between TERM and KILL for an attempt that is stopped."""
 
 
 class Limits:
-    """The time of one task with all its attempts and waits.
+    """The time limits of one task, with all its attempts and waits.
 
     Args:
-        task: its ``timeout`` and ``deadline`` count.
-        handler: the task is an exit handler.
-        share_s: of an exit handler: its share of the time of all handlers.
+        task: its ``timeout`` and ``deadline`` apply.
+        handler: whether the task is an exit handler.
+        share_s: for an exit handler: its share of the time of all handlers.
 
     Attributes:
-        started: monotonic time at which the task began.
+        started: monotonic time at which the task started.
         deadline: monotonic time at which it must have ended, or None.
         kill_after_s: seconds between TERM and KILL when an attempt reaches its limit.
     """
@@ -41,20 +41,20 @@ class Limits:
 
     @property
     def whole(self) -> str:
-        """The task's whole time, for people."""
+        """The task's total time, for people."""
         return format_duration(max(0.0, (self.deadline or self.started) - self.started))
 
     def restart(self) -> None:
-        """Give the task its whole deadline from now on."""
+        """Restart the task's deadline now."""
         if self._task.deadline_s is not None and not self.handler:
             self.deadline = time.monotonic() + self._task.deadline_s
 
     def shorten(self, seconds: float) -> None:
-        """End the task within these seconds at the latest."""
+        """End the task within so many seconds."""
         self._end_at(time.monotonic() + seconds)
 
     def retry_until(self, within_s: float) -> float:
-        """The monotonic time until which a failure is retried that heals soon or never.
+        """The monotonic time until which to retry a failure that either ends soon or is permanent.
 
         Args:
             within_s: seconds since the first such failure of the task.
@@ -64,12 +64,12 @@ class Limits:
         return self._short_since + within_s
 
     def of_attempt(self, began: float) -> float | None:
-        """The monotonic time at which an attempt that began then is stopped, or None."""
+        """The monotonic time at which to stop an attempt that began then, or None."""
         timeout_s = self._task.timeout_s
         limits = (self.deadline, None if timeout_s is None else began + timeout_s)
         limit = min((x for x in limits if x is not None), default=None)
         if self.handler and limit is not None:
-            # A handler's share includes the time that it takes to stop it.
+            # A handler's share includes the time to stop it.
             self.kill_after_s = min(1.0, 0.2 * max(0.0, limit - time.monotonic()))
             limit -= self.kill_after_s
         return limit

@@ -1,4 +1,4 @@
-"""One thread, one loop: it runs the waits and attempts of lives, and sends back how they ended."""
+"""One thread with one loop: runs the waits and attempts of lives, and returns their ends."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pairun.executor.shared import Shared
 from pairun.plan import Task
 
 MAX_POLL_S = 3600.0
-"""The longest time in one poll(2), which counts milliseconds in an int."""
+"""The longest single poll(2), in seconds; poll counts milliseconds in an int."""
 
 
 @attrs.define(kw_only=True)
 class _Running:
-    """A life, and the wait or work that it is in."""
+    """A life and its current wait or work."""
 
     task: Task
     life: Life
@@ -40,14 +40,14 @@ class _Running:
 
 
 class Loop:
-    """Runs tasks, and takes the signals of this process meanwhile.
+    """Runs tasks, and handles this process's signals meanwhile.
 
     Args:
         shared: what the tasks share.
         time_left: the time of exit handlers, which a stop signal limits.
 
     Attributes:
-        lingering: output that background processes of ended attempts still hold open.
+        lingering: output pipes that background processes of ended attempts hold open.
     """
 
     def __init__(self, shared: Shared, time_left: HandlerTime) -> None:
@@ -57,19 +57,19 @@ class Loop:
         self._signals = Signals()
 
     def __enter__(self) -> Self:
-        """Take over the process's signals: from here on TERM, INT and HUP stop the phase."""
+        """Handle the process's signals from now on: TERM, INT and HUP stop the phase."""
         self._signals.install()
-        # A collection would touch, and so copy, every page that a forked child shares with us.
+        # A garbage collection would copy every page that a forked child shares with us.
         gc.freeze()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Give the signals back."""
+        """Restore the previous signal handling."""
         gc.unfreeze()
         self._signals.restore()
 
     def run(self, tasks: Sequence[tuple[Task, Limits]]) -> list[TaskEnd]:
-        """Run tasks at once until all have ended; when one fails, the others are cancelled."""
+        """Run tasks in parallel until all have ended; if one fails, cancel the others."""
         running = [_Running(task=t, life=live(t, self._shared, x), limits=x) for t, x in tasks]
         for each in running:
             self._advance(each, None)
@@ -78,7 +78,7 @@ class Loop:
         return [each.end for each in running if each.end is not None]
 
     def take_signals(self, running: Sequence[_Running] = ()) -> None:
-        """Look for a stop signal; the first one cancels what runs, and limits exit handlers."""
+        """Check for a stop signal; the first one cancels running work, and limits exit handlers."""
         numbers = [n for n in self._signals.take() if n in STOP_SIGNALS]
         if not numbers or self._shared.stop_signal is not None:
             return
@@ -91,7 +91,7 @@ class Loop:
                 self._cancel(each, f"stopped by {signal.Signals(numbers[0]).name}")
 
     def _turn(self, running: list[_Running]) -> None:
-        """Wait for the next thing to happen, and let it happen."""
+        """Wait for the next event and handle it."""
         for each in running:
             if isinstance(each.step, Wait) and each.step.until <= time.monotonic():
                 self._advance(each, Answer())
@@ -110,7 +110,7 @@ class Loop:
                     self._work_ended(each, each.attempt, report)
 
     def _poll(self, busy: list[_Running]) -> None:
-        """Wait for a signal, for the next limit, or for something to read; read it."""
+        """Wait for a signal, the next limit or data to read; read the data."""
         readers: dict[int, Callable[[], None]] = {x.fd: x.read for x in self.lingering}
         wake_at = [time.monotonic() + MAX_POLL_S]
         for each in busy:
@@ -127,7 +127,7 @@ class Loop:
         poll.register(self._signals.fd, select.POLLIN)
         for fd in readers:
             poll.register(fd, select.POLLIN)
-        # A child that ends between two looks at it wakes us through SIGCHLD.
+        # SIGCHLD wakes us if a child ends between two checks.
         for fd, _ in poll.poll(max(0.0, min(wake_at) - time.monotonic()) * 1000):
             if fd in readers:
                 readers[fd]()
@@ -136,10 +136,10 @@ class Loop:
     # --- one life ---
 
     def _advance(self, each: _Running, answer: Answer | None) -> None:
-        """Send a life how its step ended, and begin its next one."""
+        """Send a life the end of its step, and start its next one."""
         each.attempt = each.lines = each.cancelled = None
         try:
-            # A generator that has not begun takes nothing but None.
+            # A new generator accepts only None.
             each.step = next(each.life) if answer is None else each.life.send(answer)
         except StopIteration as e:
             each.step, each.end = None, e.value
@@ -172,7 +172,7 @@ class Loop:
         assert each.lines is not None
         each.lines.drain()
         if each.lines.open:
-            # Something in the background still holds the pipe; it is read on, never broken.
+            # A background process still holds the pipe; keep reading it, so that it never breaks.
             self.lingering.append(each.lines)
         answer = Answer(
             cancelled=each.cancelled,
@@ -183,7 +183,7 @@ class Loop:
         self._advance(each, answer)
 
     def _cancel(self, each: _Running, why: str) -> None:
-        """End a step early; the life hears of it once the step's process is gone."""
+        """End a step early; the life is informed after the step's process is gone."""
         if isinstance(each.step, Wait):
             self._advance(each, Answer(cancelled=why))
         elif each.attempt is not None and each.cancelled is None:
@@ -191,7 +191,7 @@ class Loop:
             each.attempt.stop(why, self._time_left.cancel_wait_s)
 
     def _hurry(self, each: _Running) -> None:
-        """Leave an exit handler that runs no more than its share of the grace time."""
+        """Limit a running exit handler to its share of the grace time."""
         each.limits.shorten(self._time_left.share_s())
         if isinstance(each.step, Wait):
             each.step = Wait(time.monotonic())

@@ -9,7 +9,7 @@ from pairun.module import CheckModule, Module
 
 
 def bad_result(module: Module, error: BadResult) -> Report:
-    """The report of an attempt whose module returned something that it may not return."""
+    """The report of an attempt whose module returned an invalid result."""
     place = _raised_at(module, error) or _begin_of(module, error.method)
     return failure(
         f"{type(module).__name__} handed over a bad result: {error}{place}",
@@ -18,7 +18,7 @@ def bad_result(module: Module, error: BadResult) -> Report:
 
 
 def unforeseen(module: Module, error: BaseException) -> Report:
-    """The report of an error that the module did not foresee, with its trace."""
+    """The report of an unexpected error in a module, with its traceback."""
     return failure(
         f"{type(module).__name__} raised {described(error)}{_raised_at(module, error)}",
         hint="this is an error of the module; `pairun report` shows its trace",
@@ -44,7 +44,7 @@ def trace_of(error: BaseException) -> str:
 
 def _raised_at(module: Module, error: BaseException | None) -> str:
     """The module's file and line in an error's traceback, or in that of an error before it."""
-    # A module that is a folder has several files, all below one name.
+    # A module in a folder has several files, all with the same prefix.
     root = ".".join(type(module).__module__.split(".")[:2])
     while error is not None:
         place, trace = "", error.__traceback__

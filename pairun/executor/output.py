@@ -19,7 +19,7 @@ class OutputLines:
     """Turns a pipe into ``output`` events, one per line.
 
     Args:
-        fd: the read end, not blocking.
+        fd: the read end, non-blocking.
         task: id of the task that prints.
         vault: masks the lines.
         emit: takes the events.
@@ -39,7 +39,7 @@ class OutputLines:
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
 
     def read(self) -> None:
-        """Read at most 64 KiB: a process that prints without end must not block us."""
+        """Read at most 64 KiB, so that an endless writer does not block us."""
         if not self.open:
             return
         try:
@@ -57,7 +57,7 @@ class OutputLines:
         self.open = False
 
     def drain(self) -> None:
-        """Read what was printed up to now; a pipe holds 64 KiB (pipe(7))."""
+        """Read what has been printed so far; a pipe holds 64 KiB (pipe(7))."""
         self.read()
         self.read()
 
@@ -72,16 +72,16 @@ class OutputLines:
             self._emit({"type": "output", "task": self._task, "line": text})
 
     def tail(self) -> list[str]:
-        """The last lines, the incomplete one too."""
+        """The last lines, including the incomplete one."""
         rest = [self._rest.decode("utf-8", "replace")] if self._rest else []
         return [*self._tail, *rest][-TAIL_LINES:]
 
 
 def pump_in_background(lingering: list[OutputLines]) -> None:
-    """Fork a process that reads the output of background processes when the executor has ended.
+    """Fork a process that reads background processes' output after the executor has ended.
 
-    A task may leave a server running; without a reader, its next line would kill it (SIGPIPE). The
-    process ends with the last writer and ignores stop signals, so that no last line is lost.
+    A task may start a server in the background; without a reader, its next line would kill it
+    (SIGPIPE). The process exits with the last writer and ignores stop signals, so no line is lost.
     """
     for lines in lingering:
         lines.drain()

@@ -1,6 +1,6 @@
-"""Tasks that one instance runs for others (``run_on``): how the others get its verdict.
+"""Tasks that one instance runs for the others (``run_on``), and how these get its verdict.
 
-An instance that gets none runs the task itself: one Pod must not hold up ten thousand.
+An instance that gets no verdict runs the task itself: one Pod must not block ten thousand.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from pairun.plan import Peers, PeerVerdict
 from pairun.secrets.vault import Vault
 
 VERDICT_S = 600.0
-"""How long an instance waits for a verdict if the task has no deadline."""
+"""How long an instance waits for a verdict if the task has no deadline, in seconds."""
 
 GIVE_S = 5.0
-"""How long an instance tries to give its verdict to the others."""
+"""How long an instance tries to send its verdict to the others, in seconds."""
 
 
 class Exchange(CheckModule):
-    """Asks the other instances in a forked process, so that the loop does not wait.
+    """Contacts the other instances in a forked process, so that the loop does not wait.
 
     Args:
-        exchange: what that process does.
+        exchange: the function that this process runs.
     """
 
     def __init__(self, exchange: Callable[[], Result | None]) -> None:
         self._exchange = exchange
 
     def check(self, ctx: Context) -> Result | None:
-        """Do it."""
+        """Run the exchange."""
         return self._exchange()
 
 
@@ -38,7 +38,7 @@ def take_verdict(peers: Peers, topic: str, limit_s: float) -> Result:
     """Wait for the verdict of the instance that runs a task.
 
     Raises:
-        Failure: no verdict, or one that cannot be used.
+        Failure: there is no verdict, or an unusable one.
     """
     verdict = peers.take(topic, limit_s)
     if verdict.get("outcome") not in ("ok", "changed", "skipped", "ignored", "failed"):
@@ -51,7 +51,7 @@ def take_verdict(peers: Peers, topic: str, limit_s: float) -> Result:
 
 
 def verdict_of(outcome: str, report: Report, by: str, vault: Vault) -> PeerVerdict:
-    """What others may know of a task's end: no secret, no exported variable."""
+    """What others may get of a task's end: no secret, no exported variable."""
     names = ["message", "values", *(("kind", "fault", "hint") if report.failed else ())]
     fields = {name: vault.value(getattr(report, name)) for name in names}
     return {"outcome": outcome, "by": by, **{k: v for k, v in fields.items() if v is not None}}
@@ -61,7 +61,7 @@ def report_of(verdict: PeerVerdict) -> Report:
     """The report of a task that another instance ran.
 
     Raises:
-        BadResult: the verdict has a field that it may not have.
+        BadResult: the verdict has an invalid field.
     """
     outcome = verdict["outcome"]
     fields = {k: verdict[k] for k in ("kind", "fault", "hint", "values") if k in verdict}

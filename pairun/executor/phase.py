@@ -1,4 +1,4 @@
-"""The executor: a plan becomes events and an outcome."""
+"""The executor: runs a plan; produces events and an outcome."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pairun.executor.shared import Shared
 from pairun.plan import Event, Group, Plan
 
 DEFAULT_EXIT_CODE = {"init": 1, "runtime": 255}
-"""Exit code of a phase whose failure no ``exit_codes`` maps; OpenPAI's values."""
+"""Exit code of a phase if no ``exit_codes`` map its failure; OpenPAI's values."""
 
 MAX_MESSAGE = 4096
-"""The longest message, in characters, that exit handlers get in a variable."""
+"""The maximum length of a message in an exit handler's variable, in characters."""
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +30,7 @@ class PhaseOutcome:
     Attributes:
         event: success, failure or signal.
         exit_code: of the process that ran the phase.
-        script_code: of the plugin's script that failed the phase, or None.
+        script_code: of the plugin script that failed the phase, or None.
         failed: id of the task that failed the phase, or None.
         message: why, in one sentence.
     """
@@ -43,20 +43,20 @@ class PhaseOutcome:
 
 
 class Executor:
-    """Runs the steps of a plan, and the exit handlers that they registered.
+    """Runs the steps of a plan, and the exit handlers that they register.
 
     Args:
-        plan: what to run.
+        plan: the plan.
         shared: what the tasks share.
 
     Attributes:
-        loop: what runs the tasks; inside ``with executor.loop:`` it takes the process's signals.
+        loop: runs the tasks; inside ``with executor.loop:`` it handles the process's signals.
     """
 
     def __init__(self, plan: Plan, shared: Shared) -> None:
         self.plan = plan
         self.shared = shared
-        # The platform knows the grace time of this Pod better than the plan does.
+        # The platform's grace time for this Pod overrides the plan's.
         grace_s = parse_seconds(shared.env.get(VARIABLE, ""))
         self._handler_time = HandlerTime(plan.grace_s if grace_s is None else grace_s)
         self.loop = Loop(shared, self._handler_time)
@@ -80,13 +80,13 @@ class Executor:
         )  # fmt: skip
 
     def run_tasks(self) -> PhaseOutcome:
-        """Run the steps in order until one fails or a signal comes."""
+        """Run the steps in order until one fails or a signal arrives."""
         for step in self.plan.steps:
             if stopped := self.stopped():
                 return stopped
             tasks = step.tasks if isinstance(step, Group) else (step,)
             ends = self.loop.run([(task, Limits(task)) for task in tasks])
-            # Of a group, the one that failed first: the others were cancelled because of it.
+            # Of a group, the task that failed first: the others were cancelled because of it.
             failures = [end for end in ends if end.outcome == "failed"]
             failed = min(failures, key=lambda end: end.ended, default=None)
             if failed is not None and self.shared.stop_signal is None:
@@ -98,11 +98,11 @@ class Executor:
 
         Args:
             outcome: how the tasks (or the user's command) ended.
-            budget_s: seconds for all handlers together, or None if only their own limits and
-                the grace time bound them.
+            budget_s: seconds for all handlers together; None if only their own limits and the grace
+                time apply.
 
         Returns:
-            The outcome; a success turns into a failure if a handler that may fail the phase failed.
+            The outcome; a success becomes a failure if a handler failed that may fail the phase.
         """
         shared = self.shared
         handlers = [h for h in reversed(shared.registered) if outcome.event in h.events]
@@ -125,7 +125,7 @@ class Executor:
         return (outcome.event == "success" and self.stopped()) or outcome
 
     def stopped(self) -> PhaseOutcome | None:
-        """The outcome if a stop signal has come, else None."""
+        """The outcome after a stop signal, else None."""
         self.loop.take_signals()
         number = self.shared.stop_signal
         if number is None:

@@ -1,4 +1,4 @@
-"""Before its first attempt: late values are resolved, and the module is made of its arguments."""
+"""Before the first attempt: resolves late values, and makes the module from its arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODULE_ERRORS = ("PR602", "PR603", "PR703")
 
 @attrs.frozen
 class Prepared:
-    """A task that can be attempted: its module, its environment, the kinds of harmless failure."""
+    """A task ready for attempts: its module, its environment, its harmless kinds of failure."""
 
     module: Module
     env: Mapping[str, str]
@@ -48,7 +48,7 @@ def prepare(task: Task, shared: Shared) -> Prepared | Report:
         if module is None:
             return failure("; ".join(p.message for p in problems), "permanent", "user")
         if module.asks_servers:
-            # Heavy: imported once, before the first attempt is forked.
+            # Expensive: import once, before the first attempt is forked.
             importlib.import_module("pairun.net.exchange")
         env = {**shared.env, **{k: _variable(k, v) for k, v in variables.items()}}
         return Prepared(module, env, _harmless(module))
@@ -71,7 +71,7 @@ def _harmless(module: Module) -> frozenset[FailureKind]:
 
 
 def _variable(name: str, value: object) -> str:
-    """A variable of a task's own ``environment``, as a shell would write it."""
+    """A variable of a task's ``environment``, formatted for a shell."""
     value = value.reveal() if isinstance(value, Secret) else value
     if isinstance(value, list | Mapping):
         raise PairunError(Problem("PR605", f"the variable {name} must be a text"))

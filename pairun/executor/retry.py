@@ -1,4 +1,4 @@
-"""Whether a failed task is attempted again, and when: every retry of pairun is decided here."""
+"""Decides whether and when a failed task is retried: all of pairun's retries are decided here."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MAX_RETRY_AFTER_S = 3600.0
 
 @attrs.frozen
 class Retry:
-    """A further attempt: the seconds until it begins, and for people why it is made."""
+    """A further attempt: the seconds until it starts, and the reason for people."""
 
     delay_s: float
     because: str
 
 
 def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -> Retry | Report:
-    """The next attempt of a task whose attempt failed, or the report with which the task ends.
+    """The next attempt after a failed one, or the report with which the task ends.
 
     Args:
         task: the task.
-        attempts: how many it has made.
+        attempts: number of attempts so far.
         report: of the last one.
         limits: the task's time.
     """
@@ -43,7 +43,7 @@ def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -
             return attrs.evolve(
                 report, message=f"{report.message} (no further attempt: retried for {within})"
             )
-        # The last attempt is at the end of the time.
+        # Put the last attempt at the end of the time.
         delay_s = min(delay_s, soon_s)
     request = "" if report.retry_after_s is None else _request(report.retry_after_s)
     if left_s is not None and delay_s >= left_s:
@@ -52,7 +52,7 @@ def retry_or_report(task: Task, attempts: int, report: Report, limits: Limits) -
             message=f"{report.message} (no further attempt: {request and request + ', and '}"
             f"the next would begin after the task's deadline of {limits.whole})",
         )
-    # The exit code of a plugin's script tells no kind.
+    # The exit code of a plugin script shows no kind.
     kind = f" ({report.kind})" if report.exit_code is None else ""
     failed = f"attempt {attempts} of {task.retries + 1} failed{kind}: {report.message}"
     return Retry(delay_s, f"{failed}{request and f' ({request})'}")
@@ -63,24 +63,24 @@ def retry_delay(
 ) -> float:
     """Seconds to wait before the next attempt: exponential with full jitter.
 
-    A server's ``Retry-After`` (RFC 9110, 10.2.3) is the minimum. The jitter comes on top, because
+    A server's ``Retry-After`` (RFC 9110, 10.2.3) is the minimum. The jitter is added to it, because
     ten thousand Pods get the same number of seconds.
 
     Args:
         task: the task.
-        attempts: how many it has made, one at least.
+        attempts: number of attempts so far, at least one.
         retry_after_s: the server's ``Retry-After`` in seconds.
         left_s: seconds until the task's deadline; the jitter alone never exceeds it.
     """
-    # Imported where it is used: it would draw a new seed in every forked child.
+    # Imported here: otherwise it would draw a new seed in every forked child.
     import random
 
-    # The exponent is bounded, because a float is.
+    # The exponent is bounded: a float would overflow.
     longest = min(MAX_DELAY_S, task.delay_s * 2.0 ** min(attempts - 1, 64))
     if retry_after_s is None:
         return random.uniform(0, longest)  # noqa: S311 - jitter
     least = max(0.0, min(retry_after_s, MAX_RETRY_AFTER_S))
-    # At least half of what the server asks for, also where the task's own delay is short.
+    # The jitter is at least half of the server's time, even if the task's delay is short.
     spread = max(longest, min(least / 2, MAX_DELAY_S))
     if left_s is not None and least < left_s:
         spread = min(spread, (left_s - least) / 2)
@@ -88,7 +88,7 @@ def retry_delay(
 
 
 def _request(seconds: float) -> str:
-    """What the server asks for, in words."""
+    """The server's request, for people."""
     words = f"the other side asks us to wait {format_duration(max(0.0, seconds))}"
     if seconds > MAX_RETRY_AFTER_S:
         words += f", of which {format_duration(MAX_RETRY_AFTER_S)} are waited"

@@ -13,7 +13,7 @@ from pairun.plan import Late, Peers, Task
 from pairun.secrets.vault import Vault
 
 Resolve = Callable[[Late, Mapping[str, Any], Mapping[str, str]], Any]
-"""Resolves a late value from the results so far and the environment."""
+"""Resolves a late value from the environment and the results so far."""
 
 
 @attrs.define(kw_only=True)
@@ -21,18 +21,18 @@ class Shared:
     """What the tasks of one phase share.
 
     Attributes:
-        load: module name to class.
+        load: returns the class of a module name.
         resolve: resolves late values; the executor does not import `pairun.playbook`.
         emit: takes every event (`pairun.handover.journal` lists them, and ``output``).
         vault: masks secrets in events.
-        env: the environment of the tasks, with the exports of those that have ended.
+        env: the environment of the tasks, with the exports of ended tasks.
         pai_dir: the shared volume.
         peers: the other instances of the job, or None if each runs everything itself.
-        results: of the tasks that have ended, by id.
-        exports: the variables that they exported; None removes one.
+        results: of ended tasks, by id.
+        exports: the variables that ended tasks exported; None removes one.
         registered: the exit handlers so far.
         hidden: the secrets that modules have learned.
-        on_hide: called when there are more of them.
+        on_hide: called when there are more secrets.
         stop_signal: the first stop signal.
     """
 
@@ -51,7 +51,7 @@ class Shared:
     stop_signal: int | None = None
 
     def hide(self, texts: Iterable[str]) -> None:
-        """Mask secrets that a module has learned from now on."""
+        """Mask secrets that a module has learned, from now on."""
         new = sorted(set(texts) - set(self.vault.texts) - set(self.hidden))
         if new:
             self.vault.add(new)
@@ -59,7 +59,7 @@ class Shared:
             self.on_hide()
 
     def export(self, variables: Mapping[str, str | None]) -> None:
-        """Add exported variables to the environment of the following tasks."""
+        """Add exported variables to the environment of the next tasks."""
         self.exports.update(variables)
         for name, value in variables.items():
             if value is None:

@@ -1,1 +1,1 @@
-"""How the Pods of a job find each other, and share small facts."""
+"""How the Pods of a job find each other and share small facts."""

@@ -1,4 +1,4 @@
-"""A gathering in a thread, set up from a Pod's environment."""
+"""Gathers in a thread, configured from a Pod's environment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REQUIRED_VARIABLES = (
 def begin(
     roles: Mapping[str, int], env: Mapping[str, str], pai_dir: str, log: Callable[[str], None]
 ) -> Gathering | None:
-    """Begin to gather the instances of this Pod's job.
+    """Start to gather the instances of this Pod's job.
 
     Args:
         roles: the number of instances of each role, in the job's order.
@@ -41,7 +41,7 @@ def begin(
         log: takes lines for people.
 
     Returns:
-        The gathering; None if there are no other instances, or they cannot be reached.
+        The gathering; None if there are no other instances, or if it cannot reach them.
     """
     gang = Gang.of(roles)
     if gang.total < 2 or any(not env.get(name) for name in _REQUIRED_VARIABLES):
@@ -64,7 +64,7 @@ def begin(
 
 
 def _leader(api: ApiServer, env: Mapping[str, str], gang: Gang) -> LeaderPod:
-    """The leader's Pod, by its name if that follows from the job's, else by labels."""
+    """The leader's Pod, by name if it follows from the job's name, else by labels."""
     role, index = gang.place(0)
     query = pod_query(env, role, index)
     pods = OtherPods(env, api)
@@ -78,7 +78,7 @@ def _leader(api: ApiServer, env: Mapping[str, str], gang: Gang) -> LeaderPod:
 
 
 def _own_address(host: str) -> str:
-    """This Pod's address on the route to the API server; sends nothing.
+    """This Pod's address on the route to the API server; sends no packet.
 
     Raises:
         OSError: there is no route.
@@ -115,11 +115,11 @@ class _Background:
 
     @property
     def ports(self) -> tuple[int, int] | None:
-        """The range of the job's ports, or None if the leader's Pod does not have it."""
+        """The range of the job's ports; None if the leader's Pod has none."""
         return self._leader.range
 
     def wait(self, seconds: float) -> None:
-        """Wait for a change of the attributes."""
+        """Wait until the attributes change."""
         end = time.monotonic() + seconds
         with self._condition:
             while not self._changed and (left := end - time.monotonic()) > 0:
@@ -127,7 +127,7 @@ class _Background:
             self._changed = False
 
     def close(self) -> None:
-        """Leave; the leader goes on counting this member."""
+        """Leave; the leader continues to count this member."""
         close_quietly(self._leave)
         self._thread.join(_LEAVE_S)
 

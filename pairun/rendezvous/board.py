@@ -1,4 +1,4 @@
-"""The leader's board: small facts that are set once, and named barriers."""
+"""The leader's board: facts that can be set once, and named barriers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pairun.rendezvous.machine import Net
 from pairun.rendezvous.wire import BadPeer, Message, pack
 
 MAX_VALUE_BYTES = 16 * 1024
-"""The longest value, as JSON."""
+"""The maximum length of a value, as JSON."""
 
 MAX_NAMES = 1024
-"""The largest number of facts, and of barriers."""
+"""The maximum number of facts, and of barriers."""
 
 MAX_NAME = 253
-"""The longest name of a fact, a barrier or a member, in characters."""
+"""The maximum length of the name of a fact, a barrier or a member, in characters."""
 
 _MAX_COUNT = 1_000_000
 _RETRY_S = 2.0
 
 
 class _Wait(NamedTuple):
-    """What a peer waits for: a fact, or a barrier as a certain member."""
+    """The fact or barrier for which a peer waits; at a barrier, with the member's name."""
 
     kind: str
     name: str
@@ -34,10 +34,10 @@ class Board:
 
     Args:
         net: the connections to peers.
-        max_held: how many peers may wait at once; others are asked to retry later.
+        max_held: maximum number of waiting peers; others are asked to retry later.
 
     Attributes:
-        changed: the board holds changes that are not saved yet.
+        changed: whether the board has unsaved changes.
     """
 
     def __init__(self, net: Net, max_held: int) -> None:
@@ -45,7 +45,7 @@ class Board:
         self._net = net
         self._max_held = max_held
         self._facts: dict[str, Any] = {}
-        # barrier to members that have arrived, each with its waiting peer; None if asked to retry
+        # barrier to arrived members, each with its waiting peer; None if asked to retry
         self._arrived: dict[str, dict[str, int | None]] = {}
         self._counts: dict[str, int] = {}
         self._open: set[str] = set()
@@ -58,7 +58,7 @@ class Board:
         return any(wait.kind == "fact" for wait in self._waits.values())
 
     def put(self, peer: int, message: Message) -> None:
-        """Set a fact if it is new or replaced, and answer with its value."""
+        """Set a fact if it is new or replaced, and respond with its value."""
         name = _name(message)
         if name not in self._facts or message.get("replace") is True:
             value = message.get("v")
@@ -72,7 +72,7 @@ class Board:
         return self._answer(peer, self._outcome("fact", name))
 
     def get(self, peer: int, message: Message) -> None:
-        """Answer with a fact's value, at once or when it is set."""
+        """Respond with a fact's value, as soon as it is set."""
         name = _name(message)
         if name in self._facts:
             self._answer(peer, self._outcome("fact", name))
@@ -80,7 +80,7 @@ class Board:
             self._hold(peer, _Wait("fact", name))
 
     def arrive(self, peer: int, message: Message) -> None:
-        """Count a member at a barrier, and let it wait for the others.
+        """Count a member at a barrier; the member waits for the others.
 
         A member whose connection ends is no longer counted, so all are released together.
         """
@@ -106,7 +106,7 @@ class Board:
         return self._answer(peer, self._outcome("barrier", name))
 
     def part(self) -> None:
-        """Tell those who wait for a fact that none comes any more: the leader ends."""
+        """Tell the peers that wait for a fact that the leader ends."""
         packed = pack({"t": "bye"})
         for peer in [peer for peer, wait in self._waits.items() if wait.kind == "fact"]:
             self.closed(peer)
@@ -114,7 +114,7 @@ class Board:
             self._net.close(peer)
 
     def closed(self, peer: int) -> None:
-        """Forget what a peer waits for."""
+        """Forget for what a peer waits."""
         if wait := self._waits.pop(peer, None):
             self._waiting[wait.kind, wait.name].discard(peer)
             arrived = self._arrived.get(wait.name, {})
@@ -130,7 +130,7 @@ class Board:
         self._net.close(peer)
 
     def _hold(self, peer: int, wait: _Wait) -> bool:
-        """Let a peer wait; returns False if too many wait, and then it is asked to retry."""
+        """Let a peer wait; returns False if too many wait, and asks the peer to retry."""
         self.closed(peer)
         if len(self._waits) >= self._max_held:
             self._answer(peer, {"t": "later", "s": _RETRY_S})
@@ -149,7 +149,7 @@ class Board:
     def dump(self) -> dict[str, Any]:
         """The state to save, as plain data.
 
-        Peers that wait at a barrier are left out: they lose their connection and retry.
+        Skips peers that wait at a barrier: they lose their connection and retry.
         """
         counts = {name: count for name, count in self._counts.items() if name in self._open}
         return {"facts": self._facts, "counts": counts}

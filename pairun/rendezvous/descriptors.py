@@ -1,4 +1,4 @@
-"""File descriptors of the rendezvous: how many there may be, and how one is closed."""
+"""File descriptors of the rendezvous: their limit, and how to close one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SPARE_FILES = 64
 
 
 def max_peers() -> int:
-    """How many connections this process may have; raises its limit of open files for them."""
+    """The maximum number of this process's connections; raises its limit of open files for them."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

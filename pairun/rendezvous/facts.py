@@ -15,7 +15,7 @@ from pairun.rendezvous.wire import BadPeer, Channel, Message, pack
 
 _CONNECT_S = 3.0
 _SHORT_CONNECT_S = 1.0
-"""The same for the first attempt of a caller that can check whether the leader has ended."""
+"""The same for the first attempt, if the caller can check whether the leader has ended."""
 _CHECK_S = 5.0
 """Seconds between two such checks."""
 _ENDED = "the leader has ended"
@@ -24,7 +24,7 @@ _MAX_PAUSE_S = 5.0
 
 
 class Facts:
-    """Asks the leader of a job. Each call makes a connection, and remakes it if it breaks.
+    """Sends requests to the leader of a job; each call connects, and reconnects if needed.
 
     Args:
         address: the leader's address.
@@ -32,7 +32,7 @@ class Facts:
         key: the job's key.
 
     Raises:
-        NoKey: there is no key (PR778).
+        NoKey: the job has no key (PR778).
     """
 
     def __init__(self, address: Address, job: JobKey, key: bytes | None) -> None:
@@ -51,20 +51,20 @@ class Facts:
         replace: bool = False,
         has_ended: Callable[[], bool] | None = None,
     ) -> Any:
-        """Set a fact, unless it is set already.
+        """Set a fact unless it is already set.
 
         Args:
             name: the fact's name.
             value: a value for JSON, up to 16 KiB.
-            timeout_s: how long this may take, in seconds.
+            timeout_s: limit for the call, in seconds.
             replace: overwrite an earlier value; instances that have read it keep it.
-            has_ended: whether the leader has ended for good; called when it is not reached.
+            has_ended: whether the leader has ended for good; called if it cannot be reached.
 
         Returns:
             The fact's value.
 
         Raises:
-            NotInTime: the leader was not reached, or has ended (PR775).
+            NotInTime: the leader cannot be reached, or has ended (PR775).
             LeaderRefusal: the value is too large, or the attempt differs (PR776).
         """
         request: Message = {"t": "put", "k": name, "v": value}
@@ -86,11 +86,11 @@ class Facts:
         Args:
             name: the fact's name.
             timeout_s: how long to wait, in seconds.
-            gone_s: give up after so many seconds without reaching the leader; None for no limit.
-            has_ended: whether the leader has ended for good; called when it is not reached.
+            gone_s: give up after so many seconds without the leader; None for no limit.
+            has_ended: whether the leader has ended for good; called if it cannot be reached.
 
         Raises:
-            NotInTime: the fact was not set, or the leader was not reached, or has ended (PR775).
+            NotInTime: the fact was not set, or the leader cannot be reached, or has ended (PR775).
             LeaderRefusal: the attempt differs (PR776).
         """
         late = f"the fact {name} was not set in time"
@@ -98,16 +98,16 @@ class Facts:
         return self._ask(request, timeout_s, late, gone_s=gone_s, has_ended=has_ended)["v"]
 
     def arrive(self, barrier: str, member: str, count: int, timeout_s: float) -> None:
-        """Arrive at a barrier and wait until all have arrived; a member counts once.
+        """Arrive at a barrier and wait until all members have arrived; each counts once.
 
         Args:
             barrier: its name; once open, it stays open.
             member: the name of the member that arrives.
-            count: how many members must arrive; the same for all.
+            count: number of members that must arrive; the same for all.
             timeout_s: how long to wait, in seconds.
 
         Raises:
-            NotInTime: not all arrived (PR775).
+            NotInTime: some members did not arrive (PR775).
             LeaderRefusal: others wait for another count, or the attempt differs (PR776).
         """
         request = {"t": "arrive", "k": barrier, "who": member, "of": count}
@@ -145,7 +145,7 @@ class Facts:
                 trouble = trouble or "the leader did not answer"
             except OSError as e:
                 trouble = f"the leader was not reached: {e.strerror or e}"
-                # A connection that lasted a while before it broke had reached the leader.
+                # A connection that lasted for some time before it broke had reached the leader.
                 held = time.monotonic() - began > 2 * _CONNECT_S
                 away_since = time.monotonic() if held else away_since or began
                 if has_ended is not None and time.monotonic() - checked_at >= _CHECK_S:
@@ -185,5 +185,5 @@ class Facts:
         try:
             return socket.create_connection(self._address, limit_s)
         except TimeoutError:
-            # The address of a deleted Pod may drop packets.
+            # Packets to a deleted Pod's address may be dropped.
             raise ConnectionError("no answer from its address") from None

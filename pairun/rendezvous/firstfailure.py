@@ -1,4 +1,4 @@
-"""Which instance of the job failed first; each instance reports its failure to the leader."""
+"""Finds the instance that failed first; each instance reports its failure to the leader."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pairun.rendezvous import peers
 from pairun.rendezvous.facts import Facts
 
 SAME_FAILURE_S = 3600.0
-"""Failures further apart are unrelated; a collective waits at most half an hour."""
+"""Failures further apart, in seconds, are unrelated; a collective waits 30 minutes at most."""
 
 ASK_S = 0.7
-"""How long all requests to the leader may take; part of the exit summary's time."""
+"""The limit for all requests to the leader, in seconds; part of the exit summary's time."""
 
 UNKNOWN = "unknown"
-"""The class of a failure whose headline says already that its cause is unknown."""
+"""The class of a failure whose headline already states that its cause is unknown."""
 
 STOPPED = "terminated_sigterm"
 """The class of an instance that was stopped and did not fail."""
@@ -30,7 +30,7 @@ class OwnFailure(NamedTuple):
     Attributes:
         klass: the class of the failure.
         headline: the failure in one sentence.
-        is_consequence: it follows from another instance's failure.
+        is_consequence: whether another instance's failure caused it.
     """
 
     klass: str
@@ -41,14 +41,14 @@ class OwnFailure(NamedTuple):
 def first_failure(own: OwnFailure, volume: str) -> str | None:
     """Report why this instance failed, and ask which instance failed first.
 
-    A cause outranks its consequences, so the leader keeps the first of each kind.
+    A cause outranks its consequences, so the leader keeps the first failure of each kind.
 
     Args:
         own: why this instance failed.
         volume: path of the shared volume.
 
     Returns:
-        A sentence about the first failure; None if it is unknown, or this instance's own.
+        A sentence about the first failure; None if it is unknown or this instance's.
     """
     others = peers.peers_of(volume, "runtime")
     if others is None:
@@ -74,7 +74,7 @@ def _class(report: object) -> object:
 
 
 def _first(name: str, report: Mapping[str, Any], facts: Facts) -> object:
-    """The first failure of a kind; an old one, from before a restart, is replaced."""
+    """The first failure of a kind; replaces an old one from before a restart."""
     first = facts.put(name, report, ASK_S / 2)
     if _is_recent(first, report["at"]):
         return first
@@ -98,5 +98,5 @@ def _sentence(report: object, own_name: str, now: float) -> str | None:
 
 
 def _before(seconds: float) -> str:
-    """How long before this instance another one failed; empty below a minute."""
+    """How long before this instance another one failed; empty for less than a minute."""
     return f", {seconds / 60:.0f} min before" if seconds >= 60 else ""

@@ -1,4 +1,4 @@
-"""`gather`: one member waits for all others and learns their addresses."""
+"""`gather`: one member waits for all others and gets their addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Locate(Protocol):
     """Finds the leader."""
 
     def __call__(self, timeout_s: float) -> Address | None:
-        """Wait for the leader's address; None after the timeout. An exception ends the gathering."""
+        """Wait for the leader's address; None after the timeout. Exceptions end the gathering."""
 
 
 def gather(
@@ -51,15 +51,16 @@ def gather(
         job: the attempt to gather.
         key: the job's key, or None if it has none.
         locate: finds the leader; called in a separate thread.
-        deadline_s: when to give up, on the monotonic clock.
+        deadline_s: time at which it gives up, on the monotonic clock.
         log: takes lines for people.
-        port: the port for other members in a large gang; if it is taken, any free one.
-        on_turn: called after every event with whether the leader or a parent has accepted us.
-        leave_fd: this member leaves once this can be read or is at its end, and stays counted.
+        port: the port for other members in a large gang; if it is in use, any free one.
+        on_turn: called after every event; its argument is whether the leader or a parent accepted
+            us.
+        leave_fd: when this is readable or at its end, this member leaves, and stays counted.
 
     Returns:
-        The roster; None if this member left. Without a key None, once the leader reports all
-        members: a hint to read the cluster's objects, and no proof.
+        The roster; None if this member left. Without a key: None, once the leader reports all
+        members. That is no proof; read the cluster's objects then.
 
     Raises:
         NotInTime: members are missing (PR775).
@@ -98,7 +99,7 @@ def gather(
 
 
 def _listen(loop: Loop, own_ip: str, port: int) -> Address | None:
-    """Listen for child members; None if no port is free, and then this member has no children."""
+    """Listen for child members; None if no port is free: then this member has no children."""
     for number in (port, 0):
         with contextlib.suppress(PortTaken):
             return own_ip, loop.listen((own_ip, "::" if ":" in own_ip else "0.0.0.0"), number)[1]

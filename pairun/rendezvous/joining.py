@@ -11,24 +11,24 @@ from pairun.rendezvous.roster import Address, Gang, JobKey, Row, checked_address
 from pairun.rendezvous.wire import BadPeer, Message, Packed, pack
 
 BATCH_S = 0.05
-"""How long a parent collects its children's reports before it passes them on."""
+"""How long a parent collects its children's reports before it forwards them, in seconds."""
 
 DRAIN_S = 5.0
-"""How long a parent waits for children that have not received the roster."""
+"""How long a parent waits for children that have no roster yet, in seconds."""
 
 LEADER_GONE_S = 2.0
-"""How long a lost leader is awaited before a new search."""
+"""How long a member waits for a lost leader before it searches again, in seconds."""
 
 LEADER_SILENT_S = 15.0
-"""The same for a leader that never answered: its Pod may have an address long before it runs."""
+"""The same if the leader never responded: its Pod may have an address long before it runs."""
 
 _MAX_SEARCH_S = 300.0
 _FIRST_PAUSE_S = 0.1
 _ANSWERS_PER_S = 5000
-"""How many new members a leader answers in a second, at least."""
+"""How many new members per second a leader can answer, at least."""
 
 _MEMBERS_PER_PAUSE_S = 5500
-"""The longest pause between attempts grows by a second for so many members."""
+"""The longest pause between attempts grows by one second for so many members."""
 
 
 class Joiner:
@@ -40,15 +40,15 @@ class Joiner:
         job: the attempt to join.
         net: the connections to peers.
         seek: starts a search for the leader; its result is passed to `located`.
-        keyed: peers authenticate with the job's key; without it, their values are ignored.
+        keyed: whether peers authenticate with the job's key; if not, their values are ignored.
         at: the address where this member listens, if it can be a parent.
         log: takes lines for people.
         rng: spreads members over time.
 
     Attributes:
         rows: the roster, once received.
-        all_reported: without a key, that the leader reports all members present.
-        refused: why the leader refuses this member for good, in a word.
+        all_reported: without a key, whether the leader reports all members present.
+        refused: one word for why the leader refuses this member for good.
         missing: the number and some ranks of missing members, as the leader reports them.
     """
 
@@ -104,7 +104,7 @@ class Joiner:
         return self._accepted
 
     def is_finished(self, now: float) -> bool:
-        """Whether there is nothing more to do for this member and its children."""
+        """Whether this member and its children need nothing more."""
         if self.refused or self.all_reported or self._is_leaving:
             return True
         drained = not self._children or (self._drain_by is not None and now >= self._drain_by)
@@ -127,9 +127,9 @@ class Joiner:
         self._retry_at = now + spread
 
     def leave(self) -> None:
-        """Leave without the roster, because its content is known from elsewhere, and stay counted.
+        """Leave without the roster, because its content is already known; stay counted.
 
-        A reported member does not count as missing when its connection ends.
+        A reported member is not missing when its connection ends.
         """
         self._is_leaving = True
         if self._up is not None and self._accepted:
@@ -142,7 +142,7 @@ class Joiner:
         return self._row if self._keyed else [self._row[0], "", "", "", ""]
 
     def _pause(self, now: float, least_s: float = 0.0) -> None:
-        """Schedule the next attempt; the duration of the last one counts as waiting."""
+        """Schedule the next attempt; the last one's duration counts as waiting."""
         longest = 0.5 + self._gang.total / _MEMBERS_PER_PAUSE_S
         pause = min(longest, _FIRST_PAUSE_S * 2 ** min(self._failures, 10))
         self._failures += 1
@@ -167,7 +167,7 @@ class Joiner:
         return pack({"t": word, "job": self._job.uid, "attempt": self._job.attempt, **fields})
 
     def received(self, peer: int, packed: Packed, now: float) -> None:
-        """Handle a message of the leader, a parent or a child; see `Machine`."""
+        """Handle a message from the leader, a parent or a child; see `Machine`."""
         if peer == self._up:
             self._from_above(packed, now)
         else:
@@ -249,7 +249,7 @@ class Joiner:
         elif self._keyed:
             self.refused = str(why)
         else:
-            self._pause(now, 1.0)  # a refusal without proof does not end the gathering
+            self._pause(now, 1.0)  # an unauthenticated refusal does not end the gathering
 
     def _disconnect(self) -> None:
         if self._up is not None:
@@ -279,7 +279,7 @@ class Joiner:
         return None
 
     def closed(self, peer: int, now: float) -> None:
-        """Handle the loss of a child, or of the leader or parent; then contact the leader anew."""
+        """Handle the loss of a child, or of the leader or parent; then reconnect to the leader."""
         if peer != self._up:
             self._children.discard(peer)
             return

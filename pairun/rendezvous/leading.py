@@ -1,7 +1,7 @@
-"""The leader's state machine: the roster, the tree below it, facts and barriers. Does no I/O.
+"""The leader's state machine: the roster, the tree of members, facts and barriers. Does no I/O.
 
-The first members to join are the leader's children and stay connected. Later members are sent to
-one of them, so that with ten thousand members each of these has about a hundred connections.
+The first members to join become the leader's children and stay connected. Later members join one
+of these. So with ten thousand members each has about a hundred connections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMED_MISSING = 10
 
 
 def fan_of(total: int) -> int:
-    """How many children a leader has, so that both levels of the tree are of equal size."""
+    """The number of a leader's children that gives both levels of the tree equal size."""
     return max(MIN_FAN, math.isqrt(total))
 
 
@@ -45,9 +45,9 @@ class Leader:
         gang: the roles of the job.
         job: the attempt to gather; members of other attempts are refused.
         net: the connections to peers.
-        keyed: peers authenticate with the job's key; without it, only their presence is recorded.
+        keyed: whether peers authenticate with the job's key; if not, only their presence counts.
         log: takes lines for people.
-        max_held: how many peers may wait at once.
+        max_held: maximum number of waiting peers.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Leader:
         return self._roster_changed or self._board.changed
 
     def received(self, peer: int, packed: Packed, now: float) -> None:
-        """Answer a message; see `Machine`."""
+        """Respond to a message; see `Machine`."""
         message = packed.message
         if why := self._refusal(message):
             return self._dismiss(peer, {"t": "no", "why": why, "have": self._job.attempt})
@@ -137,7 +137,7 @@ class Leader:
         return None
 
     def _parent(self, now: float) -> _Child | None:
-        """The parent for a new member; None if it stays with the leader."""
+        """The parent for a new member; None if it joins the leader directly."""
         fan = fan_of(self._gang.total)
         if len(self._children) < fan:
             return None
@@ -190,21 +190,21 @@ class Leader:
         self._net.close(peer)
 
     def part(self) -> None:
-        """Say farewell to those who wait for a fact: no other process goes on with this state."""
+        """Tell the peers that wait for a fact that the leader ends for good."""
         self._board.part()
 
     def closed(self, peer: int, now: float) -> None:
-        """Forget a peer; a member that was connected is missing until it rejoins or is replaced."""
+        """Forget a peer; a connected member is missing until it rejoins or is replaced."""
         self._board.closed(peer)
         child = self._children.pop(peer, None)
-        # The same list object means that no other peer has reported this member since.
+        # The same list object: no other peer has reported this member since.
         if child and self._rows.get(child.row[0]) is child.row:
             del self._rows[child.row[0]]
             self._absent = dict.fromkeys(sorted((*self._absent, child.row[0])))
             self._roster_changed = True
 
     def tick(self, now: float) -> float | None:
-        """Report missing members to the children, if they have changed."""
+        """Report missing members to the children, if the members have changed."""
         if self._report_at is None or now < self._report_at:
             return self._report_at
         self._report_at = None
@@ -228,7 +228,7 @@ class Leader:
         }
 
     def load(self, data: dict[str, Any]) -> bool:
-        """Restore what `dump` returned; returns False if that is of another attempt or size.
+        """Restore what `dump` returned; returns False if it is from another attempt or size.
 
         Raises:
             ValueError, KeyError, TypeError, AttributeError, BadPeer: the data are invalid.

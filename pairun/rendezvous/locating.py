@@ -1,4 +1,4 @@
-"""Finds the leader's Pod at the API server: one small read, and a watch until it has an address."""
+"""Finds the leader's Pod at the API server: one small read, then a watch for its address."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotAllowed(Exception):
 
 
 class LeaderEnded(Exception):
-    """The leader's Pod has ended, and no other one will take its place."""
+    """The leader's Pod has ended, and no other Pod will replace it."""
 
     def __init__(self) -> None:
         super().__init__("the job's leader has ended")
@@ -43,8 +43,8 @@ class LeaderPod:
         api: the API server.
         namespace: the job's namespace.
         name: the leader's Pod, if its name follows from the job's.
-        labels: otherwise, a selector of that one Pod.
-        has_ended: whether the leader has ended for good; called when its Pod does not exist.
+        labels: otherwise, a selector for that one Pod.
+        has_ended: whether the leader has ended for good; called if its Pod does not exist.
 
     Attributes:
         calls: the number of calls to the API server so far.
@@ -75,7 +75,7 @@ class LeaderPod:
 
         Raises:
             NotAllowed: this Pod may not read Pods.
-            LeaderEnded: the leader has ended, and is not replaced.
+            LeaderEnded: the leader has ended and will not be replaced.
             pairun.module.Failure: the request to the API server fails for good.
         """
         end, pause_s = time.monotonic() + timeout_s, _PAUSE_S
@@ -93,7 +93,7 @@ class LeaderPod:
                     if address := self._watch(version, min(_WATCH_S, end - time.monotonic())):
                         return address
             except (Transient, TimedOut):
-                pass  # may be temporary; the caller reports what it waits for
+                pass  # may be temporary; the caller reports it
             wait_s = max(retry_after, pause_s * random.uniform(0.5, 1.0))  # noqa: S311
             pause_s = min(_MAX_PAUSE_S, pause_s * 2)
             if time.monotonic() + wait_s >= end:
@@ -116,11 +116,11 @@ class LeaderPod:
         return answer
 
     def _pod(self, answer: dict[str, Any]) -> tuple[Any, str]:
-        """The Pod in an answer, and the version from which to watch."""
+        """The Pod in a response, and the version from which to watch."""
         version = _part(answer, "metadata").get("resourceVersion", "")
         items = [answer] if self._name else answer.get("items")
         pods = items if isinstance(items, list) else []
-        # A retried instance has an older Pod beside the new one.
+        # A retried instance has an older Pod besides the new one.
         pod = next(filter(self._address, pods), pods[0] if pods else None)
         return pod, version if isinstance(version, str) else ""
 
@@ -131,7 +131,7 @@ class LeaderPod:
         return status == 404 and self._has_ended()
 
     def _watch(self, version: str, wait_s: float) -> Address | None:
-        """Wait for the Pod to get an address; an empty version starts with the current Pods."""
+        """Wait until the Pod has an address; an empty version starts with the current Pods."""
         if not self._may_watch or wait_s < _LEAST_WATCH_S:
             return None
         self.calls += 1

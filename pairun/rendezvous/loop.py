@@ -1,4 +1,4 @@
-"""A selector loop that connects a state machine of the protocol with sockets."""
+"""A selector loop that connects a protocol state machine to sockets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pairun.rendezvous.wire import BadPeer, Channel, Packed
 
 CONNECT_S = 1.5
 GREET_S = 10.0
-"""How long a peer may take to send its first valid message."""
+"""Seconds in which a peer must send its first valid message."""
 
 STALL_S = 20.0
-"""How long a peer may accept none of the data that it is sent."""
+"""Seconds after which a peer that accepts no data is disconnected."""
 
 LOCAL_PEERS = 512
 _READ_BYTES = 256 * 1024
@@ -30,7 +30,7 @@ _NO_FILES_S = 0.2
 
 
 class _Peer:
-    """A connection and the data that wait to be sent over it."""
+    """A connection and its unsent data."""
 
     def __init__(self, sock: socket.socket, channel: Channel, where: str, limit_at: float) -> None:
         self.sock = sock
@@ -49,13 +49,13 @@ class _Peer:
 class Loop:
     """The connections of one process; see `pairun.rendezvous.machine.Net`.
 
-    A peer that sends garbage or too much, is slow or has another key is rejected and counted; the
-    first one is logged.
+    Rejects and counts peers that send garbage or too much, are slow or have another key; logs only
+    the first one.
 
     Args:
         key: the job's key, or None.
         log: takes lines for people.
-        max_peers: the largest number of connections; beyond it, unauthenticated ones are closed.
+        max_peers: maximum number of connections; above it, unauthenticated ones are closed.
 
     Attributes:
         machine: the state machine; set before `turn`.
@@ -107,7 +107,7 @@ class Loop:
         raise PortTaken(Problem("PR777", message)) from failed
 
     def watch(self, fd: int, action: Callable[[], None]) -> None:
-        """Call the action when a descriptor can be read, or is at its end."""
+        """Call the action when a descriptor is readable or at its end."""
         self._selector.register(fd, selectors.EVENT_READ, action)
 
     def unwatch(self, fd: int) -> None:
@@ -154,7 +154,7 @@ class Loop:
             except BlockingIOError:
                 return
             except OSError:
-                # Out of file descriptors: further peers wait in the kernel for a moment.
+                # Out of file descriptors: further peers wait in the kernel's queue.
                 self._selector.unregister(self._listener)
                 self._accept_at = time.monotonic() + _NO_FILES_S
                 return
@@ -173,7 +173,7 @@ class Loop:
         return False
 
     def send(self, number: int, packed: Packed) -> None:
-        """Send as soon as the peer can receive; see `Net`."""
+        """Send as soon as the peer accepts data; see `Net`."""
         peer = self._peers.get(number)
         if peer is None or peer.closing:
             return
@@ -184,7 +184,7 @@ class Loop:
         self._flush(number, peer)
 
     def close(self, number: int) -> None:
-        """Close once all is sent; see `Net`."""
+        """Close after all data are sent; see `Net`."""
         if peer := self._peers.get(number):
             peer.closing = True
             if not peer.out and not peer.queue:
@@ -204,7 +204,7 @@ class Loop:
         return None
 
     def _flush(self, number: int, peer: _Peer) -> None:
-        """Send what the kernel accepts; `turn` reports losses, because machines are not re-entrant."""
+        """Send what the kernel accepts; `turn` reports losses: machines are not re-entrant."""
         if peer.connecting:
             return
         unsent = len(peer.out)
@@ -246,7 +246,7 @@ class Loop:
             peer.sock.close()
 
     def turn(self, wait_s: float) -> None:
-        """Wait for events, at most so long, and handle them."""
+        """Wait for events for at most so long, and handle them."""
         now = time.monotonic()
         limits = [p.limit_at for p in self._limited.values() if p.limit_at is not None]
         if self._accept_at is not None:

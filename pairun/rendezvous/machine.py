@@ -12,13 +12,13 @@ class Net(Protocol):
     """Connections to peers, each with a number. Its methods never call the machine."""
 
     def connect(self, address: Address) -> int:
-        """Start a connection; messages wait until it is made."""
+        """Start a connection; messages wait until it is established."""
 
     def send(self, peer: int, packed: Packed) -> None:
-        """Send as soon as the peer can receive; does nothing if the peer is gone."""
+        """Send as soon as the peer accepts data; does nothing if the peer is gone."""
 
     def close(self, peer: int) -> None:
-        """Close once all is sent; the machine gets no more events of this peer."""
+        """Close after all data are sent; the machine gets no more events of this peer."""
 
 
 class Machine(Protocol):
@@ -32,7 +32,7 @@ class Machine(Protocol):
         """
 
     def closed(self, peer: int, now: float) -> None:
-        """Handle the loss of a connection, or the failure to make one."""
+        """Handle a lost or failed connection."""
 
     def tick(self, now: float) -> float | None:
         """Do what is due; returns when the next action is due, or None."""

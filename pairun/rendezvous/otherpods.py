@@ -1,7 +1,7 @@
-"""What the API server says of other instances' Pods, for an init phase that waits for one of them.
+"""The state of other instances' Pods at the API server, for an init phase that waits for one.
 
-PID 1 has no token, so it cannot ask. A right that is missing, or a server that does not respond,
-leaves the answer open: the caller then waits as if nobody had been asked.
+PID 1 has no token, so it cannot ask. If a right is missing or the server does not respond, the
+state is unknown: the caller then waits.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/framewor
 
 
 class PodQuery(NamedTuple):
-    """How the Pod of one instance is found.
+    """How to find the Pod of one instance.
 
     Attributes:
         namespace: of the job.
-        name: of the Pod, where it follows from the job's; else None.
-        labels: else a selector of the instance's Pods.
+        name: of the Pod, if it follows from the job's; else None.
+        labels: otherwise a selector for the instance's Pods.
     """
 
     namespace: str
@@ -40,7 +40,7 @@ class PodQuery(NamedTuple):
 
 
 def pod_query(env: Mapping[str, str], role: str, index: int) -> PodQuery:
-    """How to find the Pod of an instance of this Pod's own job.
+    """How to find the Pod of an instance of this Pod's job.
 
     Args:
         env: the environment of the init container.
@@ -48,14 +48,14 @@ def pod_query(env: Mapping[str, str], role: str, index: int) -> PodQuery:
         index: its number in the role.
 
     Raises:
-        ValueError: neither labels nor a name tell this Pod from others.
+        ValueError: neither labels nor a name identify the Pod.
     """
     namespace, job = env["FC_FRAMEWORK_NAMESPACE"], env["FC_FRAMEWORK_NAME"]
     if env.get("PAIRUN_BARRIER") != "pods":
         return PodQuery(namespace, f"{job}-{role}-{index}")
     if (found := read_gang(env)) is not None:
         return _query_in_gang(found[0], namespace, role, index, env)
-    # Kubernetes gives the index to the containers and, since 1.28, as a label to the Pods of a Job.
+    # Kubernetes gives the index to the containers and, since 1.28, as a label to a Job's Pods.
     indexed = "JOB_COMPLETION_INDEX" in env
     label = "batch.kubernetes.io/job-completion-index" if indexed else "pairun/index"
     return PodQuery(namespace, None, f"pairun/job={job},pairun/role={role},{label}={index}")
@@ -76,8 +76,8 @@ class OtherPods:
 
     Args:
         env: the environment of the init container.
-        api: the API server; None for the one of the cluster that this Pod is in, which is asked
-            only when a question comes.
+        api: the API server; None for that of this Pod's cluster, to which it connects only if
+            needed.
     """
 
     def __init__(self, env: Mapping[str, str], api: ApiServer | None = None) -> None:
@@ -85,21 +85,21 @@ class OtherPods:
         self._api = api
 
     def has_ended(self, role: str, index: int) -> bool:
-        """Whether an instance has ended, and no other Pod of it exists."""
+        """Whether an instance has ended, and has no other Pod."""
         pods = self._pods(role, index)
         if pods:
             return all(_phase(pod) in _OVER for pod in pods)
         return pods is not None and self._task_is_completed(role, index)
 
     def is_past_init(self, role: str, index: int) -> bool:
-        """Whether an instance's init phase has ended: it gives no further verdict."""
+        """Whether an instance's init phase has ended: it publishes no more verdicts."""
         pods = self._pods(role, index)
         if pods:
             return all(_phase(pod) in _OVER or init_succeeded(pod) for pod in pods)
         return pods is not None and self._task_is_completed(role, index)
 
     def _pods(self, role: str, index: int) -> list[Any] | None:
-        """The Pods of an instance; None where that is unknown."""
+        """The Pods of an instance; None if unknown."""
         try:
             query = pod_query(self._env, role, index)
         except ValueError:
@@ -115,7 +115,7 @@ class OtherPods:
         return [pod for pod in pods if isinstance(pod, dict)]
 
     def _task_is_completed(self, role: str, index: int) -> bool:
-        """Whether FrameworkController has the end of a task, whose Pod it deletes.
+        """Whether FrameworkController records the end of a task, whose Pod it deletes.
 
         A task that it retries is not ``Completed``.
         """
@@ -136,7 +136,7 @@ class OtherPods:
     def _read(
         self, path: str, query: Mapping[str, str], max_bytes: int = _MAX_PODS_BYTES
     ) -> dict[str, Any] | None:
-        """An object; empty where it does not exist, None where that is unknown."""
+        """An object; empty if it does not exist, None if unknown."""
         from pairun.net.apiserver import ApiServer
 
         try:

@@ -1,4 +1,4 @@
-"""The instances of a job, for `run_on`: they share the verdicts of tasks."""
+"""The instances of a job that share the verdicts of tasks (`run_on`)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pairun.rendezvous.otherpods import OtherPods
 
 GONE_S = 60.0
-"""An instance runs a task itself after so many seconds without reaching the leader."""
+"""Seconds without the leader after which an instance runs a task itself."""
 
 PROMPT_S = 1.5
-"""Init checks after so many seconds without a verdict whether one can still come."""
+"""Seconds without a verdict after which init checks whether one can still come."""
 
 _MAX_KEY_BYTES = 4096
 _LEAST_KEY_BYTES = 16
@@ -48,10 +48,10 @@ def read_key(pai_dir: str) -> bytes | None:
 
 
 def job_key(env: Mapping[str, str]) -> JobKey:
-    """The attempt of the job that this instance belongs to.
+    """The attempt of the job to which this instance belongs.
 
     Args:
-        env: holds FrameworkController's variables, which other engines set, too.
+        env: contains FrameworkController's variables, which other engines also set.
     """
     uid = env.get("FC_FRAMEWORK_UID") or env.get("FC_FRAMEWORK_NAME") or ""
     attempt = env.get("FC_FRAMEWORK_ATTEMPT_ID", "")
@@ -59,14 +59,14 @@ def job_key(env: Mapping[str, str]) -> JobKey:
 
 
 class JobPeers(NamedTuple):
-    """The instances of the job that this one belongs to; see `pairun.plan.Peers`.
+    """The instances of this instance's job; see `pairun.plan.Peers`.
 
     Attributes:
         place: this instance's place in the job.
         facts: the facts that the instances share.
         phase: the phase of the tasks.
-        pods: the other Pods at the API server; None where it cannot be asked.
-        pai_dir: path of the shared volume, where the runtime phase finds that the leader ended.
+        pods: the other Pods at the API server; None if it cannot be asked.
+        pai_dir: path of the shared volume; the runtime phase reads there whether the leader ended.
     """
 
     place: Place
@@ -81,9 +81,9 @@ class JobPeers(NamedTuple):
         return _name(self.place.gang.place(self.place.rank))
 
     def first(self, run_on: RunOn) -> str | None:
-        """The name of the instance that runs a task for others; None if it is this one.
+        """The name of the instance that runs a task for the others; None if it is this one.
 
-        After the leader's end every instance runs its tasks itself: nobody shares verdicts.
+        After the leader ended every instance runs its tasks itself: they can share no verdicts.
         """
         if self.place.leader_ended:
             return None
@@ -93,7 +93,7 @@ class JobPeers(NamedTuple):
         return _name(self.place.gang.place(0)) if self.place.rank else None
 
     def topic(self, run_on: RunOn, task: str) -> str:
-        """The name of the fact that holds a task's verdict."""
+        """The name of the fact for a task's verdict."""
         role = f" {self.place.gang.place(self.place.rank)[0]}" if run_on == "first_of_role" else ""
         return f"task {self.phase} {task}{role}"
 
@@ -101,7 +101,7 @@ class JobPeers(NamedTuple):
         """Wait for a verdict.
 
         Raises:
-            Failure: there is no verdict in time.
+            Failure: there is no verdict within the timeout.
         """
         try:
             verdict = self._verdict(topic, timeout_s)
@@ -125,7 +125,7 @@ class JobPeers(NamedTuple):
         return self.facts.get(topic, left_s, gone_s=GONE_S, has_ended=self._leader_has_ended)
 
     def _leader_has_ended(self) -> bool:
-        """Ask whether the leader has ended; if so, the runtime phase finds it on the volume."""
+        """Whether the leader has ended; if so, records it on the volume for the runtime phase."""
         if self.pods is None or not self.pods.has_ended(*self.place.gang.place(0)):
             return False
         if self.pai_dir:
@@ -134,7 +134,7 @@ class JobPeers(NamedTuple):
         return True
 
     def _runner(self, topic: str) -> tuple[str, int]:
-        """The instance that gives the verdict of a topic."""
+        """The instance that publishes a topic's verdict."""
         _, _, _, *role = topic.split(" ")
         return (role[0], 0) if role else self.place.gang.place(0)
 
@@ -142,7 +142,7 @@ class JobPeers(NamedTuple):
         """Publish a verdict; it replaces an earlier one.
 
         Raises:
-            Failure: the leader was not reached, has ended, or refuses.
+            Failure: the leader cannot be reached, has ended, or refuses.
         """
         if self.place.leader_ended:
             return
@@ -154,12 +154,12 @@ class JobPeers(NamedTuple):
 
 
 def peers_of(pai_dir: str, phase: str, pods: OtherPods | None = None) -> JobPeers | None:
-    """The instances of the job; None if they have no rendezvous, or the job no key.
+    """The instances of the job; None if it has no rendezvous or no key.
 
     Args:
         pai_dir: path of the shared volume.
         phase: the phase of the tasks.
-        pods: the other Pods at the API server, where it can be asked.
+        pods: the other Pods at the API server, if it can be asked.
     """
     place = read_place(pai_dir)
     try:

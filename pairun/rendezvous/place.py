@@ -1,4 +1,4 @@
-"""The file on the volume from which the user's container learns where the rendezvous is."""
+"""The file on the volume that tells the user's container where the rendezvous is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 def write_place(pai_dir: str, place: Place) -> None:
-    """Write the file; it holds no secret.
+    """Write the file; it contains no secret.
 
     Raises:
         OSError: it cannot be written.

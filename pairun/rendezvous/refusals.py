@@ -6,7 +6,7 @@ from pairun.errors import PairunError, Problem
 
 
 class NotInTime(PairunError):
-    """A wait for members or facts has timed out.
+    """A wait for members or facts timed out.
 
     Attributes:
         missing: some of a gathering's missing members, as ``(role, index)``.
@@ -37,7 +37,7 @@ class LeaderRefusal(PairunError):
 
 
 class PortTaken(PairunError):
-    """The port that the other members expect cannot be listened on."""
+    """This process cannot listen on the port that the other members expect."""
 
 
 class NoKey(PairunError):

@@ -1,4 +1,4 @@
-"""The members of a job: its roles and their counts, and the Pods."""
+"""The members of a job: its roles, their counts, and the Pods."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Row = list[Any]
 """A member as JSON: rank, and the Pod's UID, IP, host IP and name."""
 
 _MAX_TEXT = 253
-"""The longest name of a Pod (RFC 1123, as Kubernetes applies it)."""
+"""The maximum length of a Pod's name (RFC 1123, as Kubernetes applies it)."""
 
 
 class JobKey(NamedTuple):
-    """One attempt of one job; only members of the same attempt gather.
+    """One attempt of a job; only members of the same attempt gather.
 
     Attributes:
         uid: the UID of the job's object.
@@ -30,7 +30,7 @@ class JobKey(NamedTuple):
 
 
 class Gang(NamedTuple):
-    """The roles of a job, in its order, with their counts; rank 0 leads.
+    """The roles of a job, in the job's order, with their counts; rank 0 leads.
 
     Attributes:
         roles: name and count of each.
@@ -40,19 +40,19 @@ class Gang(NamedTuple):
 
     @classmethod
     def of(cls, members_by_role: Mapping[str, int]) -> Gang:
-        """Make a gang of a mapping in the job's order."""
+        """Make a gang from a mapping in the job's order."""
         return cls(tuple(members_by_role.items()))
 
     @property
     def total(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return sum(count for _, count in self.roles)
 
     def rank(self, role: str, index: int) -> int:
-        """The number of a member among all.
+        """The rank of a member.
 
         Raises:
-            KeyError: there is no such member.
+            KeyError: the gang has no such member.
         """
         before = 0
         for name, count in self.roles:
@@ -70,12 +70,12 @@ class Gang(NamedTuple):
         raise IndexError(rank)
 
     def named(self, ranks: Iterable[int], more: int = 0) -> str:
-        """Members in words, as ``worker 3, worker 5 and 7 more``."""
+        """Members for people, as ``worker 3, worker 5 and 7 more``."""
         words = ", ".join("{} {}".format(*self.place(rank)) for rank in ranks)
         return f"{words} and {more} more" if more else words
 
     def row(self, member: Peer) -> Row:
-        """A member in the form for the wire."""
+        """A member in its form for the wire."""
         rank = self.rank(member.role, member.index)
         return [rank, member.pod_uid, member.pod_ip, member.host_ip, member.pod_name]
 
@@ -101,14 +101,14 @@ class Roster(NamedTuple):
     """All members of a gathering, by rank.
 
     Attributes:
-        members: every one of them.
+        members: all of them.
     """
 
     members: tuple[Peer, ...]
 
     @classmethod
     def of(cls, gang: Gang, rows: Iterable[Row]) -> Roster:
-        """Make a roster of checked rows in any order.
+        """Make a roster from checked rows in any order.
 
         Raises:
             BadPeer: a member is missing, or an address is invalid.
@@ -125,7 +125,7 @@ class Roster(NamedTuple):
 
 
 def checked_address(value: Any) -> Address | None:
-    """Check an IP and port that a peer sent; None stays None.
+    """Check an IP and port from a peer; None stays None.
 
     Raises:
         BadPeer: the address is invalid.

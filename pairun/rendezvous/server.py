@@ -1,6 +1,6 @@
-"""The leader as a process: it serves its peers and saves its state in a file.
+"""The leader as a process: serves its peers and saves its state in a file.
 
-Init starts one. PID 1 of the user's container starts another one, which continues with its state.
+Init starts one. PID 1 of the user's container starts another one, which continues its state.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _SAVE_EVERY_S = 0.5
 _TURN_S = 60.0
 _STOP_S = 5.0
 _FAREWELL_S = 0.5
-"""How long the last process of a leader takes to say that it ends."""
+"""Seconds in which a leader's last process tells its peers that it ends."""
 STAY_S = 10.0
-"""How long a leader serves peers that wait for a fact after its own tasks have ended."""
+"""Seconds for which a leader serves waiting peers after its own tasks have ended."""
 _MAX_STATE_BYTES = 64 * 1024 * 1024
 _STAY = b"s"
 
 
 class Server:
-    """Listens from the moment it is made.
+    """A leader that listens as soon as it is constructed.
 
     Args:
         members_by_role: the number of members of each role, in the job's order.
         job: the attempt to gather.
         key: the job's key; without one, the server only reports when all members are present.
-        host: this Pod's address; if this machine does not have it, all addresses are used.
+        host: this Pod's address; all addresses if this machine does not have it.
         port: the leader's rendezvous port.
         log: takes lines for people.
-        volume: the shared volume, which holds the state; None for no saved state.
+        volume: the shared volume for the state; None to save no state.
 
     Attributes:
         address: the address where it listens.
@@ -64,7 +64,7 @@ class Server:
     ) -> None:
         peers = max_peers()
         self._loop = Loop(key, log, max_peers=peers)
-        # a quarter of the connections is for short requests
+        # a quarter of the connections is reserved for short requests
         self._leader = Leader(
             Gang.of(members_by_role),
             job,
@@ -89,13 +89,13 @@ class Server:
             raise
 
     def serve_forever(self, stop_fd: int | None = None, *, is_last: bool = False) -> None:
-        """Serve until `stop_fd` can be read or is at its end, then save the state.
+        """Serve until `stop_fd` is readable or at its end, then save the state.
 
-        `Child.stop` may ask through it to stay for `STAY_S`.
+        Through it, `Child.stop` may ask the server to stay for `STAY_S`.
 
         Args:
             stop_fd: becomes readable when the server must stop.
-            is_last: no other process continues with the state: tell those who wait.
+            is_last: whether no other process continues the state: then it informs waiting peers.
         """
         if stop_fd is not None:
             self._loop.watch(stop_fd, lambda: self._stop(stop_fd))
@@ -135,7 +135,7 @@ class Server:
         return _TURN_S
 
     def save(self, volume: Door) -> None:
-        """Write the state to the volume atomically, readable for all users of the Pod.
+        """Write the state to the volume atomically, readable by all users of the Pod.
 
         Raises:
             OSError: it cannot be written.
@@ -155,16 +155,16 @@ class Server:
             return False
 
     def close(self) -> None:
-        """Close all sockets; the port is free then."""
+        """Close all sockets and free the port."""
         self._loop.close_all()
 
 
 class Child:
-    """A server in a child process, which ends with this process.
+    """A server in a child process, which exits with this process.
 
     Args:
         server: the server; this process closes its own copy.
-        is_last: no other process continues with its state.
+        is_last: whether no other process continues its state.
 
     Attributes:
         pid: the child's PID.
@@ -178,7 +178,7 @@ class Child:
         if self.pid == 0:
             code = 1
             try:
-                # It ends with this process, which may still need it after a stop signal.
+                # It exits with this process, which may still need it after a stop signal.
                 signal.set_wakeup_fd(-1)
                 for number in STOP_SIGNALS:
                     signal.signal(number, signal.SIG_IGN)
@@ -191,7 +191,7 @@ class Child:
         server.close()
 
     def stop(self, *, stay: bool = False) -> None:
-        """Make it save its state and end, within seconds; its port is free then.
+        """Make it save its state and exit within seconds; this frees its port.
 
         Args:
             stay: serve peers that wait for a fact first, for up to `STAY_S`.

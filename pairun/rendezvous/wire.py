@@ -35,11 +35,11 @@ Message = dict[str, Any]
 
 
 class BadPeer(Exception):
-    """A peer sent what no member of this job sends; the message says what."""
+    """A peer sent something that no member of this job sends; the message describes it."""
 
 
 class Packed:
-    """An encoded message, so that one for many peers is encoded once.
+    """An encoded message, so that a message to many peers is encoded once.
 
     Attributes:
         compressed: whether `data` is compressed.
@@ -52,7 +52,7 @@ class Packed:
 
     @functools.cached_property
     def message(self) -> Message:
-        """The message: a mapping with a word under ``t``.
+        """The message: a mapping with a text under ``t``.
 
         Raises:
             BadPeer: it is not such a mapping, or too large.
@@ -91,12 +91,12 @@ class Channel:
 
     Args:
         key: the job's key; without one, nothing is authenticated.
-        serves: this side accepted the connection.
+        serves: whether this side accepted the connection.
 
     Attributes:
         greeting: the bytes to send first.
-        is_ready: the other side has greeted, so frames can be made.
-        is_proven: a valid frame of the other side was received.
+        is_ready: whether the other side has greeted, so that frames can be made.
+        is_proven: whether a valid frame from the other side was received.
     """
 
     def __init__(self, key: bytes | None, *, serves: bool) -> None:
@@ -110,7 +110,7 @@ class Channel:
         self._counts = [0, 0]
 
     def feed(self, data: bytes) -> list[Packed]:
-        """Take received bytes, in pieces of any size; returns the messages that are complete.
+        """Take received bytes, in pieces of any size; returns the complete messages.
 
         Raises:
             BadPeer: the other side is not a member of this job; the connection must be closed.
