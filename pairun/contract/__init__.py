@@ -1,1 +1,1 @@
-"""What a module's class becomes: arguments, a schema, a loaded class."""
+"""What pairun derives from a module's class: arguments, a schema, a loaded class."""

@@ -1,4 +1,4 @@
-"""A module's arguments: one description, from which documentation, schema and checks come."""
+"""A module's arguments: one description, from which documentation, schema and checks derive."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pairun.secrets.shapes import is_secret_key
 class Argument(NamedTuple):
     """One argument of a module.
 
-    ``replaced_by`` is the task keyword that does the same now, ``bound`` the policy's key that bounds
-    what a job may set.
+    ``replaced_by`` is the task keyword that replaces it, ``bound`` the policy key that limits a
+    job's values.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Argument(NamedTuple):
 
 
 class ArgumentProblem(NamedTuple):
-    """An argument that does not fit: its path below the module's key, an error id, a sentence."""
+    """An invalid argument: its path below the module's key, an error id, a sentence."""
 
     path: tuple[str | int, ...]
     id: str
@@ -46,7 +46,7 @@ _KNOWN: dict[type[Module], tuple[Argument, ...]] = {}
 
 def arguments(cls: type[Module]) -> tuple[Argument, ...]:
     """The arguments of a module class, in order of definition."""
-    # Resolving annotations takes longer than all the rest of a task that has nothing to do.
+    # Resolving annotations takes longer than the rest of a task without changes.
     if cls not in _KNOWN:
         _KNOWN[cls] = tuple(_arguments(cls))
     return _KNOWN[cls]
@@ -70,7 +70,7 @@ def _arguments(cls: type[Module]) -> Iterator[Argument]:
 
 
 def default_text(argument: Argument) -> str:
-    """An argument's default as a YAML author writes it."""
+    """An argument's default, as a YAML author writes it."""
     named = type_name(argument.type)
     if isinstance(argument.default, int | float) and named.startswith("duration"):
         return format_duration(argument.default)
@@ -80,12 +80,12 @@ def default_text(argument: Argument) -> str:
 
 
 def may_be_secret(kind: Any) -> bool:
-    """Whether a value of a type, or one inside it, may be a `Secret`."""
+    """Whether a value of a type, or a part of it, may be a `Secret`."""
     return kind is Secret or any(may_be_secret(a) for a in typing.get_args(kind))
 
 
 def type_name(kind: Any) -> str:
-    """A type in the words of a YAML author."""
+    """The name of a type for a YAML author."""
     names = {
         str: "text", int: "integer", float: "number", bool: "true or false", Duration: "duration",
         Mode: "file mode", Secret: "secret text", type(None): "null", Any: "anything",
@@ -94,7 +94,7 @@ def type_name(kind: Any) -> str:
         return names[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
-        # text that may be secret is text to an author
+        # to an author, text that may be secret is text
         return " or ".join(type_name(a) for a in args if not (a is Secret and str in args))
     if origin is Literal:
         return " | ".join(str(a) for a in args)
@@ -104,7 +104,7 @@ def type_name(kind: Any) -> str:
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON Schema of an argument's type. An expression is allowed in place of any value."""
+    """The JSON Schema of an argument's type. An expression may replace any value."""
     plain: dict[Any, dict[str, Any]] = {
         str: {"type": "string"}, int: {"type": "integer"}, float: {"type": "number"},
         bool: {"type": "boolean"}, Duration: {"type": "string", "pattern": f"^{DURATION_PATTERN}$"},
@@ -152,11 +152,11 @@ def build(
     Args:
         cls: the module's class.
         values: the arguments; secrets as `Secret`.
-        pending: arguments whose values only the run can tell; they are not looked at.
+        pending: arguments whose values only the run can determine; they are not checked.
 
     Returns:
-        The module and no problems, or None and every problem (None and no problem when
-        arguments are pending).
+        The module and no problems, or None and all problems (None and no problem if arguments are
+        pending).
     """
     known = {a.name: a for a in arguments(cls)}
     problems: list[ArgumentProblem] = []
@@ -179,7 +179,7 @@ def build(
                     ArgumentProblem((), "PR606", f"the argument '{name}' is missing", a.doc)
                 )
             continue
-        # null returns to the default, as in every layer
+        # null means the default, as in every layer
         if values[name] is None and not a.required:
             continue
         converted = list(_convert(values[name], a.type, (name,)))
@@ -193,7 +193,7 @@ def build(
 
 
 def _named(sentence: str, values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The path of the argument that a module's sentence begins with, where it was given."""
+    """The path of the argument with which a module's sentence begins, if it was given."""
     quoted = re.match(r"'(\w+)'", sentence)
     return (quoted[1],) if quoted and quoted[1] in values else ()
 
@@ -205,7 +205,7 @@ def _convert(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Any
     def wrong(hint: str | None = None, id_: str = "PR605") -> ArgumentProblem:
         shown = "a secret" if isinstance(value, Secret) else _shown(value)
         if _is_number(value) and is_secret_key(str(path[-1])):
-            shown = "a number"  # a password may be one, too
+            shown = "a number"  # a password may be a number
         return ArgumentProblem(path, id_, f"'{name}' must be {type_name(kind)}, not {shown}", hint)
 
     origin, args = typing.get_origin(kind), typing.get_args(kind)
@@ -278,9 +278,9 @@ def _is_number(value: object) -> bool:
 
 
 def _secret_mapping(value: object) -> dict[str, Secret | None] | None:
-    """The mapping that a secret text holds as JSON, each value a secret; None when it is none.
+    """The mapping in a secret JSON text, with each value a secret; None if it is not a mapping.
 
-    An expression that touches a secret yields one secret, also when its value is a mapping.
+    An expression with a secret gives one secret, even if its value is a mapping.
     """
     if not isinstance(value, Secret):
         return None

@@ -1,4 +1,4 @@
-"""The source of a module becomes a Python module: what was read is executed, not what is on disk."""
+"""Imports a module from the bytes that were read, not from the disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGE = "pairun_modules"
 
 
 def execute(name: str, source: ModuleSource) -> ModuleType:
-    """Import a module in place of the one that had its name before.
+    """Import a module; it replaces the one that had its name before.
 
     Raises:
         PairunError: it fails on import.
@@ -30,12 +30,12 @@ def execute(name: str, source: ModuleSource) -> ModuleType:
     spec = _spec(qualified, source, source.entry)
     assert spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
-    # typing.get_type_hints looks the names of a class up in its module
+    # typing.get_type_hints looks up a class's names in its module
     sys.modules[qualified] = loaded
     if source.is_folder:
         _FINDER.sources[qualified] = source
     try:
-        # Standard output may be a document (--json): what a module prints here is none of it.
+        # Standard output may be a document (--json), in which a module's output has no place.
         with contextlib.redirect_stdout(sys.stderr):
             spec.loader.exec_module(loaded)
     except (Exception, SystemExit) as e:
@@ -52,12 +52,12 @@ def _forget(qualified: str) -> None:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Executes the bytes that were read, whatever is on the disk by then."""
+    """Executes the bytes that were read, even if the file has changed since."""
 
     def __init__(self, fullname: str, source: ModuleSource, file: str) -> None:
         super().__init__(fullname, source.place(file))
         self._files = {source.place(f): data for f, data in source.files.items()}
-        # As for pairun itself, Python keeps the compiled code of built-in modules.
+        # Python caches the compiled code of built-in modules, as for pairun itself.
         self._is_built_in = not BUNDLED and source.path.startswith(
             os.path.join(built_in_folder(), "modules", "")
         )
@@ -68,7 +68,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return compile(self._files[self.path], self.path, "exec", dont_inherit=True)
 
     def get_data(self, path: str) -> bytes:
-        """The bytes of a file of the module; so `pkgutil.get_data` reads what was digested."""
+        """The bytes of a module's file; so `pkgutil.get_data` reads what was digested."""
         if path in self._files:
             return self._files[path]
         if self._is_built_in:
@@ -101,7 +101,7 @@ class _Finder:
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None = None, _target: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Python's import system asks this for every module that it does not have yet."""
+        """Python's import system calls this for every module that it has not imported yet."""
         if fullname == PACKAGE:
             return importlib.machinery.ModuleSpec(PACKAGE, None, is_package=True)
         if not fullname.startswith(f"{PACKAGE}."):
@@ -114,7 +114,7 @@ class _Finder:
         for file in (f"{stem}.py", f"{stem}/{ENTRY}"):
             if file in source.files:
                 return _spec(fullname, source, file)
-        # Not the next finder: in the bundle it has the files of the built-in module of that name.
+        # Do not ask the next finder: in the bundle it has the built-in module of that name.
         raise ModuleNotFoundError(f"the module {name} has no file {stem}.py", name=fullname)
 
 
@@ -138,7 +138,7 @@ def _import_problem(name: str, source: ModuleSource, error: BaseException) -> Pr
 
 
 def _origin(error: BaseException, source: ModuleSource) -> tuple[str, int]:
-    """The file of the module and its line where an error comes from."""
+    """The module's file and line at which an error was raised."""
     places = {source.place(file) for file in source.files}
     if isinstance(error, SyntaxError) and error.filename in places:
         return error.filename, error.lineno or 0

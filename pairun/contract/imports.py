@@ -1,4 +1,4 @@
-"""What a module imports that the user's image may not have."""
+"""Finds imports of a module that the user's image may lack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABSENT = frozenset({
     "rlcompleter", "sndhdr", "spwd", "sqlite3", "sunau", "this", "tkinter", "trace", "turtle",
     "turtledemo", "unittest", "venv", "wave", "winreg", "xml", "xmlrpc", "zipapp",
 })  # fmt: skip
-"""Parts of the standard library that the program in the user's container has not."""
+"""Parts of the standard library that are missing in the user's container."""
 
 
 class Import(NamedTuple):
@@ -25,10 +25,10 @@ class Import(NamedTuple):
 
     Attributes:
         file: the key in `ModuleSource.files`.
-        name: what is imported.
+        name: the imported name.
         line: of the statement.
         column: of the statement.
-        relative: how to import it instead, where it is a file of the module itself, else None.
+        relative: how to import it instead, if it is a file of the module, else None.
     """
 
     file: str
@@ -41,8 +41,8 @@ class Import(NamedTuple):
 def foreign_imports(source: ModuleSource) -> Iterator[Import]:
     """Imports of neither the standard library, `pairun.module` nor the module's files, anywhere.
 
-    `ABSENT` parts of the standard library count as foreign, and so do the module's own files where
-    they are imported absolutely. What only type checkers see (``if TYPE_CHECKING:``) does not count.
+    `ABSENT` parts of the standard library count as foreign. So do the module's own files if they
+    are imported absolutely. Ignores what only type checkers see (``if TYPE_CHECKING:``).
 
     Raises:
         SyntaxError, ValueError: a file is not Python.

@@ -1,4 +1,4 @@
-"""Modules are loaded by path from a content root, only when a plan uses them."""
+"""Loads modules by path from a content root, only if a plan uses them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from pairun.module import CheckModule, Module, StateModule
 
 @attrs.frozen(kw_only=True)
 class ModuleFile:
-    """Where a module's source is, and which one was planned.
+    """The location and digest of a module's source.
 
     Attributes:
-        path: the file or the folder; of a built-in module within the content root that travels
-            with pairun.
+        path: the file or the folder; of a built-in module, within pairun's own content root.
         sha256: hex digest of the source (`ModuleSource.sha256`).
-        built_in: whether every pairun of this version has it.
+        built_in: whether every pairun of this version contains it.
     """
 
     path: str
@@ -41,22 +40,22 @@ def load_module(name: str, path: str) -> type[Module]:
         path: the file, or the folder with an ``__init__.py``.
 
     Raises:
-        PairunError: the source cannot be read, raises on import, holds no or several module
-            classes, or one that lacks what a module must have.
+        PairunError: the source cannot be read, raises on import, contains no or several module
+            classes, or an incomplete one.
     """
     return _class_in(name, read_source(name, path))
 
 
 def planned_source(name: str, file: ModuleFile, files: Files = DISK) -> ModuleSource:
-    """The source of a module that is not built in, as it was planned.
+    """The source of a module that is not built in, as planned.
 
     Args:
         name: the module's name.
-        file: where it is, and its digest.
-        files: where the path is.
+        file: its location and digest.
+        files: reads the path.
 
     Raises:
-        PairunError: it cannot be read, or changed since.
+        PairunError: it cannot be read, or has changed since.
     """
     source = read_source(name, file.path, files)
     if source.sha256() != file.sha256:
@@ -66,12 +65,12 @@ def planned_source(name: str, file: ModuleFile, files: Files = DISK) -> ModuleSo
 
 
 _LOADED: dict[str, tuple[ModuleSource, type[Module]]] = {}
-"""By module name the source that was loaded last, and its class: who plans runs it too."""
+"""The last loaded source of each module name, and its class: the planner also runs it."""
 
 
 def _class_in(name: str, source: ModuleSource) -> type[Module]:
-    """The class of a source, which is executed unless it was the last of its name."""
-    # Removed first: if this source fails, sys.modules no longer has the other one either.
+    """The class in a source, which is executed unless it was the last of its name."""
+    # Remove it first: if this source fails, sys.modules must not contain the other one either.
     source_and_class = _LOADED.pop(name, None)
     if source_and_class is None or source_and_class[0] != source:
         source_and_class = (source, _module_class(source.path, execute(name, source)))
@@ -108,7 +107,7 @@ def _module_class(path: str, loaded: ModuleType) -> type[Module]:
 def _load_built_in(name: str, path: str) -> type[Module]:
     frozen = f"{PACKAGE}.{name}"
     if importlib.machinery.FrozenImporter.find_spec(frozen) is not None:
-        # Part of the program itself, as is pairun: there are no files.
+        # It is part of the program, like pairun: there are no files.
         return _module_class(path, importlib.import_module(frozen))
     return load_module(name, os.path.join(built_in_folder(), path))
 
@@ -120,7 +119,7 @@ def plan_loader(
 
     Args:
         modules: the plan's modules by name.
-        files: where those are that are not built in.
+        files: reads modules that are not built in.
     """
     loaded: dict[str, type[Module]] = {}
 
@@ -129,7 +128,7 @@ def plan_loader(
             file = modules.get(name)
             if file is None:
                 raise PairunError(Problem("PR602", f"the plan does not say where module {name} is"))
-            # A built-in module is part of pairun, and as trustworthy.
+            # A built-in module is part of pairun, and as trusted.
             loaded[name] = (
                 _load_built_in(name, file.path)
                 if file.built_in

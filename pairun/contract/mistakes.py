@@ -1,4 +1,4 @@
-"""What a module's class must have: its methods, and arguments that YAML can give."""
+"""Checks a module's class: its methods, and whether YAML can give its arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = (str, int, float, bool, Duration, Mode, Secret, type(None), Any)
 
 
 def mistakes(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
-    """What is wrong with a module's class: sentences without a subject, each with a hint or None.
+    """The mistakes in a module's class: sentences without a subject, each with a hint or None.
 
     Args:
         cls: a `StateModule` or `CheckModule` made with ``@define``.
@@ -40,7 +40,7 @@ def mistakes(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
         return
     try:
         known = arguments(cls)
-    except Exception as e:  # noqa: BLE001 - a module's code may raise anything
+    except Exception as e:  # noqa: BLE001 - a module's code may raise any exception
         yield f"has arguments that cannot be read: {error_text(e)}", None
         return
     for a in known:
@@ -88,13 +88,13 @@ def _written(kind: Any) -> str:
 def argument_problems(
     cls: type[Module], values: Mapping[str, Any], pending: frozenset[str]
 ) -> list[ArgumentProblem]:
-    """The problems that `build` finds; that the module itself fails on them is one, too."""
+    """The problems that `build` finds; a failure of the module itself is one, too."""
     try:
         return build(cls, values, pending)[1]
-    except Exception as e:  # noqa: BLE001 - a module's own checks may raise anything
+    except Exception as e:  # noqa: BLE001 - a module's checks may raise any exception
         return [ArgumentProblem((), "PR603", f"the module fails on its arguments: {error_text(e)}")]
 
 
 def error_text(error: BaseException) -> str:
-    """An unexpected exception, in a sentence."""
+    """An unexpected exception as a sentence."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

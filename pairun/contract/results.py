@@ -1,4 +1,4 @@
-"""What a module's process returns is untrusted data: every field is checked here."""
+"""Checks every field of what a module's process returns, which is untrusted."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ import attrs
 from pairun.module import FAILURE_KINDS, FailureKind, Fault
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""The longest line that a module's process may send."""
+"""The maximum length of a line from a module's process, in bytes."""
 
 MAX_TEXT = 65_536
-"""The longest message, hint or trace in characters; the rest is cut off."""
+"""The maximum length of a message, hint or trace, in characters; the rest is cut off."""
 
 MAX_DEPTH = 64
-"""How deep the values of a result may be nested."""
+"""The maximum nesting depth of a result's values."""
 
 MAX_COUNT = 2**63
-"""More bytes than any file holds."""
+"""More bytes than any file has."""
 
 MAX_HIDDEN = 1000
-"""The most texts that a module may hide at once: each one makes the search slower."""
+"""The maximum number of texts that a module may hide at once; each slows down the search."""
 
 AttemptOutcome = Literal["ok", "changed", "skipped", "failed"]
 
 
 class BadResult(Exception):
-    """A field that a module may not hand over; the message names it, never its value.
+    """An invalid field of a module's result; the message names it, never its value.
 
     Args:
         message: one sentence.
-        method: the method that returned it, where it is neither ``check`` nor ``apply``.
+        method: the method that returned it, if it is neither ``check`` nor ``apply``.
     """
 
     def __init__(self, message: str, method: str = "") -> None:
@@ -46,18 +46,19 @@ class BadResult(Exception):
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """How an attempt ended.
+    """The end of an attempt.
 
     Attributes:
         outcome: ok, changed, skipped or failed.
         message: one sentence for people.
-        values: what later tasks find in ``results.<id>.values``.
+        values: for later tasks, as ``results.<id>.values``.
         environment: variables for later tasks and the user's command; None removes one.
         kind: of a failure.
-        fault: of a failure: whose it is.
+        fault: of a failure: whose fault it is.
         hint: of a failure: what to do.
         retry_after_s: of a failure: seconds that a server asked us to wait.
-        retry_within_s: of a failure: seconds in which retries make sense, from the first such failure.
+        retry_within_s: of a failure: seconds in which retries make sense, from the first such
+            failure.
         exit_code: of a failure: the exit code of the program that failed.
         trace: of an internal failure: the end of the Python traceback.
     """
@@ -82,12 +83,12 @@ class Report:
 
 @attrs.frozen
 class Progress:
-    """How far an attempt is.
+    """The progress of an attempt.
 
     Attributes:
-        bytes: done so far.
-        total: bytes in all, or None.
-        file: what they are bytes of.
+        bytes: number of bytes done.
+        total: total number of bytes, or None.
+        file: the file with these bytes.
     """
 
     bytes: int
@@ -97,17 +98,17 @@ class Progress:
 
 @attrs.frozen
 class Hidden:
-    """Secrets that a module has learned; they never reach a sink.
+    """Secrets that a module has learned; they never appear in any output.
 
     Attributes:
-        texts: what to mask from now on.
+        texts: to mask from now on.
     """
 
     texts: tuple[str, ...]
 
 
 Line = Report | Progress | Hidden
-"""What a module's process sends, one each line."""
+"""The records that a module's process sends, one per line."""
 
 
 def failure(
@@ -129,10 +130,10 @@ def failure(
 
 
 def dump_line(record: Line) -> bytes:
-    """One line of JSON, as `read_line` takes it; fields that have their default are left out.
+    """One line of JSON for `read_line`; omits fields with their default value.
 
     Raises:
-        BadResult: the values are not plain data, or too much of it.
+        BadResult: the values are not plain data, or too large.
     """
     kind = type(record)
     fields = {name: getattr(record, name) for name in _CHECKS[kind]}
@@ -154,7 +155,7 @@ def read_line(line: bytes) -> Line:
     """Check one line of a module's process.
 
     Raises:
-        BadResult: it is none of these, or one of its fields is not what it must be.
+        BadResult: it is none of these records, or has an invalid field.
     """
     try:
         data = json.loads(line)
@@ -172,28 +173,28 @@ def read_line(line: bytes) -> Line:
 
 
 def checked_report(fields: Mapping[str, Any]) -> Report:
-    """The report that these fields make.
+    """The report with these fields.
 
     Raises:
-        BadResult: a field is missing, unknown, of a wrong type or out of bounds.
+        BadResult: a field is missing, unknown, of a wrong type or out of range.
     """
     return Report(**_checked(Report, fields))
 
 
 def checked_progress(fields: Mapping[str, Any]) -> Progress:
-    """The progress that these fields make.
+    """The progress with these fields.
 
     Raises:
-        BadResult: a field is missing, unknown, of a wrong type or out of bounds.
+        BadResult: a field is missing, unknown, of a wrong type or out of range.
     """
     return Progress(**_checked(Progress, fields))
 
 
 def checked_hidden(fields: Mapping[str, Any]) -> Hidden:
-    """The secrets that these fields make.
+    """The secrets in these fields.
 
     Raises:
-        BadResult: a field is missing, unknown, of a wrong type or out of bounds.
+        BadResult: a field is missing, unknown, of a wrong type or out of range.
     """
     return Hidden(**_checked(Hidden, fields))
 
@@ -211,7 +212,7 @@ def checked_variable(name: object, value: object) -> str | None:
     """A variable that the kernel accepts in an environment (execve(2)); None removes it.
 
     Raises:
-        BadResult: the name or the value cannot be used.
+        BadResult: the name or the value is invalid.
     """
     if not isinstance(name, str) or not name or "=" in name or "\0" in name:
         raise BadResult(f"environment has the name {name!r}; a name is text without '=' and NUL")
@@ -235,7 +236,7 @@ def checked_variable(name: object, value: object) -> str | None:
 
 @functools.cache
 def _longest_variable() -> int:
-    """MAX_ARG_STRLEN of execve(2): 32 pages, with the NUL at the end."""
+    """MAX_ARG_STRLEN of execve(2): 32 pages, including the NUL at the end."""
     return 32 * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -296,7 +297,7 @@ def _text(name: str, value: object) -> str:
 
 
 def _clean(text: str) -> str:
-    """A text that every sink can encode, and not longer than people read."""
+    """A text that every output can encode, cut to a readable length."""
     encodable = text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
     return encodable if len(encodable) <= MAX_TEXT else encodable[:MAX_TEXT] + "…"
 
@@ -336,7 +337,7 @@ def _optional_count(name: str, value: object) -> int | None:
 
 
 def _type(value: object) -> str:
-    """A value's type in words."""
+    """The name of a value's type for people."""
     for types, words in _WORDS.items():
         if isinstance(value, types):
             return words
@@ -359,7 +360,7 @@ _CHECKS: dict[type[Line], dict[str, Callable[[str, object], Any]]] = {
     Progress: {"bytes": _count, "total": _optional_count, "file": _text},
     Hidden: {"texts": _secrets},
 }  # fmt: skip
-"""The one table of what may cross: each field's check takes its name and value."""
+"""All fields that a module's process may send; each field's check takes its name and value."""
 
 _REQUIRED: dict[type, str] = {Report: "outcome", Progress: "bytes", Hidden: "texts"}
 _MINIMAL: dict[type, Line] = {

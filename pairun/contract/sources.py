@@ -1,4 +1,4 @@
-"""The source of a module: one file, or a folder of files, read whole and digested."""
+"""The source of a module: one file or a folder of files, read completely and digested."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pairun.base.paths import built_in_folder
 from pairun.errors import PairunError, Problem
 
 ENTRY = "__init__.py"
-"""The file of a folder that holds or imports the module class."""
+"""The file of a folder that defines or imports the module class."""
 MAX_BYTES = 16 * 1024 * 1024
-"""What the files of one module may have together."""
+"""The maximum size of one module's files together, in bytes."""
 MAX_ENTRIES = 1000
-"""How many files and folders one module may have."""
+"""The maximum number of files and folders of one module."""
 _SKIPPED = "__pycache__"
 
 
 @attrs.frozen(kw_only=True)
 class ModuleSource:
-    """The bytes of a module, as they were when it was read.
+    """The bytes of a module at the time when it was read.
 
     Attributes:
         path: the file or the folder.
-        files: bytes by path within the folder, with ``/`` between; of a file its own name alone.
+        files: bytes by path within the folder, with ``/`` as separator; for a file by its name.
         is_folder: whether `path` is a folder.
     """
 
@@ -42,16 +42,16 @@ class ModuleSource:
         return ENTRY if self.is_folder else next(iter(self.files))
 
     def place(self, file: str) -> str:
-        """The path of one of `files` on the disk."""
+        """The path on disk of one of `files`."""
         return os.path.join(self.path, file) if self.is_folder else self.path
 
     def sha256(self) -> str:
-        """The hex digest: of a file over its bytes, of a folder over sorted paths and bytes.
+        """The hex digest: for a file over its bytes, for a folder over sorted paths and bytes.
 
-        In a folder each file counts as its path, a NUL, its length in decimal, a NUL, its bytes:
+        In a folder each file counts as its path, a NUL, its length in decimal, a NUL, its bytes. So
         no two folders give the same sequence.
         """
-        # OpenSSL comes with it, and every attempt is a fork of all that was imported.
+        # This imports OpenSSL, and every attempt is a fork that contains all imports.
         import hashlib
 
         if not self.is_folder:
@@ -63,17 +63,17 @@ class ModuleSource:
 
 
 def built_in_modules() -> dict[str, str]:
-    """Name to path of the modules that travel with pairun."""
+    """Name to path of pairun's own modules."""
     return module_paths(os.path.join(built_in_folder(), "modules"))
 
 
 def module_paths(folder: str) -> dict[str, str]:
     """Name to path of the modules in a folder: ``NAME.py``, or ``NAME/`` with an ``__init__.py``.
 
-    Names that begin with ``_`` or ``.`` are no modules.
+    Ignores names that begin with ``_`` or ``.``.
 
     Raises:
-        PairunError: a module is there both as a file and as a folder.
+        PairunError: a module exists both as a file and as a folder.
     """
     paths: dict[str, str] = {}
     for entry in _names_in(folder):
@@ -106,7 +106,7 @@ def _names_in(folder: str) -> list[str]:
 
 
 def module_at(path: str) -> str | None:
-    """The module that a path belongs to (a file, a folder, or a file in one), None where to none."""
+    """The module to which a path belongs (a file, a folder, or a file in one), or None."""
     is_folder = os.path.isdir(path)
     module = path if path.endswith(".py") and not is_folder else None
     folder = os.path.abspath(path if is_folder else os.path.dirname(path))
@@ -116,16 +116,16 @@ def module_at(path: str) -> str | None:
 
 
 class Files(Protocol):
-    """Where sources are read; each method raises `OSError`."""
+    """Reads sources; each method raises `OSError`."""
 
     def stat(self, path: str) -> os.stat_result | None:
-        """What is at a path, None where nothing is; a link is not followed."""
+        """The status of a path, None if nothing exists there; does not follow links."""
 
     def names(self, path: str) -> list[str]:
         """The names in a directory."""
 
     def open(self, path: str) -> BinaryIO:
-        """Open a regular file to read; waits for nothing."""
+        """Open a regular file for reading; does not block."""
 
 
 class _Disk:
@@ -152,18 +152,18 @@ DISK: Files = _Disk()
 
 
 def read_source(name: str, path: str, files: Files = DISK) -> ModuleSource:
-    """Read a module, whichever form it has.
+    """Read a module, which is a file or a folder.
 
-    Every regular file of a folder belongs to the module, except those below ``__pycache__``.
+    Every regular file in a folder belongs to the module, except those below ``__pycache__``.
 
     Args:
         name: the module's name, for messages.
         path: the file, which may be a link (Kubernetes mounts ConfigMaps so), or the folder.
-        files: where the path is.
+        files: reads the path.
 
     Raises:
-        PairunError: a path cannot be read, is a link in a folder or no regular file, or there are
-            too many.
+        PairunError: a path cannot be read, is a link in a folder or not a regular file, or there
+            are too many.
     """
     path = path.rstrip("/")
     reader = _Reader(path, files)
@@ -196,7 +196,7 @@ def _unreadable(name: str, error: OSError, path: str) -> PairunError:
 
 
 class _Reader:
-    """Reads what is below one path, within the limits for one module."""
+    """Reads everything below one path, within the limits for one module."""
 
     def __init__(self, path: str, files: Files) -> None:
         self._path = path
@@ -205,7 +205,7 @@ class _Reader:
         self._entries = 0
 
     def folder(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """The files of a folder and of those in it, by path within the module."""
+        """The files in a folder and its subfolders, by path within the module."""
         for entry in sorted(self._disk.names(os.path.join(self._path, prefix))):
             if entry == _SKIPPED:
                 continue
@@ -228,7 +228,7 @@ class _Reader:
         """The bytes of a file."""
         limit = MAX_BYTES - self._bytes + 1
         with self._disk.open(path) as file:
-            # Memory for the limit at once would cost more than most files.
+            # Allocating the limit at once would cost more memory than most files need.
             size = min(os.fstat(file.fileno()).st_size + 1, limit)
             data = file.read(size)
             if len(data) == size:

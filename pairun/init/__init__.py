@@ -1,1 +1,1 @@
-"""The init phase: read a Pod's inputs, plan both phases, run the init tasks, hand over."""
+"""The init phase: reads a Pod's inputs, plans both phases, runs the init tasks, hands over."""

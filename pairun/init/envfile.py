@@ -1,4 +1,4 @@
-"""``runtime.d/env``: variables that init tasks hand to the user's container, one per line."""
+"""``runtime.d/env``: variables from init tasks for the user's container, one per line."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_variables(source: Source, problems: Problems) -> dict[str, str]:
-    """Read lines of ``NAME=value``; the last one of a name counts.
+    """Read lines of ``NAME=value``; the last one of a name wins.
 
-    Values are literal: quotes, ``$`` and backslashes have no meaning. Empty lines and lines that
-    begin with ``#`` are ignored, and ``export`` may precede a name.
+    Values are literal: quotes, ``$`` and backslashes have no meaning. Ignores empty lines and lines
+    that begin with ``#``; ``export`` may precede a name.
 
     Args:
-        source: the file; problems show none of its lines, because values may be credentials.
+        source: the file; problems never quote its lines, because values may be credentials.
         problems: takes a problem for every invalid line.
     """
     variables: dict[str, str] = {}

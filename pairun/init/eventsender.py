@@ -1,7 +1,7 @@
-"""Sends what is noteworthy of an init phase as Events of the Pod, from a process beside the phase.
+"""Sends noteworthy records of an init phase as Events of the Pod, from a parallel process.
 
-The phase writes records to a pipe and never waits: a slow or silent API server costs an Event. What
-was sent, and why something was not, is in the journal and nowhere else.
+The phase writes records to a pipe and never waits: a slow API server loses an Event, not time. Only
+the journal records what was sent, and why something was not.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pairun.net.apicredentials import access_of_pod
 from pairun.secrets.vault import Vault
 
 CALL_S = 5.0
-"""How long one request may take."""
+"""The timeout of one request, in seconds."""
 
 END_S = 1.0
-"""How long the end of the phase waits for Events that are on their way."""
+"""Seconds for which the phase's end waits for pending Events."""
 
 _POLL_S = 0.01
 _READ = ("attempt_begin", "attempt_end", "output", "task_end")
 
 
 class EventSender:
-    """The process that sends Events; none is started where the container cannot ask the API server.
+    """The process that sends Events; not started if the container cannot reach the API server.
 
     Args:
         env: the environment of the init container.
@@ -52,7 +52,7 @@ class EventSender:
                 self._start()
 
     def observe(self, record: Mapping[str, Any]) -> None:
-        """Take a record of the phase; one that the pipe has no room for is lost."""
+        """Take a record of the phase; it is lost if the pipe is full."""
         if self._pid is None or record.get("type") not in _READ:
             return
         kept = {k: v for k, v in record.items() if k != "output"}
@@ -60,7 +60,7 @@ class EventSender:
             os.write(self._pipe, json.dumps(self._vault.record(kept)).encode() + b"\n")
 
     def end(self) -> None:
-        """Wait shortly for what is on its way."""
+        """Wait briefly for pending Events."""
         if self._pid is None:
             return
         os.close(self._pipe)
@@ -85,7 +85,7 @@ class EventSender:
             os.setsid()
             block_stop_signals()
             os.dup2(read, 3)
-            # The phase's own streams have readers that wait for their end.
+            # Readers of the phase's streams wait for their end.
             os.closerange(4, 65536)
             for fd in range(3):
                 os.dup2(os.open(os.devnull, os.O_RDWR), fd)
@@ -95,11 +95,11 @@ class EventSender:
 
 
 class _Sending:
-    """The process's work.
+    """The work of the process.
 
     Args:
-        fd: the records come from there.
-        env: as for `EventSender`, as are the others.
+        fd: the source of the records.
+        env: as for `EventSender`, like the others.
     """
 
     def __init__(self, fd: int, env: Mapping[str, str], pai_dir: str, vault: Vault) -> None:
@@ -122,7 +122,7 @@ class _Sending:
     def _send(self, note: Note | None) -> None:
         if note is None or self._is_refused:
             return
-        # Imported here: only this process needs an HTTP client, and only for what is noteworthy.
+        # Imported here: only this process needs an HTTP client, and only for noteworthy records.
         from pairun.net.podevents import send_event
 
         sent = send_event(note, self._env, CALL_S)
@@ -135,7 +135,7 @@ class _Sending:
 
 
 def _may_send(env: Mapping[str, str]) -> bool:
-    """Whether this container has what a request needs: the Pod's name, and a way to the server."""
+    """Whether this container has what requests need: the Pod's name and the server's address."""
     try:
         access_of_pod(env)
     except Failure:

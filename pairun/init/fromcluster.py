@@ -28,10 +28,9 @@ _MAX_BYTES = 16 * 1024 * 1024
 
 
 def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """Read a Framework's metadata, which holds the job, without spec and status.
+    """Read a Framework's metadata, which contains the job, without spec and status.
 
-    Failures that may be temporary are retried for as long as the barrier waits, or until a stop
-    signal.
+    Retries failures that may be temporary for as long as the barrier waits, or until a stop signal.
 
     Args:
         namespace: the Framework's namespace.
@@ -40,7 +39,7 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
             retries, in seconds.
 
     Raises:
-        PairunError: there is no such Framework, or it cannot be read; only PR773 may be temporary.
+        PairunError: the Framework is missing or unreadable; only PR773 may be temporary.
     """
     limit_s = _timeout_s(env)
     path = f"/apis/{API_VERSION}/namespaces/{quote(namespace)}/frameworks/{quote(name)}"
@@ -71,10 +70,10 @@ def read_head(namespace: str, name: str, env: Mapping[str, str]) -> dict[str, An
 
 
 def _ask_with_retries(server: ApiServer, path: str, limit_s: float) -> bytes | None:
-    """Send a request until it succeeds or fails for good.
+    """Send a request until it succeeds or fails permanently.
 
     Raises:
-        Failure: the last failure, permanent or after the time limit.
+        Failure: the last failure; permanent, or after the time limit.
     """
     end, pause_s, printed = time.monotonic() + limit_s, 1.0, ""
     while True:
@@ -100,7 +99,7 @@ def _ask_with_retries(server: ApiServer, path: str, limit_s: float) -> bytes | N
 
 
 def _pause(seconds: float) -> None:
-    """Wait, and exit on a blocked stop signal, which no other code takes yet."""
+    """Wait; exits on a blocked stop signal, which no other code takes yet."""
     caught = signal.sigtimedwait(STOP_SIGNALS, seconds)
     if caught is not None:
         raise SystemExit(128 + caught.si_signo)

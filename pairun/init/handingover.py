@@ -1,4 +1,4 @@
-"""Writes what the user's container needs to the volume."""
+"""Writes the data for the user's container to the volume."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pairun.report.problems import print_problems, print_unforeseen
 from pairun.runtime.exitmatching import EXIT_SPEC_FILE
 
 JOB_FILE = "job_config.yaml"
-"""The job file that the Framework holds, in ``runtime.d``; OpenPAI's name."""
+"""The Framework's job file, in ``runtime.d``; OpenPAI's name."""
 
 
 def prepare(plans: PodPlans) -> Volume:
@@ -28,11 +28,11 @@ def prepare(plans: PodPlans) -> Volume:
     volume = Volume(plans.pai_dir, plans.env)
     volume.prepare()
     if (spec := plans.pod.exit_spec) is not None:
-        # As the cluster wrote it, and as PID 1 reads it.
+        # Unchanged from the cluster; PID 1 reads it.
         volume.add(EXIT_SPEC, spec.text)
         volume.add(EXIT_SPEC_FILE, json.dumps(spec.data).encode())
     if plans.pod.job_text is not None:
-        # Every process of the Pod may read the file.
+        # Every process in the Pod may read the file.
         text = plans.vault.text(plans.pod.job_text)
         volume.add(JOB_FILE, text.encode("utf-8", "surrogateescape"))
     if plans.pod.framework is not None:
@@ -43,7 +43,7 @@ def prepare(plans: PodPlans) -> Volume:
 
 
 def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> PhaseOutcome | None:
-    """Plan the runtime phase with the addresses of the peers, and write the plan.
+    """Plan the runtime phase with the peers' addresses, and write the plan.
 
     Args:
         plans: plans the phase.
@@ -51,7 +51,7 @@ def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> P
         learned: the secrets that init's tasks have learned.
 
     Returns:
-        The failure, or None. It is not raised, because the exit handlers must run.
+        The failure, or None. Not raised, because the exit handlers must run.
     """
     try:
         _add_rules(plans, volume)
@@ -61,7 +61,7 @@ def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> P
         variables = {n: plans.apart(v) for n, v in _variables(volume).items()}
         plans.take_scripts(volume.plugin_scripts())
         plan = plans.make().plans["runtime"]
-        # Of the cluster's secrets, only those that the job's plan needs are handed over.
+        # Of the cluster's secrets, hand over only those that the job's plan needs.
         ours = [*plans.layers.content.concealed(), *learned]
         volume.hand_over(plan, plans.secrets, variables, redact_used=ours)
     except PairunError as e:
@@ -73,7 +73,7 @@ def hand_over(plans: PodPlans, volume: Volume, learned: Iterable[str] = ()) -> P
     except OSError as e:
         print_problems([_unusable(e, volume)], plans.vault)
         return _failure(f"the handover: {e}")
-    except Exception as e:  # noqa: BLE001 - the exit handlers must run whatever this is
+    except Exception as e:  # noqa: BLE001 - the exit handlers must run after any error
         print_unforeseen(e, plans.vault)
         return _failure(f"the handover: {type(e).__name__}: {e}")
     return None
@@ -97,7 +97,7 @@ def _add_rules(plans: PodPlans, volume: Volume) -> None:
 
 
 def _variables(volume: Volume) -> dict[str, str]:
-    """The variables that init tasks hand to the user's container.
+    """The variables from init tasks for the user's container.
 
     Raises:
         PairunError: the file is not valid.

@@ -1,4 +1,4 @@
-"""The gang of a Pod into which `pairun inject` put the init container, for the barrier."""
+"""The gang of a Pod into which `pairun inject` added the init container, for the barrier."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pairun.openpai.framework import make_framework
 
 
 def gang_framework(job: Job, env: Mapping[str, str]) -> dict[str, Any]:
-    """A gang as a Framework without status, which the barrier reads.
+    """A gang as a Framework without status, for the barrier.
 
     Args:
-        job: the job that was made of the gang.
+        job: the job made from the gang.
         env: of the init container; ``FC_FRAMEWORK_NAME`` names the object.
     """
     framework = make_framework(job, framework_name=env.get("FC_FRAMEWORK_NAME") or job.name)

@@ -1,8 +1,8 @@
-"""``init.log``: the output of the init phase, written to a file and shown.
+"""``init.log``: the output of the init phase, written to a file and printed.
 
-The phase runs in a child. This process is PID 1 of the init container: it copies the child's output,
-forwards signals, and exits with the child's exit code. So the log is complete even if the child
-crashes or the kernel kills it for its memory.
+The phase runs in a child. This process is PID 1 of the init container: it copies the child's
+output, forwards signals, and exits with the child's exit code. So the log is complete even if the
+child crashes or is killed for its memory.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pairun.handover.podlogs import INIT_LOG
 from pairun.handover.reader import ENVIRONMENT_FILE
 
 STALL_S = 10.0
-"""How long the end waits for a stalled reader of our output."""
+"""Seconds that the end waits for a stalled reader of our output."""
 
 EARLY_BYTES = 1024 * 1024
-"""How much output is kept until the log's folder exists."""
+"""How many bytes of output are kept until the log's folder exists."""
 
 WAITING_BYTES = 4 * 1024 * 1024
-"""How much output may wait for the reader of one of our streams."""
+"""How many bytes of output may wait for the reader of one of our streams."""
 
 _WRITE_BYTES = 4096
 """A pipe that poll(2) reports as writable accepts this much without blocking (PIPE_BUF)."""
@@ -48,7 +48,7 @@ def run_under_log(pai_dir: str, env: Mapping[str, str]) -> int | None:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    # Blocked until the process that acts on them takes them.
+    # Blocked until the process that handles them takes them.
     block_stop_signals()
     pipes = [os.pipe(), os.pipe()]
     try:
@@ -103,7 +103,7 @@ class _Log:
 
     def end(self) -> None:
         """Write the rest; makes the folder if the phase has not made it."""
-        # In a folder that is not a volume nothing is made.
+        # Make nothing in a folder that is not a volume.
         if self._door.is_folder(os.path.join(self._pai_dir, "logs")) or (
             self._pai_dir == DEFAULT_PAI_DIR and os.path.isdir(self._pai_dir)
         ):
@@ -117,7 +117,7 @@ class _Log:
 
 
 class _Tee:
-    """Copies the child's standard output and error to our own, and both to the log.
+    """Copies the child's standard output and error to ours, and both to the log.
 
     Args:
         child: the child's PID.
@@ -168,8 +168,8 @@ class _Tee:
         for reader, stream in self._streams.items():
             if self._pending[stream]:
                 poll.register(stream, select.POLLOUT)
-            # A slow reader delays the phase only after much output, because a phase that waits for
-            # its reader does not react to a stop.
+            # A slow reader delays the phase only after much output: a phase that waits for its
+            # reader does not react to a stop signal.
             if len(self._pending[stream]) < WAITING_BYTES:
                 poll.register(reader, select.POLLIN)
         ready = dict(poll.poll(timeout_ms))
@@ -202,20 +202,20 @@ class _Tee:
         return data
 
     def _show(self, stream: int) -> bool:
-        """Write what our own stream accepts now; returns whether it accepted anything."""
+        """Write what our stream accepts now; returns whether it accepted anything."""
         data = self._pending[stream]
         try:
             written = os.write(stream, data[:_WRITE_BYTES])
         except BlockingIOError:
             return False
         except OSError:
-            # The stream has no reader, or its disk is full; the log has the output.
+            # The stream has no reader, or its disk is full; the output is in the log.
             written = len(data)
         self._pending[stream] = data[written:]
         return True
 
     def _drain(self) -> None:
-        """Read the rest from the pipes; background processes may hold them open for ever."""
+        """Read the rest from the pipes; background processes may hold them open forever."""
         for reader, stream in list(self._streams.items()):
             while self._read(reader, stream):
                 pass

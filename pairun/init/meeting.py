@@ -1,4 +1,4 @@
-"""How an instance finds its peers in init: the leader's server, and its address."""
+"""How an instance finds its peers in init: the leader's server and address."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pairun.rendezvous.server import Child
 
 ROLES = "PAIRUN_ROLES"
-"""The variable with the job's roles, each with count and ports, for tasks of init."""
+"""The variable with the job's roles, each with count and ports, for init tasks."""
 
 
 class Meeting:
-    """The instances of a job, seen from one of them, in the init phase.
+    """The instances of a job, as one of them sees them in the init phase.
 
     Args:
         job: the job.
@@ -57,12 +57,12 @@ class Meeting:
     def begin(self, say: Callable[[str], None]) -> None:
         """If this instance leads the job, start to serve the others.
 
-        A failure is only logged: the others can find addresses without the server.
+        Logs a failure only: the others can find addresses without the server.
         """
         uid = self._env.get("FC_POD_UID")
         if self.is_alone or not self._leads or not uid:
             return
-        # imported here, because no other instance needs sockets, digests and compression
+        # imported here: no other instance needs sockets, digests and compression
         from pairun.errors import PairunError
         from pairun.kube.ports import rendezvous_port
         from pairun.rendezvous.peers import job_key, read_key
@@ -86,8 +86,8 @@ class Meeting:
         """Stop the server; it saves its state for PID 1's server.
 
         Args:
-            stay: first serve instances that wait for a verdict, for up to 10 s, because PID 1's
-                server starts later.
+            stay: first serve instances that wait for a verdict, for up to 10 s: PID 1's server
+                starts later.
         """
         if self._server is not None:
             self._server.stop(stay=stay)

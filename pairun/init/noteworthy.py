@@ -1,4 +1,4 @@
-"""What of an init phase matters to an operator who watches a cluster's Events."""
+"""Selects the records of an init phase that matter to an operator who watches Events."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pairun.kube.events import Note
 from pairun.module import format_duration
 
 LATE_S = 60.0
-"""A task that a retry healed is reported from here on; a gang is incomplete from here on."""
+"""Seconds after which a task that a retry fixed is reported, and a gang counts as incomplete."""
 
 REPEAT_S = 600.0
-"""An incomplete gang is reported again after this time."""
+"""Seconds after which an incomplete gang is reported again."""
 
 MOST = 10
-"""How many Events an init phase sends."""
+"""The maximum number of Events of an init phase."""
 
 
 class Noteworthy:
-    """Reads the records of a phase, and says what is worth an Event.
+    """Reads the records of a phase, and selects those that deserve an Event.
 
     Args:
-        clock: seconds; `time.monotonic`.
+        clock: returns seconds; `time.monotonic`.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +35,7 @@ class Noteworthy:
         self._last_failure: dict[str, str] = {}
 
     def note_of(self, record: Mapping[str, Any]) -> Note | None:
-        """The Event that a record is worth, if it is."""
+        """The Event for a record, or None."""
         kind, task = record.get("type"), str(record.get("task"))
         if kind == "attempt_begin" and record.get("module") == "barrier" and self._due is None:
             self._barrier, self._due = task, self._clock() + LATE_S
@@ -50,11 +50,11 @@ class Noteworthy:
         return None
 
     def due_s(self) -> float | None:
-        """Seconds until `overdue` has something to say; None if nothing is waited for."""
+        """Seconds until `overdue` has an Event; None if it waits for nothing."""
         return None if self._due is None else max(0.0, self._due - self._clock())
 
     def overdue(self) -> Note | None:
-        """The Event about a gang that is incomplete for long; the next one is due later."""
+        """The Event about a gang that has long been incomplete; the next one is due later."""
         if self._due is None or self._clock() < self._due:
             return None
         self._due = self._clock() + REPEAT_S

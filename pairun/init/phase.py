@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from pairun.rendezvous.peers import JobPeers
 
 EXIT_CODES = dict.fromkeys(("PR770", "PR771", "PR772", "PR774"), 252)
-"""Permanent refusals of the API server have the barrier's exit code; all other errors have 1."""
+"""Permanent refusals of the API server get the barrier's exit code; all other errors get 1."""
 
 
 def review_phase(plans: PodPlans) -> None:
-    """Print what the init tasks would do here; their probes are real, and nothing changes."""
-    # imported here, because only `pairun init --dry-run` needs them
+    """Print what the init tasks would do here; probes are real, and nothing changes."""
+    # imported here: only `pairun init --dry-run` needs them
     from pairun.report.review_text import print_phase
     from pairun.review.phasereview import probe_phase
 
@@ -55,7 +55,7 @@ def run_phase(plans: PodPlans) -> int:
         The exit code of the init container.
 
     Raises:
-        PairunError: the plans are not valid; no task has run.
+        PairunError: the plans are invalid; no task has run.
     """
     made = plans.make()
     plan = made.plans["init"]
@@ -72,7 +72,7 @@ def run_phase(plans: PodPlans) -> int:
         journal(event)
         is_failure = event["type"] == "task_end" and event["outcome"] == "failed"
         if is_failure or event["type"] == "phase_end":
-            # Before the words on a failure: the log's last 2 KiB are the termination message.
+            # Before the failure's text: the log's last 2 KiB are the termination message.
             on_log.show()
         console(event)
         events.observe(event)

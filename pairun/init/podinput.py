@@ -46,12 +46,12 @@ class PodInput:
         user_extension: plain data of the mounted user extension, or None.
         command: the user's command as the platform rendered it, or None.
         cluster: peers and ports, if they are known from the start, or None.
-        engine: the layer for this way to start, or None.
+        engine: the layer of the engine that started the Pod, or None.
         init_plugins: the cluster's list that replaces the init playbook's tasks, or None.
         exit_spec: the cluster's exit spec, or None.
         job_text: the Framework's job file, with its secrets, or None.
         framework: a gang as a Framework without status, for the barrier, or None.
-        variables: what identifies an instance of a gang, for tasks.
+        variables: those that identify an instance of a gang, for tasks.
         problems: warnings.
     """
 
@@ -71,7 +71,7 @@ class PodInput:
 
     @property
     def job_keys(self) -> list[str]:
-        """The private key of the job's ssh, if the user has one; it must be masked."""
+        """The private key for the job's ssh, if the user has one; it must be masked."""
         extension = self.user_extension if isinstance(self.user_extension, dict) else {}
         pair = extension.get("jobSSH")
         key = pair.get("key") if isinstance(pair, dict) else None
@@ -85,7 +85,7 @@ _LEFT = "framework.json"
 """The file that the barrier writes to the volume."""
 
 _OPTIONS = {"FC_TASKROLE_NAME": "--role", "FC_TASK_INDEX": "--index"}
-"""The command line's options for a saved Framework, which replace an engine's variables."""
+"""The command-line options for a saved Framework; they override an engine's variables."""
 
 
 def read_pod_input(
@@ -96,14 +96,14 @@ def read_pod_input(
     Args:
         pai_dir: the shared volume, with the mounted secrets inside.
         env: ``PAIRUN_FRAMEWORK_FILE`` names a Framework object, or ``FC_FRAMEWORK_NAMESPACE`` and
-            ``FC_FRAMEWORK_NAME`` say which one the API server has; ``FC_TASKROLE_NAME`` and
-            ``FC_TASK_INDEX`` say which instance this is; ``USER_CMD`` is the rendered command.
+            ``FC_FRAMEWORK_NAME`` identify it at the API server; ``FC_TASKROLE_NAME`` and
+            ``FC_TASK_INDEX`` identify this instance; ``USER_CMD`` is the rendered command.
             Without a Framework, a plain Pod's settings (see `PodConfig`).
-        placed: the Framework is a saved one; its addresses are used as they are.
+        placed: whether the Framework is a saved one; its addresses are used unchanged.
         dialect: how the cluster's REST server reads and writes YAML.
 
     Raises:
-        PairunError: all that is missing or invalid.
+        PairunError: all missing and invalid inputs.
     """
     problems = Problems()
     config = PodConfig(env=env, pai_dir=pai_dir, problems=problems, dialect=dialect)
@@ -125,7 +125,7 @@ def read_pod_input(
 
 
 def _exit_spec(described: Source, problems: Problems) -> ExitSpec:
-    # Few clusters describe their exit codes; what reads Go's expressions is for them alone.
+    # Few clusters describe their exit codes; only they need the code that reads Go's expressions.
     from pairun.openpai.exitspec import read_exit_spec
 
     return read_exit_spec(described, problems)
@@ -204,7 +204,7 @@ def _require(env: Mapping[str, str], problems: Problems, *, placed: bool) -> Non
 
 
 def _from_cluster(env: Mapping[str, str]) -> dict[str, Any]:
-    # imported here, because the HTTP client is heavy, and a file needs none
+    # imported here: the HTTP client is heavy, and a file does not need it
     from pairun.init.fromcluster import read_head
 
     namespace, name = (env[variable] for variable in _OBJECT)
@@ -242,7 +242,7 @@ def _input(
 
 
 def read_framework(path: str) -> dict[str, Any]:
-    """A Framework object from a file, as JSON or YAML.
+    """A Framework object from a JSON or YAML file.
 
     Raises:
         PairunError: it cannot be read, or is not a Framework.
@@ -288,7 +288,7 @@ def _cluster_in(framework: Mapping[str, Any], env: Mapping[str, str], job: Job) 
 
 
 def _mounted(config: PodConfig, folder: str, file: str) -> Node | None:
-    """A document that the platform mounts into the volume, or None if it mounts none."""
+    """A document that the platform mounts into the volume; None if it mounts none."""
     path = os.path.join(config.pai_dir, folder, file)
     if not config.files.counts(path, "the platform mounts a job's secrets; nothing else counts"):
         return None
@@ -296,7 +296,7 @@ def _mounted(config: PodConfig, folder: str, file: str) -> Node | None:
 
 
 def _own_role(job: Job, name: str, *, placed: bool) -> Role:
-    # The platform gives the sanitised name; a person may give the raw one.
+    # The platform gives the sanitised name; a user may give the raw one.
     for role in job.roles:
         if name in (role.name, role.fc_name):
             return role

@@ -1,4 +1,4 @@
-"""The plans of a Pod, made from its inputs, and again once the peers are known."""
+"""The plans of a Pod, made from its inputs, and made again when the peers are known."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from pairun.secrets.shapes import script_secrets
 from pairun.secrets.vault import Vault
 
 _POD_WARNINGS = ("PR718", "PR719")
-"""Warnings about the Pod itself; they are printed first, even if an error follows."""
+"""Warnings about the Pod itself; printed first, even if an error follows."""
 
 
 class PodPlans:
     """Plans both phases of one Pod.
 
     Args:
-        roots: further content roots.
+        roots: additional content roots.
         env: the container's environment.
         vault: takes every secret that is read.
-        placed: the Framework is a saved one and has every address.
+        placed: whether the Framework is a saved one with all addresses.
 
     Attributes:
         env: the environment, with the variables of `Meeting` for tasks.
@@ -84,7 +84,7 @@ class PodPlans:
         print_problems(warnings, self.vault)
 
     def make(self) -> RolePlan:
-        """Check and plan both phases with what is known now.
+        """Check and plan both phases with what is known so far.
 
         Raises:
             PairunError: all problems.
@@ -120,10 +120,10 @@ class PodPlans:
         return plan
 
     def take_scripts(self, scripts: Mapping[str, str]) -> None:
-        """Use the scripts that programs of plugin folders wrote in further plans.
+        """Use the scripts from plugin folders' programs in later plans.
 
-        A program may have read passwords that nobody else knows, so its scripts are secrets, and
-        what looks like a password in them is masked.
+        A program may have read passwords that pairun does not know. So its scripts are secrets, and
+        texts that look like passwords in them are masked.
 
         Args:
             scripts: name to text.
@@ -133,11 +133,11 @@ class PodPlans:
         self._written = {name: Secret(text) for name, text in scripts.items()}
 
     def apart(self, value: str) -> str | Secret:
-        """Make a secret of a value that holds a secret of the job."""
+        """Make a secret of a value that contains a secret of the job."""
         return value if self.vault.text(value) == value else Secret(value)
 
     def cluster(self) -> Cluster:
-        """Peers and ports, which the barrier writes to the volume.
+        """Peers and ports from the barrier's file on the volume.
 
         Raises:
             PairunError: they are missing or incomplete.
@@ -147,14 +147,14 @@ class PodPlans:
         return self._cluster
 
     def _fill_vault(self) -> None:
-        """Add the secrets of all that was read so far to the vault."""
+        """Add the secrets from all inputs read so far to the vault."""
         listed = self.pod.init_plugins
         settings = listed.place.source.concealed if listed else ()
         self.vault.add([*settings, *self.layers.content.concealed()])
 
 
 def _own_token(env: Mapping[str, str]) -> list[str]:
-    """The token of this Pod's service account, if it has one: a task of init may print it."""
+    """The token of this Pod's service account, if any: an init task may print it."""
     try:
         return [read_token(access_of_pod(env).token)]
     except NoApiServer:

@@ -1,4 +1,4 @@
-"""Who set what of the tasks, as records for the journal: a report shows it beside what happened."""
+"""Who set which value of the tasks, as journal records; reports show them with the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pairun.review.taskreview import overrides_of
 from pairun.secrets.vault import Vault
 
 MAX_VALUE = 500
-"""How many characters of a value a record has."""
+"""The maximum length of a value in a record, in characters."""
 
 
 def settings_records(plan: RolePlan, vault: Vault) -> Iterator[Record]:
@@ -46,6 +46,6 @@ def _cut_values(override: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cut(value: Any) -> Any:
-    """The value; one that is too long as the beginning of its text."""
+    """The value; if it is too long, the start of its text."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return value if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 1]}…"

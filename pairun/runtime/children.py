@@ -1,7 +1,7 @@
-"""How PID 1 starts pairun as a child process, and how the two exchange data.
+"""How PID 1 starts pairun as a child process and exchanges data with it.
 
-The data are in memory files (memfd_create(2)): they never reach a disk, never block their writer,
-and disappear with the last process that holds them.
+The data are in memory files (memfd_create(2)): they are never on disk, never block their writer,
+and disappear with the last process that has them open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 def own_command(*args: str) -> list[str]:
     """The argv that starts pairun with ``args``.
 
-    The working directory is the user's, and must not decide what is imported (``-P``).
+    Uses ``-P``: the working directory is the user's and must not affect imports.
     """
     if BUNDLED:
         return [sys.executable, *args]
@@ -27,7 +27,7 @@ def own_command(*args: str) -> list[str]:
 
 
 class State(NamedTuple):
-    """How the tasks before the user's command ended.
+    """The end of the tasks before the user's command.
 
     Attributes:
         outcome: success, failure or signal.
@@ -35,8 +35,8 @@ class State(NamedTuple):
         script_code: exit code of the plugin's script that failed the phase, or None.
         message: the reason, in one sentence.
         registered: ids of the exit handlers that must run.
-        environment: the variables that tasks export; None removes one.
-        raw: the whole answer, for the process that runs the handlers.
+        environment: the variables that tasks exported; None removes one.
+        raw: the complete answer, for the process that runs the handlers.
     """
 
     outcome: str
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
     @classmethod
     def of(cls, answer: Answer | None, message: str = "the tasks left no result") -> State:
-        """Read the state from an answer; without a usable answer the outcome is failure.
+        """Read the state from an answer; a missing or invalid answer counts as failure.
 
         Args:
             answer: what the process wrote, or None.
@@ -85,17 +85,17 @@ class State(NamedTuple):
 
 
 class FailedHandler(NamedTuple):
-    """An exit handler that may fail the phase, and has failed.
+    """An exit handler that may fail the phase and failed.
 
     Attributes:
-        script_code: of the plugin's script that it ran, or None.
+        script_code: of the plugin script that it ran, or None.
     """
 
     script_code: int | None
 
     @classmethod
     def of(cls, answer: Answer) -> FailedHandler | None:
-        """The handler that an answer names, or None when all went well."""
+        """The failed handler in an answer; None if there is none."""
         if not answer.get("failed", True):
             return None
         try:
@@ -105,13 +105,13 @@ class FailedHandler(NamedTuple):
 
 
 def secrets_of(answer: Answer) -> list[str]:
-    """The secrets that tasks have learned; texts alone count."""
+    """The secrets that tasks have learned; ignores values that are not texts."""
     secrets = answer.get("secrets")
     return [text for text in secrets if isinstance(text, str)] if isinstance(secrets, list) else []
 
 
 def script_code_of(answer: Answer) -> int | None:
-    """The exit code of the plugin's script that failed, where one did.
+    """The exit code of the plugin script that failed; None if none did.
 
     Raises:
         TypeError, ValueError: it is not a number.
@@ -121,13 +121,13 @@ def script_code_of(answer: Answer) -> int | None:
 
 
 class Letter:
-    """A memory file that a child inherits; the end of a ``with`` closes our descriptor.
+    """A memory file that a child inherits; leaving the ``with`` block closes our descriptor.
 
     Args:
         content: what the child reads; None if the child writes.
 
     Raises:
-        OSError: there is no descriptor, or no room, for it.
+        OSError: file descriptors or memory ran out.
     """
 
     def __init__(self, content: Answer | None = None) -> None:
@@ -149,7 +149,7 @@ class Letter:
         self.close()
 
     def read(self) -> Answer | None:
-        """Read what the child wrote, None if it is incomplete, and close the file."""
+        """Read what the child wrote, and close the file; None if it is incomplete."""
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
             with open(self.fd, encoding="utf-8", closefd=False) as f:

@@ -1,4 +1,4 @@
-"""The container's own standard output and standard error."""
+"""The container's standard output and standard error."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _NO_READER = frozenset({errno.EPIPE, errno.EBADF, errno.EIO, errno.ENXIO, errno.
 
 
 class ContainerStream:
-    """One of the container's own streams; its reader may be slow or gone.
+    """One of the container's streams; its reader may be slow or gone.
 
     Args:
         fd: 1 or 2.
-        complain: called once with a line for people, when the stream cannot be written.
+        complain: called once, with a line for people, if the stream cannot be written.
 
     Attributes:
-        lost: bytes that could not be written.
-        taken: bytes that were written.
-        left: bytes of the current write that still wait for the reader.
-        gone: it has no reader any more.
+        lost: number of bytes that could not be written.
+        taken: number of bytes written.
+        left: bytes of the current write that the reader has not taken yet.
+        gone: whether it has no reader any more.
     """
 
     def __init__(self, fd: int, complain: Callable[[str], None]) -> None:
@@ -40,7 +40,7 @@ class ContainerStream:
         return "standard output" if self._fd == 1 else "standard error"
 
     def write(self, data: Data) -> None:
-        """Write all of it, and wait for the reader as long as that takes."""
+        """Write all data; waits for the reader without a limit."""
         left = memoryview(data)
         while left and not self.gone:
             self.left = len(left)
@@ -48,7 +48,7 @@ class ContainerStream:
                 # in pieces, so that `taken` shows whether the reader makes progress
                 written = os.write(self._fd, left[:_WRITE_BYTES])
             except BlockingIOError:
-                # a process that shares the stream has made it non-blocking
+                # another process made the shared stream non-blocking
                 select.select([], [self._fd], [])
                 continue
             except OSError as e:

@@ -1,4 +1,4 @@
-"""The end of a failed container: a short termination message at once, the full one at the end."""
+"""The end of a failed container: a short termination message first, then the full one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pairun.runtime.supervisor import Supervisor
 from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
-    # A job that succeeds never loads it.
+    # A successful job never imports it.
     from pairun.runtime.exitsummary import Answer, Question
 
 SUMMARY_S = 3.0
-"""How long the summary may take if no grace time bounds it."""
+"""The limit of the summary without a grace time, in seconds."""
 
 
 class Ending:
-    """Writes the termination message, and finds the container's exit code.
+    """Writes the termination message and determines the container's exit code.
 
     Args:
         door: to the shared volume.
@@ -37,9 +37,9 @@ class Ending:
         say: takes one line for people.
 
     Attributes:
-        user_code: what the exit spec and the message take for the user's exit code.
+        user_code: the code that the exit spec and the message use as the user's exit code.
         diagnosis: why the command died; None until the summary is made.
-        code_file: the file of rules that replaced the exit code; empty for the exit spec.
+        code_file: the rules file that overrode the exit code; empty if the exit spec did.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Ending:
         script_code: int | None = None,
         is_final: bool = False,
     ) -> None:
-        """Write the short message at once, in case nothing can be written later.
+        """Write the short message at once, in case a later write fails.
 
         Args:
             code: the container's exit code without an exit spec.
-            of_command: the user's command failed; only its exit code may be replaced.
-            script_code: the exit code of the plugin's script that failed: the exit spec and the
-                termination message take it for the user's, as OpenPAI's runtime does.
-            is_final: an exit spec that does not know the code leaves it as it is.
+            of_command: whether the user's command failed; only its exit code may be overridden.
+            script_code: the exit code of the plugin script that failed: the exit spec and the
+                termination message use it as the user's, as OpenPAI's runtime does.
+            is_final: whether an exit spec without a match keeps the code.
         """
         self._of_command = of_command
         self.user_code = code if script_code is None else script_code
@@ -91,10 +91,10 @@ class Ending:
         self._write_short(self._unmatched, self.user_code)
 
     def finish(self, script: str) -> int:
-        """Write the full message of the failure; returns the container's exit code.
+        """Write the full message; returns the container's exit code.
 
         Args:
-            script: path of the user's command; empty if it is no script.
+            script: path of the user's command; empty if it is not a script.
         """
         from pairun.runtime.exitsummary import Question
         from pairun.runtime.messagefile import budget_of
@@ -108,7 +108,7 @@ class Ending:
             spec_file=self._spec_file,
             log_folder=self._log_folder,
             budget=budget_of(self._env),
-            # A failed task has reported its own cause.
+            # A failed task has already reported its cause.
             diagnosis_file=self._diagnosis_file if self._of_command else "",
             facts={
                 "oom_kills": self._oom_kills(),
@@ -120,7 +120,7 @@ class Ending:
         )
         answer = self._ask(question)
         if answer is None:
-            # The summary failed; the user's exit code stands.
+            # The summary failed; keep the user's exit code.
             self._write_short(self._own_code, self.user_code)
             return self._own_code
         for expression in answer.stopped:

@@ -1,8 +1,9 @@
-"""The exit code of a failure: matches the cluster's exit spec, with a time limit per expression.
+"""Maps a failure to an exit code by the cluster's exit spec, with a time limit per expression.
 
-The rules are those of OpenPAI's exit handler: entries in their order, a pattern matches if each of
-its parts does, the first entry with a matching pattern wins. Unlike Go's, Python's expressions can
-take exponential time, so each has a limit; one that exceeds it does not match and is reported.
+The rules are those of OpenPAI's exit handler: it tries entries in order, a pattern matches if all
+its parts match, and the first entry with a matching pattern wins. Python's expressions can take
+exponential time, unlike Go's. So each has a time limit; one that exceeds it does not match and is
+reported.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ EXIT_SPEC_FILE = "exit-spec.json"
 """The spec that init writes, in ``runtime.d``."""
 
 NO_MATCH = 255
-"""The exit code when nothing matches."""
+"""The exit code if no entry matches."""
 
 ONE_PATTERN_S = 0.25
-"""How long one expression may search; usual ones need a tenth of it for 10 MiB."""
+"""The time limit of one expression, in seconds; usual ones need a tenth of it for 10 MiB."""
 
 
 class Evidence(NamedTuple):
-    """What the exit spec is matched against.
+    """The data against which the exit spec is matched.
 
     Attributes:
-        exit_code: the user's command's own.
+        exit_code: of the user's command.
         user_log: the end of the command's output.
         platform_log: the end of ``runtime.log``.
         double_ecc: whether a GPU has an uncorrectable memory error.
@@ -47,8 +48,8 @@ class Match(NamedTuple):
         code: the container's exit code.
         user: start and end of the match in the user's log, in characters; or None.
         platform: likewise in the platform's log.
-        gpu: whether the pattern asks for the GPU's state.
-        stopped: expressions that took too long, as the cluster wrote them.
+        gpu: whether the pattern tests the GPU's state.
+        stopped: expressions that exceeded the time limit, as the cluster wrote them.
     """
 
     code: int
@@ -66,7 +67,7 @@ def text_of(log: bytes) -> str:
 def match(spec: Mapping[str, Any], evidence: Evidence, unmatched: int = NO_MATCH) -> Match:
     """Find the first entry of an exit spec that matches.
 
-    It uses SIGALRM, so it runs in a separate process.
+    Uses SIGALRM, so it must run in a separate process.
 
     Args:
         spec: the cluster's exit spec, as init wrote it.
@@ -121,7 +122,7 @@ def _matches(
 
 
 class _Log:
-    """A log that is searched many times.
+    """A log that is searched several times.
 
     Args:
         data: the log's bytes.
@@ -137,7 +138,7 @@ class _Log:
         """The span of an expression's first match, or None.
 
         Raises:
-            TimeoutError: the search took too long.
+            TimeoutError: the search exceeded the time limit.
         """
         words = pattern["any_of"]
         if words is not None and not any(map(self._holds, words)):

@@ -1,7 +1,7 @@
 """The exit summary: after a failure, the container's exit code and the termination message.
 
-A separate process with a deadline makes it, so that no slow expression, hanging GPU driver or
-hanging disk can cost the user's exit code. PID 1 writes a short message first.
+A separate process with a deadline makes it, so that a slow expression, a hanging GPU driver or a
+hanging disk cannot lose the user's exit code. PID 1 writes a short message first.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from pairun.runtime.termination import PLATFORM_LINES, USER_LINES, Summary, exce
 from pairun.secrets.vault import Vault
 
 MAX_LOG_BYTES = 10 * 1024 * 1024
-"""How much of each log is read, from its end."""
+"""How many bytes at the end of each log are read."""
 
 SHORT_BYTES = 16 * 1024
-"""If the current file is shorter than this, the end of the rotated one is read, too."""
+"""If the current file is shorter than this, the end of the rotated one is also read."""
 
 _SKIPPED = re.compile(
     rb"^\[[^]\n]*\] \[openpai-runtime\] skipped  .*\n(?:\[[^]\n]*\] \[openpai-runtime\]  {9}.*\n)?",
     re.MULTILINE,
 )
-"""What `pairun.report.console` prints of a task that is skipped: a line, and why."""
+"""The lines that `pairun.report.console` prints for a skipped task."""
 
 DIAGNOSIS_S = 1.0
-"""How long the diagnosis may take."""
+"""The limit of the diagnosis, in seconds."""
 
 NO_SPEC: Mapping[str, Any] = {"specs": []}
 
 GPU_S = 1.0
-"""How long ``nvidia-smi`` may take."""
+"""The limit of ``nvidia-smi``, in seconds."""
 
 MAX_GPU_REPORT_BYTES = 4 * 1024 * 1024
-"""The largest report that is read; a report of 16 GPUs has about 0.5 MB."""
+"""The largest report that is read; a report on 16 GPUs has about 0.5 MB."""
 
 
 def summarise(matched: Match, evidence: Evidence, diagnosis: Diagnosis | None = None) -> Summary:
@@ -94,7 +94,7 @@ def read_log(door: Door, folder: str) -> bytes:
 
 
 def _without_skipped(log: bytes) -> bytes:
-    """The platform's log without the lines of skipped tasks: the message shows a few lines only."""
+    """The platform's log without the lines of skipped tasks: the message has room for few lines."""
     return _SKIPPED.sub(b"", log)
 
 
@@ -131,7 +131,7 @@ class Question(NamedTuple):
 
     Attributes:
         volume: path of the shared volume.
-        user_code: the exit code of what failed: the user's command, or a task before it.
+        user_code: the exit code of the failed part: the user's command, or a task before it.
         own_code: the container's exit code without an exit spec.
         unmatched_code: the same if no entry of the exit spec matches.
         spec_file: path of the cluster's exit spec; the file may be missing.
@@ -140,7 +140,7 @@ class Question(NamedTuple):
         diagnosis_file: path of the diagnosis rules; the file may be missing.
         facts: fields of `pairun.diagnose.circumstances.Circumstances`.
         secrets: the texts to mask.
-        script: path of the script that failed; empty if something else did.
+        script: path of the script that failed; empty if something else failed.
     """
 
     volume: str
@@ -162,10 +162,10 @@ class Answer(NamedTuple):
     Attributes:
         exit_code: the container's.
         message: the termination message.
-        stopped: expressions that took too long.
-        diagnosis: the diagnosis as ``pairun diagnose --json`` prints it; None without rules.
+        stopped: expressions that exceeded the time limit.
+        diagnosis: in the form of ``pairun diagnose --json``; None without rules.
         diagnosis_lines: the diagnosis in a few lines for people.
-        code_file: the file of rules that gives the class this exit code; empty if none does.
+        code_file: the rules file that gives the class this exit code; empty if none does.
     """
 
     exit_code: int
@@ -185,15 +185,15 @@ def answer_to(
         diagnosis
     ),
 ) -> Answer:
-    """Make the summary; slow if a log is long or a GPU's driver hangs.
+    """Make the summary; slow if a log is long or a GPU driver hangs.
 
     Args:
         question: what failed.
         env: the container's environment.
-        vault: takes the secrets of the question.
-        first_failure: describes the instance that failed first; None if that is unknown or this
+        vault: takes the question's secrets.
+        first_failure: describes the instance that failed first; None if it is unknown or this
             instance.
-        with_history: takes the Pod's earlier attempts into account; gets the diagnosis, the door, the
+        with_history: considers the Pod's earlier attempts; called with the diagnosis, the door, the
             Pod's log directory and the end of the command's output.
     """
     door = Door(question.volume)
@@ -209,7 +209,7 @@ def answer_to(
         ),
         double_ecc=any(uncorrectable_errors(gpu, "volatile") for gpu in gpus or ()),
     )
-    # A spec that cannot be read replaces no exit code.
+    # An unreadable spec overrides no exit code.
     unmatched = question.own_code if spec is NO_SPEC else question.unmatched_code
     diagnosis, code, code_file, lines = None, None, "", []
     if table is not None:
@@ -233,7 +233,7 @@ def answer_to(
 
 
 def _masked(diagnosis: Diagnosis, vault: Vault) -> Diagnosis:
-    """Mask secrets once more: in the log colours may split one, and the error file is not masked."""
+    """Mask secrets again: in the log colours may split one, and the error file is unmasked."""
     evidence = (each._replace(text=vault.text(each.text)) for each in diagnosis.evidence)
     return diagnosis._replace(
         headline=vault.text(diagnosis.headline),
@@ -246,7 +246,7 @@ def _masked(diagnosis: Diagnosis, vault: Vault) -> Diagnosis:
 def _facts(
     question: Question, evidence: Evidence, env: Mapping[str, str], gpus_seen: int | None
 ) -> Circumstances:
-    """Add the state of the container at its end to what PID 1 knows."""
+    """Add the container's state at its end to the facts that PID 1 knows."""
     return Circumstances(**question.facts)._replace(
         exit_code=question.user_code,
         double_ecc=evidence.double_ecc,
@@ -259,20 +259,20 @@ def _facts(
 
 
 def _gpus_asked(env: Mapping[str, str]) -> int | None:
-    """How many GPUs the job asks for: the first number of OpenPAI's variable for the role."""
+    """The number of GPUs that the job requests: the first number in OpenPAI's variable."""
     role = env.get("PAI_CURRENT_TASK_ROLE_NAME", "")
     first = env.get(f"PAI_RESOURCE_{role}", "").partition(",")[0]
     return int(first) if first.isdecimal() else None
 
 
 def _error_file(env: Mapping[str, str]) -> str | None:
-    """The first worker's error as torchelastic saved it (PyTorch docs, "Error Propagation")."""
+    """The first worker's error in torchelastic's file (PyTorch docs, "Error Propagation")."""
     path = env.get("TORCHELASTIC_ERROR_FILE")
     return text_of(_end_of(path, SHORT_BYTES)) or None if path else None
 
 
 def _free(path: str) -> int | None:
-    """The free bytes for users other than root in a path's file system; None if unlimited."""
+    """The free bytes in a path's file system for users except root; None if unlimited."""
     try:
         status = os.statvfs(path)
     except OSError:
@@ -286,7 +286,7 @@ def _asks_for_gpu(spec: Mapping[str, Any]) -> bool:
 
 
 def _read_table(door: Door, path: str) -> Table | None:
-    """The rules that init wrote; None if there are none, or the path is empty."""
+    """The rules that init wrote; None if there are none or the path is empty."""
     try:
         return parse_table(door.read(path)) if path else None
     except OSError:
@@ -302,7 +302,7 @@ def _end_of(path: str, size: int) -> bytes:
 
 
 def _read_spec(door: Door, path: str) -> Mapping[str, Any]:
-    """The cluster's exit spec; an empty one if there is no usable one."""
+    """The cluster's exit spec; empty if there is no usable one."""
     try:
         spec = json.loads(door.read(path))
     except (OSError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Which of the job's commands may have failed, if nothing else says why the job died.
+"""Lists the job's commands that may have failed, if the cause is otherwise unknown.
 
 The shell runs a job's commands with errexit: the first one that fails ends the script, often
-without a word.
+without a message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MAX_BYTES = 1 << 16
 _COMMAND_CHARS = 60
 _ALL_CHARS = 160
 _ERREXIT = "set -o errexit\n"
-"""How a script begins that ends at the first command that fails."""
+"""The start of a script that ends at the first failed command."""
 
 _WITHOUT_ERREXIT = re.compile(r"\bset \+(?:\w*e|o errexit)")
 _XTRACE = re.compile(r"\bset -(?:\w*x|o xtrace)")
@@ -26,22 +26,22 @@ _NEVER_FAILS = re.compile(
     r"#|set [-+]|if \(set -o pipefail\)|(?:do|done|then|else|fi|esac|[{}();]+)$"
     r"|echo\b[^<>|&;$`(\\]*$"
 )
-"""Lines of a script that are no command, or fail only if nothing else works."""
+"""Lines of a script that are not commands, or almost never fail."""
 
 
 def with_commands(
     diagnosis: Diagnosis, door: Door, script: str, code: int, vault: Vault
 ) -> Diagnosis:
-    """The diagnosis; if the cause is unknown, with the commands of which one failed.
+    """The diagnosis; if the cause is unknown, with the commands that may have failed.
 
     Args:
-        diagnosis: what log, exit code and signals say.
+        diagnosis: from log, exit code and signals.
         door: to the shared volume.
-        script: path of the user's command; empty if it is no script for a shell.
+        script: path of the user's command; empty if it is not a shell script.
         code: its exit code.
         vault: masks the script, before a command is cut.
     """
-    # POSIX: from 126 to 128 the shell speaks, above it signals, of which Linux has 64
+    # POSIX: codes 126 to 128 are the shell's, those above it signals, of which Linux has 64
     if diagnosis.klass != UNKNOWN or not script or not code or 126 <= code <= 192:
         return diagnosis
     try:
@@ -68,7 +68,7 @@ def with_commands(
 
 
 def _commands_in(script: str) -> list[str]:
-    """The lines that may have failed; a continued line is one."""
+    """The lines that may have failed; a continued line counts as one."""
     lines = (line.strip() for line in _CONTINUED.sub(" ", script).splitlines())
     return [line for line in lines if line and not _NEVER_FAILS.match(line)]
 

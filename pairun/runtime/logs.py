@@ -1,9 +1,9 @@
-"""The logs of the container, in OpenPAI's layout, and PID 1's own lines.
+"""The container's logs in OpenPAI's layout, and PID 1's own lines.
 
-The output of the user's command goes to the container's own streams and to three rotated logs. The
-output of tasks, what is written to ``$RUNTIME_LOG_PIPE``, and our own lines go to ``runtime.log``
-and to the container's standard error. No failure here ends the job: bytes that cannot be written
-are counted, and the last lines report the count.
+The user command's output goes to the container's streams and to three rotated logs. The tasks'
+output, the data from ``$RUNTIME_LOG_PIPE`` and our own lines go to ``runtime.log`` and to the
+container's standard error. Failures here never end the job: bytes that cannot be written are
+counted, and the last lines report the count.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from pairun.runtime.sinks import Raw, Shared, Sink, StampedLines
 from pairun.secrets.vault import Vault
 
 STALL_S = 10.0
-"""How long the end waits for a stalled reader."""
+"""Seconds that the end waits for a stalled reader."""
 
 LONGEST_S = 60.0
-"""How long the end waits for a slow reader."""
+"""Seconds that the end waits for a slow reader."""
 
 LOG_PIPE = "RUNTIME_LOG_PIPE"
-"""The variable that names the pipe whose lines go to ``runtime.log``; OpenPAI's name."""
+"""The variable with the path of the pipe to ``runtime.log``; OpenPAI's name."""
 
 BRIEFLY_S = 0.2
 _STEP_S = 0.005
@@ -50,7 +50,7 @@ Streams = tuple[int, int]
 
 
 def dated(text: str, now: float) -> str:
-    """A line of ``runtime.log``: the date as date(1) prints it, the writer, the text."""
+    """A line of ``runtime.log``: the date in date(1)'s format, the writer, the text."""
     return f"{_stamp(now)}{text}\n"
 
 
@@ -64,7 +64,7 @@ class Logs:
 
     Args:
         door: to the volume.
-        folder: the Pod's log directory; init has made it.
+        folder: the Pod's log directory, which init has made.
         vault: the secrets to mask.
         size: the value of the variable `VARIABLE`, or None.
     """
@@ -73,7 +73,7 @@ class Logs:
         self._door = door
         self._folder = folder
         self._vault = vault
-        # opened before file descriptors may run out
+        # open before file descriptors may run out
         self._devnull = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         self._complaints: set[str] = set()
         self._speaker = _Speaker()
@@ -88,7 +88,7 @@ class Logs:
         self._size = size
 
     def open(self) -> None:
-        """Open ``runtime.log``, write the lines that came before, and make the command's logs."""
+        """Open ``runtime.log``, write the lines collected so far, and make the command's logs."""
         if self._size:
             self._limit = parse_size(self._size) or LOG_BYTES
         file = LogFile(self._door, os.path.join(self._folder, "runtime.log"), self._complain)
@@ -100,13 +100,13 @@ class Logs:
         self._early = None
         if self._size and parse_size(self._size) is None:
             self.say(f"{VARIABLE}={self._size!r} is not a size like 256Mi; using {LOG_BYTES} bytes")
-        # Before any task: a log manager offers the logs of a command that never started, too.
+        # Before any task: log managers list the logs of a command that never started, too.
         self._user_files = {name: self._rotated(name) for name in _USER_LOGS}
 
     def open_pipe(self, path: str) -> str:
-        """Make the pipe whose lines go to ``runtime.log``, and start to read it.
+        """Make the pipe to ``runtime.log``, and start to read it.
 
-        It is opened once, for both directions, so that no writer waits or fails.
+        Opens it once, for both directions, so that no writer waits or fails.
 
         Args:
             path: the pipe's path; its folder must exist.
@@ -138,11 +138,11 @@ class Logs:
         self.note(text)
 
     def show(self, line: str) -> None:
-        """Write a line, in which secrets are masked already, to the container's standard error only."""
+        """Write a line, with secrets already masked, only to the container's standard error."""
         self._speaker.say(f"{line}\n".encode())
 
     def note(self, text: str) -> None:
-        """Write a line to ``runtime.log`` only."""
+        """Write a line only to ``runtime.log``."""
         line = self._line(dated(text, time.time()))
         if self._runtime is not None:
             self._runtime.add(line)
@@ -152,7 +152,7 @@ class Logs:
     def _line(self, text: str) -> bytes:
         try:
             return self._vault.data(text.encode("utf-8", "surrogateescape"))
-        except Exception:  # noqa: BLE001 - a fault of masking costs the line, never the job
+        except Exception:  # noqa: BLE001 - a failure to mask loses the line, never the job
             return _UNMASKED
 
     def _complain(self, text: str) -> None:
@@ -165,18 +165,18 @@ class Logs:
     # --- the pipes of processes ---
 
     def task_streams(self) -> Streams | None:
-        """Standard output and error for tasks, or None for our own; they stay open."""
+        """Standard output and error for tasks, or None for our own; both stay open."""
         if not self._tasks:
             self._tasks = self._start([2, 2], [self._stamped() for _ in (1, 2)], None)
         return self._writers(self._tasks)
 
     @property
     def discards_tasks(self) -> bool:
-        """Whether the output of tasks is discarded, because it cannot be masked."""
+        """Whether the tasks' output is discarded, because it cannot be masked."""
         return not self._tasks and bool(self._vault)
 
     def _stamped(self) -> list[Sink]:
-        """Lines of ``runtime.log`` that begin as our own do."""
+        """Lines of ``runtime.log`` with the same prefix as our own."""
         if self._runtime is None:
             return []
         return [StampedLines(self._runtime, lambda: _stamp(time.time()).encode())]
@@ -200,14 +200,14 @@ class Logs:
     # --- the end ---
 
     def settle(self, seconds: float = BRIEFLY_S) -> None:
-        """Wait briefly until what was printed so far is copied."""
+        """Wait briefly until the output so far is copied."""
         _wait(self._pumps, lambda: seconds, stall_s=seconds)
 
     def complete(self, left_s: Callable[[], float | None]) -> None:
-        """Complete the files of the user's command: write all that was printed so far.
+        """Complete the files of the user's command: write all output so far.
 
         Args:
-            left_s: seconds that this may take, or None for our own limit; called repeatedly.
+            left_s: returns the seconds left for this, or None for our limit; called repeatedly.
         """
         for pump in _wait(self._user, left_s):
             pump.take_over()
@@ -240,7 +240,7 @@ class Logs:
     # --- files ---
 
     def _writers(self, pumps: list[Pump]) -> Streams | None:
-        """The write ends for a process; without pumps, output that may hold secrets is discarded."""
+        """The write ends for a process; without pumps, output with possible secrets is discarded."""
         if pumps:
             return pumps[0].writer, pumps[1].writer
         return (self._devnull, self._devnull) if self._vault else None
@@ -263,7 +263,7 @@ class Logs:
                 started.append(pump)
                 pump.start()
         except (OSError, RuntimeError, MemoryError) as e:
-            # File descriptors, threads or memory have run out. The job can run without pumps.
+            # File descriptors, threads or memory ran out. The job can run without pumps.
             for pump in started:
                 pump.close_writer()
             why = str(e) or type(e).__name__
@@ -281,7 +281,7 @@ class Logs:
         return log if self._can(log) else None
 
     def _can(self, file: LogFile) -> bool:
-        """Whether a file can be written now or later; reports each reason why not once."""
+        """Whether a file can be written now or later; logs each reason once if not."""
         try:
             with sparing():
                 file.create()
@@ -295,7 +295,7 @@ class Logs:
 def _wait(
     pumps: Iterable[Pump], left_s: Callable[[], float | None], stall_s: float = STALL_S
 ) -> list[Pump]:
-    """Wait until pumps have copied all that was printed; returns those with a slow reader."""
+    """Wait until pumps have copied all output; returns those with a slow reader."""
     marks = {pump: pump.mark() for pump in pumps}
     began = moved = time.monotonic()
     taken = -1
@@ -325,14 +325,14 @@ class _Speaker:
             self._thread = None
 
     def say(self, line: bytes, *, wait: bool = True) -> None:
-        """Write a line; returns when it is written, or soon."""
+        """Write a line; returns when it is written, or after a short wait."""
         if self._thread is None:
             self._stream.write(line)
             return
         written = threading.Event()
         self._queue.put((line, written))
         if wait:
-            # Once the reader was slow, do not wait again until it has caught up.
+            # After a slow reader, do not wait again until it has caught up.
             self._is_prompt = written.wait(BRIEFLY_S if self._is_prompt else 0.0)
 
     def close(self, seconds: float) -> None:

@@ -45,10 +45,10 @@ from pairun.runtime.workingdirectory import WorkingDirectory
 from pairun.secrets.vault import Vault
 
 UNUSABLE = 1
-"""Exit code when the volume holds no usable plan."""
+"""Exit code if the volume has no usable plan."""
 
 INTERNAL = 255
-"""Exit code when pairun fails, or an exit handler after a command that succeeded."""
+"""Exit code if pairun fails, or an exit handler fails after a successful command."""
 
 
 def main(pai_dir: str, vault: Vault, command: Sequence[str] = ()) -> int:
@@ -57,11 +57,11 @@ def main(pai_dir: str, vault: Vault, command: Sequence[str] = ()) -> int:
     Args:
         pai_dir: path of the shared volume.
         vault: takes every secret that is read, and masks all output.
-        command: the user's command as program and arguments, where the container names it; the
-            plan's by default.
+        command: the user's command as program and arguments if the container has them; default: the
+            plan's.
 
     Returns:
-        The container's exit code: the user's command's own if it ran.
+        The container's exit code: that of the user's command if it ran.
     """
     block_signals()
     _open_streams()
@@ -83,7 +83,7 @@ def main(pai_dir: str, vault: Vault, command: Sequence[str] = ()) -> int:
         return UNUSABLE
     try:
         return phase.run()
-    except Exception as e:  # noqa: BLE001 - our own failure must not end the user's command
+    except Exception as e:  # noqa: BLE001 - a failure of pairun must not end the user's command
         phase.say(f"an error of pairun's own: {type(e).__name__}: {e}")
         return phase.rescue()
     finally:
@@ -91,7 +91,7 @@ def main(pai_dir: str, vault: Vault, command: Sequence[str] = ()) -> int:
 
 
 STACK_BYTES = 512 * 1024
-"""The stack of a thread that copies output: the usual 8 MB count against a limit of address space."""
+"""The stack of a copying thread: the usual 8 MB count against a limit of address space."""
 
 
 class RuntimePhase:
@@ -114,7 +114,7 @@ class RuntimePhase:
         self._directory = WorkingDirectory(self.say)
         self.env = {**environ, **inputs.environment, "PAI_WORK_DIR": self._directory.path}
         if path := self.env.get("PATH"):
-            # Last, so that the image's own programs win.
+            # Last, so that the image's programs win.
             self.env["PATH"] = f"{path}:{os.path.join(pai_dir, PROGRAMS)}"
         folder = log_dir(pai_dir, self.env)
         self._logs = Logs(self._door, folder, self._vault, self.env.get(LOG_VARIABLE))
@@ -173,7 +173,7 @@ class RuntimePhase:
         return code
 
     def rescue(self) -> int:
-        """After a failure of our own, wait for the user's command; returns its exit code."""
+        """After a failure of pairun, wait for the user's command; returns its exit code."""
         code = INTERNAL if self._code is None else self._code
         if self._child is not None and self._code is None:
             with contextlib.suppress(Exception):
@@ -204,7 +204,7 @@ class RuntimePhase:
         self._logs.say(line)
 
     def _stopper(self) -> str | None:
-        """Who stops this container from outside, if its engine has left a note."""
+        """Who stops this container from outside, if its engine wrote a note."""
         return None if read_stop_note(self._door) is None else "`pairun run`"
 
     def close_logs(self) -> None:
@@ -220,7 +220,7 @@ class RuntimePhase:
     # --- the journal ---
 
     def _record(self, type_: str, **fields: object) -> None:
-        """Append a record; the file is opened for each one, because other processes append, too."""
+        """Append a record; opens the file each time, because other processes append, too."""
         path = journal_file(self._pai_dir, self.env)
         journal = Journal(self._door, path, self._vault.record, self._complain_once)
         journal({"type": type_, **fields})
@@ -239,7 +239,7 @@ class RuntimePhase:
         self._show_journal()
 
     def _show_journal(self) -> None:
-        """Show the journal on the container's log, if the cluster wants it there."""
+        """Print the journal to the container's log, if the cluster asks for it."""
         path = journal_file(self._pai_dir, self.env)
         LogJournal(self.env, self._door, path, self._vault.record, self._logs.show).show(whole=True)
 
@@ -290,7 +290,7 @@ class RuntimePhase:
     # --- the command ---
 
     def _with_handlers_of_command(self, state: State) -> State:
-        """Add the command's own exit handlers to the state."""
+        """Add the command's exit handlers to the state."""
         added = [h for h in self._inputs.handlers if h not in state.registered]
         registered = (*state.registered, *added)
         return state._replace(
@@ -313,7 +313,7 @@ class RuntimePhase:
         began = time.monotonic()
         self._logs.note("[INFO] Precommands finished")
         self._logs.note("[INFO] USER COMMAND START")
-        # the program's arguments may hold the user's secrets
+        # the program's arguments may contain the user's secrets
         shown = self._inputs.argv[:1] or (os.path.basename(argv[0]), argv[1])
         self.say(f"starting the command: {' '.join(shown)}")
         try:
@@ -376,7 +376,7 @@ class RuntimePhase:
     def _run_handlers(
         self, state: State, event: str, code: int, message: str
     ) -> FailedHandler | None:
-        """Run the exit handlers; returns the first that failed and may fail the phase, or None."""
+        """Run the exit handlers; returns the first failed one that may fail the phase, or None."""
         asked = {
             "event": event, "exit_code": code, "message": message,
             "deadline_s": self._grace.for_handlers_s(),

@@ -1,4 +1,4 @@
-"""Memory kills: how often the kernel killed a process of this container for lack of memory.
+"""Counts how often the kernel killed a process of this container for lack of memory.
 
 The count belongs to the container's cgroup, so it includes children of the user's command (Linux,
 admin-guide/cgroup-v2 ``memory.events``; cgroup-v1/memory ``memory.oom_control``).
@@ -14,10 +14,10 @@ _ROOT = "/sys/fs/cgroup"
 
 
 def oom_kills(root: str = _ROOT, own: str = "/proc/self/cgroup") -> int | None:
-    """How many processes of the container's cgroup were killed for memory; None if unknown.
+    """How many processes in the container's cgroup were killed for memory; None if unknown.
 
     Args:
-        root: where cgroups are mounted.
+        root: the mount point of cgroups.
         own: the file that lists our cgroups.
     """
     for path in _candidates(root, own):
@@ -32,7 +32,7 @@ def oom_kills(root: str = _ROOT, own: str = "/proc/self/cgroup") -> int | None:
 
 
 def _candidates(root: str, own: str) -> Iterator[str]:
-    """Files that may hold the count: a container may see its cgroup as the root, or below it."""
+    """Files that may contain the count: a container may see its cgroup as the root or below it."""
     paths = {"memory": "/", "": "/"}
     try:
         with open(own, encoding="utf-8", errors="replace") as f:

@@ -1,4 +1,4 @@
-"""The file of the termination message: its path, its size, and how it is written."""
+"""The file of the termination message: its path, its size, and how to write it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KUBERNETES_MESSAGE = "/dev/termination-log"
 
 
 def short_message(exit_code: int, user_code: int, budget: int) -> str:
-    """The message that is written at once, before logs are read."""
+    """The message that is written first, before logs are read."""
     return message(Summary(exit_code=exit_code, user_exit_code=user_code), budget)
 
 
 def write_message(door: Door, paths: Iterable[str], text: str) -> list[str]:
     """Write a termination message.
 
-    A file on the volume is replaced. Any other file may be a mount, so it is overwritten in place.
+    Replaces a file on the volume. Overwrites any other file in place, because it may be a mount.
 
     Returns:
         A line for each path that could not be written, with the reason.
@@ -43,7 +43,7 @@ def write_message(door: Door, paths: Iterable[str], text: str) -> list[str]:
 
 
 def _write_in_place(path: str, data: bytes) -> None:
-    """Write a file without making another one; on a full disk the old content stays."""
+    """Overwrite a file in place; on a full disk its old content stays."""
     fd = open_regular(path, os.O_WRONLY | os.O_CREAT)
     try:
         _reserve(fd, len(data))
@@ -62,7 +62,7 @@ def _reserve(fd: int, size: int) -> None:
     try:
         os.posix_fallocate(fd, 0, size)
     except OSError as e:
-        # not every file system can (posix_fallocate(3))
+        # not supported by every file system (posix_fallocate(3))
         if e.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENODEV, errno.ENOSYS):
             raise
 
@@ -81,7 +81,7 @@ def message_paths(env: Mapping[str, str], log_folder: str) -> list[str]:
         default = OPENPAI_MESSAGE if env.get("FC_FRAMEWORK_NAME") else ""
         path = next(existing, default)
     logged = os.path.join(log_folder, os.path.basename(OPENPAI_MESSAGE))
-    # PID 1 is not in the working directory.
+    # PID 1 has left the working directory.
     return [os.path.join(env.get("PAI_WORK_DIR", "/"), path), logged] if path else [logged]
 
 

@@ -1,4 +1,4 @@
-"""The rendezvous server of the job's first instance: a process beside the user's command."""
+"""The rendezvous server of the job's first instance: a process parallel to the user's command."""
 
 from __future__ import annotations
 

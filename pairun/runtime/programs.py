@@ -1,4 +1,4 @@
-"""The program of the user's command: where it is, and why it cannot be started."""
+"""Finds the program of the user's command, and explains why it cannot be started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pairun.errors import Problem
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
-"""The exit codes of a command that cannot be started, as in every POSIX shell (2.8.2)."""
+"""The exit codes of a command that cannot be started, as in POSIX shells (2.8.2)."""
 
 
 class Unstartable(Exception):
@@ -28,10 +28,10 @@ class Unstartable(Exception):
 
 
 def find_shell(env: Mapping[str, str], shells: Sequence[str]) -> str:
-    """Find the first of some shells that the image has.
+    """Find the first of these shells that the image contains.
 
     Raises:
-        Unstartable: the image has none of them.
+        Unstartable: the image contains none of them.
     """
     path = env.get("PATH", os.defpath)
     for shell in shells:
@@ -52,7 +52,7 @@ def find_program(env: Mapping[str, str], name: str) -> str:
     """Find a program as execvp(3) does.
 
     Raises:
-        Unstartable: there is none that can be executed.
+        Unstartable: there is no executable one.
     """
     search = env.get("PATH", os.defpath)
     existing = [p for p in _candidates(name, search) if os.path.lexists(p)]
@@ -67,18 +67,18 @@ def find_program(env: Mapping[str, str], name: str) -> str:
 
 
 def not_startable(path: str, why: str) -> Unstartable:
-    """The error for a program that exists and cannot be started."""
+    """The error for a program that exists but cannot be started."""
     return Unstartable(
         NOT_EXECUTABLE, Problem("PR704", f"the command cannot be started: {path}: {why}")
     )
 
 
 def too_low_limit(what: str, error: OSError | MemoryError) -> Problem:
-    """The problem of a process of pairun that a limit of the container prevents.
+    """The problem for a process of pairun that a limit of the container prevents.
 
     Args:
-        what: cannot be done, in words.
-        error: why.
+        what: the action that failed, for people.
+        error: the reason.
     """
     why = error.strerror if isinstance(error, OSError) else "there is not enough memory"
     return Problem(
@@ -89,7 +89,7 @@ def too_low_limit(what: str, error: OSError | MemoryError) -> Problem:
 
 
 def why_not_started(error: OSError) -> str:
-    """Why an existing program was not started, in words (execve(2), ERRORS)."""
+    """Why an existing program was not started, for people (execve(2), ERRORS)."""
     if error.errno == errno.ENOENT:
         return "the interpreter of its first line, or its loader, does not exist"
     if error.errno == errno.ENOEXEC:
@@ -100,7 +100,7 @@ def why_not_started(error: OSError) -> str:
 def _candidates(name: str, search: str) -> list[str]:
     if "/" in name:
         return [name]
-    # An empty entry is the working directory (POSIX, 8.3).
+    # An empty entry means the working directory (POSIX, 8.3).
     return [os.path.join(folder or ".", name) for folder in search.split(os.pathsep)]
 
 

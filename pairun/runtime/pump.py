@@ -1,8 +1,8 @@
-"""Pumps: they copy what a process prints to the container's own stream and to log files.
+"""Pumps: copy a process's output to the container's stream and to log files.
 
-A pump is a thread. Reading, writing and searching for secrets let other threads run. Signals are
-blocked in it; the main thread waits for them. A slow reader of one stream delays only the writer of
-that stream.
+A pump is a thread. Reading, writing and searching for secrets release the interpreter lock. Signals
+are blocked in it; the main thread waits for them. A slow reader of one stream delays only that
+stream's writer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pairun.runtime.sinks import Sink
 from pairun.secrets.vault import Vault
 
 if TYPE_CHECKING:
-    # Loaded with the first secret.
+    # Imported with the first secret.
     from pairun.secrets.masking import MaskedStream
 
 CHUNK_BYTES = 256 * 1024
@@ -33,25 +33,25 @@ the jobs of a machine stay below one user's limit (pipe(7), pipe-user-pages-soft
 
 _BRIEF_LOCK_S = 0.01
 _LOCK_S = 1.0
-"""How long a hanging disk may delay the end."""
+"""How long a hanging disk may delay the end, in seconds."""
 
 
 class Pump:
     """Reads one pipe to its end.
 
-    It writes to the files first, so a slow reader of the container's stream does not delay them.
+    Writes to the files first, so that a slow reader of the container's stream does not delay them.
 
     Args:
-        stream: the container's own.
+        stream: the container's stream.
         sinks: the files.
         vault: the secrets to mask.
         say: takes a line for people.
         pipe_bytes: the size of the pipe, or None for the kernel's default.
-        reader: what to read in place of a new pipe: a FIFO whose other end we hold, too.
+        reader: a FIFO to read instead of a new pipe; we also hold its write end.
 
     Attributes:
         writer: the pipe's write end, for the process; closed with `close_writer`.
-        ended: set when the pump has ended, or is no longer waited for.
+        ended: set when the pump has ended or is abandoned.
 
     Raises:
         OSError: the pipe cannot be made.
@@ -80,12 +80,12 @@ class Pump:
         self._writer_open = reader is None
         self._buffer = bytearray(CHUNK_BYTES)
         self._lock = threading.Lock()
-        """Held from reading a piece until the files have it."""
+        """Locked from reading a piece until it is in the files."""
         self._read_bytes = self._copied_bytes = 0
         self._over = False
         self._piece: Data = b""
         self._masked: Data | None = None
-        """The piece after the filter, once that has taken it."""
+        """The piece after the filter, if the filter has taken it."""
         self._poll = select.poll()
         self._poll.register(self._reader, select.POLLIN)
 
@@ -104,7 +104,7 @@ class Pump:
             os.close(self.writer)
 
     def mark(self) -> int:
-        """How many bytes the process has printed so far, those still in the pipe included."""
+        """How many bytes the process has printed so far, including those still in the pipe."""
         if not self._lock.acquire(timeout=_BRIEF_LOCK_S):
             return self._read_bytes + PIPE_BYTES
         try:
@@ -113,7 +113,7 @@ class Pump:
             self._lock.release()
 
     def is_done(self, mark: int) -> bool:
-        """Whether the bytes up to a mark are copied, and the end too if every writer is gone."""
+        """Whether the bytes up to a mark are copied; also the rest if every writer is gone."""
         if self.ended.is_set():
             return True
         if self._copied_bytes < mark or not self._lock.acquire(timeout=_BRIEF_LOCK_S):
@@ -125,21 +125,21 @@ class Pump:
 
     @property
     def stream_name(self) -> str:
-        """What people call the container's stream."""
+        """The name of the container's stream for people."""
         return self._stream.name
 
     @property
     def lost(self) -> int:
-        """How many bytes could not be written to the container's stream."""
+        """The number of bytes that could not be written to the container's stream."""
         return self._stream.lost
 
     @property
     def taken(self) -> int:
-        """How many bytes were written to the container's stream."""
+        """The number of bytes written to the container's stream."""
         return self._stream.taken
 
     def flush(self) -> None:
-        """Write the lines that the sinks hold back, whole or not."""
+        """Write the lines that the sinks hold, complete or not."""
         if self._lock.acquire(timeout=_LOCK_S):
             try:
                 for sink in self._sinks:
@@ -148,9 +148,9 @@ class Pump:
                 self._lock.release()
 
     def take_over(self) -> None:
-        """Copy the rest of the pipe to the files, and give up the container's stream.
+        """Copy the rest of the pipe to the files, and abandon the container's stream.
 
-        For the end, when the thread waits for a stalled reader.
+        For the end, if the thread waits for a stalled reader.
         """
         if not self._lock.acquire(timeout=_LOCK_S):
             self.ended.set()
@@ -159,7 +159,7 @@ class Pump:
             if self._over:
                 self._stream.lost += self._stream.left
                 return
-            # The thread may still be writing from its own buffer.
+            # The thread may still be writing from its buffer.
             self._buffer = bytearray(CHUNK_BYTES)
             left = self._unread()
             while left > 0 and (data := self._read()):
@@ -177,7 +177,7 @@ class Pump:
         try:
             try:
                 self._copy()
-            except Exception as e:  # noqa: BLE001 - a fault of ours must not end the job
+            except Exception as e:  # noqa: BLE001 - a bug of pairun must not end the job
                 self._report(f"{self._stream.name} is not logged from here on: {_fault(e)}")
                 self._stream.write(self._without_files())
                 self._copied_bytes = self._read_bytes
@@ -189,7 +189,7 @@ class Pump:
             self.ended.set()
 
     def _report(self, line: str) -> None:
-        """Report a fault; a report that fails as well must not end the thread."""
+        """Report a fault; if the report fails, too, the thread continues."""
         with contextlib.suppress(Exception):
             self._say(line)
 
@@ -217,7 +217,7 @@ class Pump:
             self._stream.write(out)
             self._copied_bytes = self._read_bytes
             if not data or (self._stream.gone and not self._sinks):
-                # Nothing keeps the stream: its writers get SIGPIPE, as they would without us.
+                # Close the stream: its writers get SIGPIPE, as they would without us.
                 self._close_reader()
                 return
 
@@ -230,7 +230,7 @@ class Pump:
         return memoryview(self._buffer)[:size]
 
     def _to_files(self, data: Data) -> Data:
-        """Write a piece to the files; returns it with secrets masked."""
+        """Write a piece to the files; returns it with its secrets masked."""
         if self._filter is None and self._vault:
             self._filter = self._vault.stream()
         if self._filter is not None:
@@ -241,7 +241,7 @@ class Pump:
         return data
 
     def _finish_files(self) -> Data:
-        """Write what was held back; returns what the container's stream still needs."""
+        """Write the held bytes; returns those that the container's stream still needs."""
         rest = b"" if self._filter is None else self._filter.close()
         self._masked = rest
         for sink in self._sinks:
@@ -250,9 +250,9 @@ class Pump:
         return rest
 
     def _without_files(self) -> Data:
-        """Drop the files; returns the current piece with secrets masked.
+        """Drop the files; returns the current piece with its secrets masked.
 
-        The filter stays: it holds the start of a secret that the piece may continue.
+        Keeps the filter: it holds the start of a secret that the piece may continue.
         """
         with self._lock:
             self._sinks.clear()

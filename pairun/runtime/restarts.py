@@ -1,4 +1,4 @@
-"""How often this container has restarted in its Pod, where init containers do not run again."""
+"""Counts this container's restarts in its Pod; init containers do not run again for these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pairun.base.paths import STARTS_FILE
 from pairun.handover.door import Door
 
 VARIABLE = "PAIRUN_RESTARTS"
-"""For tasks and the command; not set at the first start."""
+"""The variable for tasks and the command; not set at the first start."""
 
 _MAX_BYTES = 64
 
@@ -17,7 +17,7 @@ _MAX_BYTES = 64
 def count_restart(door: Door) -> int:
     """Count this start of PID 1; returns the number of restarts since init ran, 0 at the first start.
 
-    Init empties the volume, so a Pod whose init containers run again begins anew.
+    Init empties the volume, so the count starts at 0 if a Pod's init containers run again.
 
     Args:
         door: to the shared volume.
@@ -28,11 +28,11 @@ def count_restart(door: Door) -> int:
     except FileNotFoundError:
         before = 0
     except OSError:
-        # Something is there, which only an earlier start leaves.
+        # The entry exists, so an earlier start made it.
         before = 1
     else:
         before = int(text) if text.isdigit() and len(text) < 10 else 1
-    # Where the file cannot be written, each start counts as the first one.
+    # If the file cannot be written, each start counts as the first one.
     with contextlib.suppress(OSError):
         door.write(path, b"%d" % (before + 1))
     return before

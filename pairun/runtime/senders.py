@@ -1,4 +1,4 @@
-"""Who sent a signal, as far as the kernel reports it (sigaction(2): si_code, si_pid, si_uid)."""
+"""The sender of a signal, as the kernel reports it (sigaction(2): si_code, si_pid, si_uid)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MAX_SHOWN = 120
 
 
 class Sender(NamedTuple):
-    """Where a signal came from.
+    """The sender of a signal.
 
     Attributes:
-        words: for people, to follow "SIGTERM".
-        fields: for the journal: ``sender`` (outside, process or kernel), and for a process its
+        words: for people, after "SIGTERM".
+        fields: for the journal: ``sender`` (outside, process or kernel); for a process also its
             ``pid``, ``uid`` and, if it still runs, its ``command``.
     """
 
@@ -31,7 +31,7 @@ class Sender(NamedTuple):
 def sender_of(info: signal.struct_siginfo) -> Sender:
     """Describe the sender of a signal.
 
-    A sender in another PID namespace, such as the container's engine, has the PID 0 here.
+    A sender in another PID namespace, such as the container's engine, has the PID 0.
     """
     if info.si_code > 0:
         return Sender("from the kernel", {"sender": "kernel"})
@@ -45,7 +45,7 @@ def sender_of(info: signal.struct_siginfo) -> Sender:
 
 
 def command_line(pid: int) -> str | None:
-    """The start of a process's command line as one printable line, or None if it has none."""
+    """The start of a process's command line as one printable line; None if it has none."""
     cmdline = b""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
         cmdline = f.read(4096)

@@ -1,4 +1,4 @@
-"""Sinks: the log files that take what a process prints, as bytes or in whole lines."""
+"""Sinks: log files that take a process's output, as bytes or in whole lines."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pairun.handover.logfile import Data, LogFile
 
 MAX_HELD_BYTES = 64 * 1024
 QUIET_S = 1.0
-"""A line without a newline is written when nothing follows for this long."""
+"""Seconds without further output after which an incomplete line is written."""
 
 LONGEST_S = 5.0
-"""Such a line is written after this time in any case: a progress bar has no newlines."""
+"""Seconds after which an incomplete line is always written: progress bars have no newlines."""
 
 
 class Sink(Protocol):
-    """A place for the bytes of one stream."""
+    """Takes the bytes of one stream."""
 
     def take(self, data: Data) -> None:
         """Write these bytes, or keep a copy: the caller reuses the buffer."""
@@ -27,39 +27,39 @@ class Sink(Protocol):
         """Seconds until `flush` is due, or None."""
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write the bytes that it holds."""
 
 
 class Raw:
-    """Writes the bytes of one stream, as they come, to a separate file."""
+    """Writes the bytes of one stream unchanged to a separate file."""
 
     def __init__(self, file: LogFile) -> None:
         self._file = file
 
     def take(self, data: Data) -> None:
-        """As `Sink` says."""
+        """Write the bytes; see `Sink`."""
         self._file.write(data)
 
     def due_s(self) -> float | None:
-        """Return None: nothing is held back."""
+        """Return None: it never holds bytes."""
         return None
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: it never holds bytes."""
 
 
 class Shared:
-    """A file that several streams write to, each in whole lines.
+    """A file for several streams, which write whole lines.
 
     Args:
         file: the file.
-        limit: the size in bytes from which on only `add` writes; None for no limit.
+        limit: the size in bytes above which only `add` writes; None for no limit.
     """
 
     def __init__(self, file: LogFile, limit: int | None = None) -> None:
         self.file = file
         self._limit = limit
-        # a failed write is reported, and the report may go to this very file
+        # a failed write is reported, and the report may go to this file
         self._lock = threading.RLock()
         self._last: object = self
 
@@ -68,7 +68,7 @@ class Shared:
         return Lines(self)
 
     def add(self, line: bytes) -> None:
-        """Write a whole line of our own."""
+        """Write a whole line of PID 1."""
         self.write(None, line)
 
     def write(self, writer: Lines | None, *pieces: Data) -> None:
@@ -85,7 +85,7 @@ class Shared:
 
 
 class Lines:
-    """Holds back the start of a line until its end comes, for a limited time and length."""
+    """Holds the start of a line until the line is complete, for a limited time and length."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
@@ -97,7 +97,7 @@ class Lines:
         self._shared.write(self, *pieces)
 
     def take(self, data: Data) -> None:
-        """As `Sink` says."""
+        """Write whole lines; see `Sink`."""
         whole = _last_newline(data) + 1
         if whole:
             self.write(self._held, data[:whole])
@@ -116,18 +116,18 @@ class Lines:
             self._held += data
 
     def due_s(self) -> float | None:
-        """Seconds until the held line is due."""
+        """Seconds until the held line must be written."""
         return max(0.0, self._until - time.monotonic()) if self._held else None
 
     def flush(self) -> None:
-        """Write the held line, whole or not."""
+        """Write the held line, complete or not."""
         if self._held:
             self.write(self._held)
             self._held.clear()
 
 
 class StampedLines(Lines):
-    """Lines that each begin with a stamp; a line that is written in parts becomes several.
+    """Lines that each begin with a stamp; a line written in parts becomes several lines.
 
     Args:
         shared: the file.
@@ -147,7 +147,7 @@ class StampedLines(Lines):
 
 def _last_newline(data: Data) -> int:
     if isinstance(data, memoryview):
-        # the pump passes slices that start where the buffer starts
+        # the pump passes slices that begin at the buffer's start
         whole = data.obj
         assert isinstance(whole, bytearray)
         return whole.rfind(b"\n", 0, len(data))

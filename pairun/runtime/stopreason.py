@@ -1,6 +1,6 @@
-"""Why this instance was stopped: another one failed first, or a person pressed Ctrl-C.
+"""Why this instance was stopped: another instance failed first, or a person pressed Ctrl-C.
 
-To the container every stop is a SIGTERM from outside. `pairun run` leaves a note on the volume
+In the container every stop is a SIGTERM from outside. `pairun run` writes a note to the volume
 before it sends one; in a cluster the job's rendezvous knows which instance failed first.
 """
 
@@ -21,13 +21,13 @@ BY_A_PERSON = "cancelled_by_user"
 def with_reason(
     diagnosis: Diagnosis, door: Door, first_failure: Callable[[Diagnosis], str | None]
 ) -> Diagnosis:
-    """The diagnosis of an instance, with what stopped it if it was stopped.
+    """An instance's diagnosis; if it was stopped, with the reason for the stop.
 
     Args:
-        diagnosis: what log, exit code and signals say.
+        diagnosis: from log, exit code and signals.
         door: to the shared volume.
-        first_failure: describes the instance that failed first; None if that is unknown or this
-            instance. It is always called, because it also reports this instance's failure.
+        first_failure: describes the instance that failed first; None if it is unknown or this
+            instance. Always called, because it also reports this instance's failure.
     """
     other = first_failure(diagnosis)
     if diagnosis.klass != STOPPED:

@@ -1,7 +1,7 @@
-"""The supervisor: one child at a time, and every process that descends from us.
+"""The supervisor: runs one child at a time, and ends all its descendants.
 
-All signals stay blocked and one loop takes them (sigwaitinfo(2)), so nothing ever runs in a signal
-handler. The supervisor passes signals on to the child's process group.
+All signals stay blocked and one loop takes them (sigwaitinfo(2)), so no code runs in a signal
+handler. The supervisor forwards signals to the child's process group.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from pairun.runtime.senders import sender_of
 from pairun.runtime.workingdirectory import WorkingDirectory
 
 DRAIN_S = 3.0
-"""How long the command's background processes may run after the command's own end."""
+"""Seconds that the command's background processes may run after the command's end."""
 
 TERM_S = 5.0
-"""Time between TERM and KILL for background processes."""
+"""Seconds between TERM and KILL for background processes."""
 
 KILL_S = 1.0
-"""How long to wait for killed processes; the kernel may hold them."""
+"""Seconds to wait for killed processes; the kernel may hold them."""
 
 POLL_S = 0.25
-"""How often to check for processes whose SIGCHLD goes to another parent."""
+"""Seconds between two checks for processes whose SIGCHLD goes to another parent."""
 
 SWEEP_S = 2.0
-"""Time between TERM and KILL for processes that remain when PID 1 exits."""
+"""Seconds between TERM and KILL for processes that remain when PID 1 exits."""
 
 SPAWN_S = 5.0
-"""How long to retry the start of a child while the process limit is reached."""
+"""Seconds for which to retry the start of a child while the process limit is reached."""
 
 SPAWN_POLL_S = 0.05
 
 EXIT_S = 0.1
-"""The part of the grace time that PID 1's own exit needs."""
+"""The part of the grace time that PID 1's exit needs, in seconds."""
 
 
 def block_signals() -> None:
@@ -62,18 +62,18 @@ def block_signals() -> None:
 
 
 class Supervisor:
-    """Starts children one after the other, and ends every descendant.
+    """Starts one child after the other, and ends every descendant.
 
     Args:
         grace: the grace time, which the first stop signal starts.
         say: takes one line for people.
-        record: takes a record for the journal: its type and its fields.
-        directory: where children start; None for where this process is.
-        outside: who stops this container from outside, in words; None if that is unknown.
+        record: takes a journal record: its type and its fields.
+        directory: where children start; None for this process's directory.
+        outside: who stops this container from outside, for people; None if unknown.
 
     Attributes:
         grace: the same clock.
-        child: the child that runs, or None.
+        child: the running child, or None.
         terminated_from_outside: whether a SIGTERM came from outside the PID namespace.
     """
 
@@ -109,13 +109,13 @@ class Supervisor:
     ) -> int:
         """Start a child in a new session, with default signal handling.
 
-        While the process limit is reached, this reaps processes that end, and retries.
+        While the process limit is reached, it reaps ended processes and retries.
 
         Args:
             argv: the program and its arguments.
             env: its whole environment.
             held: signals that stay blocked until the child unblocks them.
-            streams: its standard output and error; None for our own.
+            streams: its standard output and error; None for ours.
 
         Raises:
             OSError: the program cannot be executed.
@@ -147,12 +147,12 @@ class Supervisor:
         *,
         forwarding: Forwarding = EVERYTHING,
     ) -> int:
-        """Wait for a child, pass signals on, and kill its group when its time is over.
+        """Wait for a child, forward signals to it, and kill its group at the time limit.
 
         Args:
             child: the PID that `start` returned.
-            limit_s: seconds until KILL, None for no limit; called after every event.
-            forwarding: which signals to pass on, and how.
+            limit_s: returns the seconds until KILL, None for no limit; called after every event.
+            forwarding: which signals to forward, and how.
 
         Returns:
             Its exit code; 128+n if signal n ended it.
@@ -177,12 +177,12 @@ class Supervisor:
     def settle(self, session: int, *, forwarding: Forwarding = EVERYTHING) -> None:
         """End the background processes of a child's session: drain, TERM, KILL.
 
-        During a stop they have received TERM with the child and keep the command's whole time: a
-        shell dies at once of the TERM upon which its program saves a checkpoint.
+        During a stop they got TERM together with the child, and keep the command's whole time: a
+        shell dies at once of the TERM on which its program saves a checkpoint.
 
         Args:
             session: the PID that `start` returned.
-            forwarding: which signals to pass on; they go to the group, since the child has ended.
+            forwarding: which signals to forward; they go to the group, since the child has ended.
         """
         to_group = forwarding._replace(to_group=True)
         stage, until = "drain", time.monotonic() + DRAIN_S
@@ -213,12 +213,12 @@ class Supervisor:
             if self._alone or not self._signal_all(number):
                 return
             left = self.grace.left_s()
-            # half of the time for those that end on TERM, half for the others
+            # half of the time for processes that end on TERM, half for the others
             share_s = longest_s if left is None else max(0.0, left - EXIT_S) / 2
             self._reap_until(time.monotonic() + min(longest_s, share_s), number)
 
     def pending_stop(self) -> bool:
-        """Whether a stop signal has arrived so far."""
+        """Whether a stop signal has arrived."""
         while (info := _next_signal(0.0)) is not None:
             self._note(info)()
         return self.grace.signal is not None
@@ -226,7 +226,7 @@ class Supervisor:
     # --- signals and children ---
 
     def _turn(self, limit_s: float | None, child: int, forwarding: Forwarding) -> None:
-        """Wait for the next signal or the next step of an earlier one, and pass it on."""
+        """Wait for the next signal or the next step of an earlier one, and forward it."""
         if self._later:
             due_s = max(0.0, self._later[0][0] - time.monotonic())
             limit_s = due_s if limit_s is None else min(limit_s, due_s)
@@ -242,8 +242,8 @@ class Supervisor:
 
     def _pass_on(self, info: signal.struct_siginfo, child: int, forwarding: Forwarding) -> None:
         origin = info.si_signo
-        # The sender is looked up first, because the signal may end it. It is reported last,
-        # because the reader of our lines may be slow.
+        # Look up the sender first, because the signal may end it. Report it last, because the
+        # reader of our lines may be slow.
         report = self._note(info)
         left = self.grace.for_command_s()
         longest = float("inf") if left is None else LATEST_STEP * left
@@ -253,13 +253,13 @@ class Supervisor:
             if after_s == 0.0:
                 self._send(number, child, forwarding, wake=origin in GRACE_SIGNALS)
             elif not repeated:
-                # A second signal does not change the steps of the first.
+                # A second signal does not change the steps of the first one.
                 self._later.append((now + min(after_s, longest), origin, number))
         self._later.sort()
         report()
 
     def _continue_own(self, child: int, forwarding: Forwarding) -> None:
-        """Continue a process of pairun that another process has stopped: nobody else would."""
+        """Continue a process of pairun that another process has stopped: no one else does."""
         if forwarding.only is not None and not self._is_paused and child_stopped(child):
             self._say("continued a process of pairun that was stopped (SIGSTOP)")
             _signal_groups((child,), signal.SIGCONT)
@@ -301,19 +301,19 @@ class Supervisor:
         return self._ended.pop(child, None)
 
     def _reap_until(self, until: float, number: int) -> None:
-        """Reap until there are no descendants, or the time is up."""
+        """Reap until there are no descendants or the time is over."""
         self._reap()
         while not self._alone and (left := until - time.monotonic()) > 0:
             info = _next_signal(min(left, POLL_S) if number == signal.SIGKILL else left)
             if info is not None:
                 self._note(info)()
             elif number == signal.SIGKILL and not self._signal_all(number):
-                # processes that were forked during the first KILL are gone now, too
+                # processes forked during the first KILL are gone now, too
                 return
             self._reap()
 
     def _reap(self) -> None:
-        """Reap every process that has ended, adopted orphans included."""
+        """Reap all ended processes, including adopted orphans."""
         self._alone = False
         while True:
             try:
@@ -338,7 +338,7 @@ class Supervisor:
     def _signal_all(self, number: int) -> bool:
         """Signal every descendant; returns whether there are any."""
         numbers = [number] if number == signal.SIGKILL else [number, signal.SIGCONT]
-        # As PID 1 we own every process; otherwise the PID namespace holds foreign ones.
+        # As PID 1 we own every process; otherwise the PID namespace contains other processes.
         pids = {-1} if os.getpid() == 1 else descendants(os.getpid())
         for pid in pids:
             with contextlib.suppress(OSError):
@@ -354,7 +354,7 @@ def _next_signal(timeout_s: float | None) -> signal.struct_siginfo | None:
 
 
 def _of_own_write(info: signal.struct_siginfo) -> bool:
-    """Whether a write of ours raised the signal: the kernel names the writer as its sender."""
+    """Whether our own write raised the signal: the kernel names the writer as its sender."""
     return info.si_signo in OF_OWN_WRITES and info.si_pid == os.getpid()
 
 
@@ -373,5 +373,5 @@ def _signal_groups(groups: Iterable[int], number: int) -> None:
 
 def _terminate(groups: Iterable[int]) -> None:
     _signal_groups(groups, signal.SIGTERM)
-    # a stopped process acts on TERM only once it is continued
+    # a stopped process handles TERM only after it is continued
     _signal_groups(groups, signal.SIGCONT)

@@ -1,8 +1,8 @@
-"""The termination message: what the platform reads about a container that failed.
+"""The termination message: what the platform reads about a failed container.
 
-Its form is OpenPAI's: two tags, between them YAML, which the REST server parses and the portal
-shows. Kubernetes keeps the *last* 4096 bytes, or fewer if a Pod has many containers. So a message
-never exceeds its budget, tags and newlines included, and parses at every budget. The most important
+Its format is OpenPAI's: YAML between two tags, which the REST server parses and the portal shows.
+Kubernetes keeps the *last* 4096 bytes, or fewer if a Pod has many containers. So a message never
+exceeds its budget, including tags and newlines, and is valid at every budget. The most important
 parts are cut last.
 """
 
@@ -31,10 +31,10 @@ class Summary(NamedTuple):
 
     Attributes:
         exit_code: the container's.
-        user_exit_code: the user's command's own.
+        user_exit_code: of the user's command.
         matched_user: the text that a pattern matched in the user's log, or None.
         matched_platform: the text that a pattern matched in the platform's log, or None.
-        double_ecc: the GPU's state if a pattern asks for it, else None.
+        double_ecc: the GPU's state if a pattern tests it, else None.
         user_log: an excerpt of the user's log.
         platform_log: an excerpt of the platform's log.
         diagnosis: ``class``, ``fault``, ``retry``, ``confidence``, ``headline``, ``evidence`` and
@@ -54,11 +54,11 @@ class Summary(NamedTuple):
 def message(
     summary: Summary, budget: int = DEFAULT_BUDGET, mask: Callable[[str], str] = str
 ) -> str:
-    """Write the termination message.
+    """The termination message.
 
     Args:
         summary: its contents.
-        budget: the largest size in bytes; at least 256.
+        budget: the maximum size in bytes; at least 256.
         mask: masks secrets in a text (`Vault.text`); applied to each text before it is cut, and
             never to keys, which the REST server reads.
 
@@ -94,8 +94,8 @@ def excerpt(text: str, lines: int, span: tuple[int, int] | None = None) -> str:
 
     Args:
         text: the end of the log.
-        lines: how many lines at most.
-        span: start and end of a match, which the excerpt surrounds; None for the log's end.
+        lines: maximum number of lines.
+        span: start and end of a match, around which to cut; None for the log's end.
     """
     if span is None:
         end = _tail(text, EXCERPT_BYTES).replace("\r\n", "\n")
@@ -110,13 +110,13 @@ def excerpt(text: str, lines: int, span: tuple[int, int] | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """Remove what YAML cannot hold literally: escape sequences and control characters."""
+    """Remove what YAML cannot contain literally: escape sequences and control characters."""
     text = _ESCAPE_SEQUENCES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _NOT_PRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 _ESCAPE_SEQUENCES = re.compile(ESCAPE)
-# YAML 1.2 (5.1), less the characters other than newline that readers take for line breaks.
+# YAML 1.2 (5.1), minus the characters besides newline that readers treat as line breaks.
 _NOT_PRINTABLE = re.compile(
     "[^\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -150,12 +150,12 @@ def _diagnosis_yaml(why: Mapping[str, Any], texts: dict[str, str]) -> Iterator[s
 
 
 def _scalar(text: str, indent: int) -> str:
-    """Write a text as a YAML scalar: a literal block if it has several lines, else quoted."""
+    """A text as a YAML scalar: a literal block if it has several lines, else quoted."""
     if not text.strip("\n") or "\n" not in text:
         return json.dumps(text, ensure_ascii=False)
     body = text.rstrip("\n")
     chomp = {0: "-", 1: ""}.get(len(text) - len(body), "+")
-    # With an indented first line, the block's indentation must be explicit (YAML 1.2, 8.1.1.1).
+    # If the first line is indented, the block's indentation must be explicit (YAML 1.2, 8.1.1.1).
     indicator = "2" if text[0] in " \t\n" else ""
     margin = " " * indent
     lines = (margin + line if line else "" for line in body.split("\n"))
@@ -171,7 +171,7 @@ def _longest(
     shorten: Callable[[str, int], str],
     budget: int,
 ) -> str:
-    """The longest cut of one text with which the message keeps its budget; may be empty."""
+    """The longest cut of one text that keeps the message within its budget; may be empty."""
     low, high = 0, len(text.encode())
     while low < high:
         size = (low + high + 1) // 2

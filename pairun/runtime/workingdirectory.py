@@ -1,4 +1,4 @@
-"""The container's working directory: children start in it, PID 1 itself stays out of it."""
+"""The container's working directory: children start in it, PID 1 leaves it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _OUTSIDE = "/"
 class WorkingDirectory:
     """The directory in which the container starts its first process.
 
-    A process that stays in a directory keeps its file system from being unmounted (umount(2),
-    EBUSY). PID 1 therefore moves to ``/``, if it can return.
+    A process in a directory keeps its file system from being unmounted (umount(2), EBUSY). PID 1
+    therefore moves to ``/``, if it can return.
 
     Args:
         say: takes one line for people.
@@ -31,7 +31,7 @@ class WorkingDirectory:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """Be in the directory for the time of a block; in ``/`` if it no longer exists."""
+        """Enter the directory for a block; ``/`` if the directory no longer exists."""
         if not self._is_left:
             yield
             return
@@ -53,7 +53,7 @@ def _current() -> str:
 
 
 def _can_enter(path: str) -> bool:
-    """Whether this user can return to its working directory: the container's engine may do more."""
+    """Whether this user can return to its working directory: the engine may have more rights."""
     try:
         os.chdir(path)
     except OSError:
