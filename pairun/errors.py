@@ -1,7 +1,7 @@
 """Problems: a stable id, one sentence, the place with a caret, a hint.
 
-Every message about bad input is a `Problem`. PID 1 uses this file, so it needs the standard library
-alone.
+Every message about bad input is a `Problem`. PID 1 uses this file, so it may import only the
+standard library.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Severity = Literal["error", "warning"]
 
 
 class Source:
-    """One text that was read: where it came from and which layer it belongs to.
+    """A text that pairun read: its origin and its layer.
 
     Attributes:
-        file: the name people know the text by (a path, ``-``, ``config annotation``).
+        file: its name for people (a path, ``-``, ``config annotation``).
         layer: ``built-in``, ``cluster``, ``plugin``, ``engine``, ``job`` or
             ``manifest``, which is no layer of a playbook.
-        text: the decoded text, or empty when it could not be decoded.
+        text: the decoded text; empty if it could not be decoded.
     """
 
     __slots__ = (
@@ -44,18 +44,18 @@ class Source:
 
     @property
     def concealed(self) -> frozenset[str]:
-        """Parts of the text that a vault must mask wherever they are shown."""
+        """Parts of the text that a vault must mask wherever they appear."""
         return frozenset(self._concealed)
 
     def conceal(self, texts: Iterable[str]) -> None:
-        """Keep parts of the text, and the lines with them, out of everything that is shown."""
+        """Exclude parts of the text, and the lines that contain them, from all output."""
         new = {t for t in texts if t} - self._concealed
         self._concealed |= new
         parts = {p.strip() for t in new for p in t.splitlines()}
         self._parts |= {p for p in parts if len(p) >= _LEAST_CONCEALED}
 
     def line(self, number: int) -> str:
-        """The text of line ``number`` (from 1), or empty where there is none or it is secret."""
+        """The text of line ``number`` (from 1); empty if there is no such line or it is secret."""
         if self._lines is None:
             from pairun.secrets.shapes import yaml_lines
 
@@ -65,17 +65,17 @@ class Source:
         return self._lines[number - 1].rstrip("\r")
 
     def hide(self, first: int, last: int) -> None:
-        """Keep the lines ``first`` to ``last`` (from 1, inclusive) out of every excerpt."""
+        """Exclude the lines ``first`` to ``last`` (from 1, inclusive) from every excerpt."""
         self._hidden.update(range(first, last + 1))
 
     def _is_secret(self, number: int) -> bool:
         if self._shaped is None:
-            # A job's secrets must not show even when the text does not parse.
-            # Every process loads this file, and few show a line of a source.
+            # Hide a job's secrets even if the text does not parse. Import it here: every process
+            # imports this file, and few show a line of a source.
             from pairun.secrets.shapes import secret_lines
 
             self._shaped = secret_lines(self.text)
-        # Searched only now, and each part once: a text may hold thousands of secrets.
+        # Search only now, and for each part once: a text may contain thousands of secrets.
         parts, self._parts = self._parts - self._searched, set()
         self._searched |= parts
         if len(self._searched) > _MOST_SEARCHED:
@@ -91,7 +91,7 @@ _MOST_SEARCHED = 200
 
 
 def _lines_with(lines: list[str], parts: set[str]) -> set[int]:
-    """The lines (from 1) that hold one of some parts."""
+    """The lines (from 1) that contain one of the parts."""
     text = "\n".join(lines)
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
     numbers: set[int] = set()
@@ -105,7 +105,7 @@ def _lines_with(lines: list[str], parts: set[str]) -> set[int]:
 
 
 class Place(NamedTuple):
-    """A position in a `Source`; line and column count from 1, and line 0 is the whole of it."""
+    """A position in a `Source`; line and column count from 1; line 0 is the whole source."""
 
     source: Source
     line: int
@@ -117,15 +117,15 @@ class Place(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong, or will surprise.
+    """One mistake, or one thing that may surprise the user.
 
     Attributes:
         id: the stable id; `pairun.catalogue` explains each.
         message: one sentence.
-        place: where, if anywhere.
+        place: its position, if it has one.
         hint: what to do.
         severity: a warning never changes an exit code.
-        also: further places that matter (the policy's line, the first of two definitions).
+        also: further relevant places (the policy's line, the first of two definitions).
     """
 
     id: str
@@ -137,7 +137,7 @@ class Problem(NamedTuple):
 
 
 class PairunError(Exception):
-    """Input that cannot be used: carries every problem found, never only the first."""
+    """Unusable input: carries all problems found, not only the first."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(p.message for p in problems))
@@ -145,7 +145,7 @@ class PairunError(Exception):
 
 
 class Problems:
-    """Collects problems, so that a reader sees all of them at once."""
+    """Collects problems, so that a user sees all of them at once."""
 
     def __init__(self) -> None:
         self._found: list[Problem] = []
@@ -172,7 +172,7 @@ class Problems:
         self._found.append(Problem(id, message, place, hint, "warning"))
 
     def extend(self, problems: Iterable[Problem]) -> None:
-        """Take over problems that were found elsewhere."""
+        """Add problems that were found elsewhere."""
         self._found.extend(problems)
 
     def __iter__(self) -> Iterator[Problem]:
@@ -203,18 +203,18 @@ def _reading_order(p: Problem) -> tuple[str, int, int]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that ``word`` was probably meant to be, if one is close."""
+    """The known word closest to ``word``, if one is close enough."""
     from difflib import get_close_matches
 
     folded = {k.lower().replace("-", "_"): k for k in known}
-    # camelCase is the commonest slip of people who come from job files
+    # camelCase is the most frequent mistake of users who come from job files
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower().replace("-", "_")
     close = get_close_matches(plain, folded, n=1, cutoff=0.65)
     return folded[close[0]] if close else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """A hint that names the nearest known word, or lists the known ones when they are few."""
+    """A hint that names the nearest known word, or lists the known words if there are few."""
     words = list(known)
     if near := nearest(word, words):
         return f"did you mean '{near}'?"
@@ -222,7 +222,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 def concealed_in(problems: Iterable[Problem]) -> Iterator[str]:
-    """What the texts that some problems point into conceal: a vault hides it before they are shown."""
+    """The concealed parts of the texts that some problems quote, for a vault to mask."""
     for p in problems:
         for place in (p.place, *(at for _, at in p.also)):
             if place is not None:
@@ -234,11 +234,11 @@ def _plain(text: str, *_: str) -> str:
 
 
 def render(p: Problem, tint: Callable[..., str] = _plain) -> str:
-    """The text a person reads, at most five short lines per place; a vault must still mask it.
+    """The text for people, at most five short lines per place; a vault must still mask it.
 
     Args:
         p: the problem.
-        tint: returns a text in the colours that are named after it.
+        tint: returns a text in the colour with a name.
     """
     color = "red" if p.severity == "error" else "yellow"
     out = [f"{tint(f'{p.severity}[{p.id}]', color)}: {tint(p.message, 'bold')}"]
@@ -257,7 +257,7 @@ def _excerpt(place: Place, label: str, tint: Callable[..., str], color: str) -> 
     text = place.source.line(place.line)
     if not text.strip():
         return [head]
-    # A long line is shown around the caret.
+    # Of a long line, show the part around the caret.
     start = max(0, place.column - 60) if len(text) > 90 else 0
     shown = visible(text[start : start + 90].replace("\t", " ").replace("\n", " "))
     caret = " " * (place.column - 1 - start) + tint("^", color)

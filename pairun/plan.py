@@ -1,6 +1,6 @@
 """The plan: a finished, validated, resolved playbook of one phase.
 
-The executor runs plans and nothing else. `pairun.handover` writes and reads them as JSON.
+The executor runs only plans. `pairun.handover` writes and reads them as JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pairun.contract.loading import ModuleFile
 from pairun.module import FailureKind, Phase
 
 USER_COMMAND = "user_command"
-"""The one module that PID 1 runs itself; it is the last task of its phase."""
+"""The only module that PID 1 runs itself; it is the last task of its phase."""
 
 Event = Literal["success", "failure", "signal"]
 EVENTS: tuple[Event, ...] = ("success", "failure", "signal")
@@ -27,19 +27,19 @@ DEFAULT_DELAY_S = 1.0
 DEFAULT_GRACE_S = 30.0
 
 EXPAND = "{{ text | expand(env) }}"
-"""The template of a `Late` text with variables that only the user's container knows: ``$HOME/x``."""
+"""The template of a `Late` text with variables that only the user's container has: ``$HOME/x``."""
 
 
 @attrs.frozen(kw_only=True)
 class Late:
-    """A value that is known at run time only.
+    """A value that is known only at run time.
 
     Attributes:
         template: the text with its expressions.
         expression: the whole value is this one expression, and keeps its type.
-        because: why it is not known before, in words.
-        where: the place that wrote it, for messages.
-        vars: every name that the expressions use and that was known, itself plain or late.
+        because: why it is not known earlier, for people.
+        where: its place in the input, for messages.
+        vars: all known names that the expressions use; each plain or late.
     """
 
     template: str
@@ -54,7 +54,7 @@ class Task:
     """One use of a module, resolved.
 
     Attributes:
-        id: stable handle in the journal, in results and in patches.
+        id: its stable name in the journal, in results and in patches.
         name: one sentence for people.
         module: the module's name.
         args: its arguments as plain data; values may be `Late` or `Secret`.
@@ -66,12 +66,12 @@ class Task:
         timeout_s: of one attempt.
         deadline_s: of the task with all attempts and waits.
         failure_policy: whether a failure fails the phase.
-        run_on: the instances that run it; the others take over its verdict.
+        run_on: the instances that run it; the others use its verdict.
         exit_codes: kind of failure to exit code of the phase.
         on_exit: the handlers this task registers.
         events: for a handler: the outcomes it runs for.
-        of_plugin: whether a plugin of the job protocol brought it.
-        where: the place that wrote the task.
+        of_plugin: whether it comes from a plugin of the job protocol.
+        where: its place in the input.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Task:
 
 @attrs.frozen(kw_only=True)
 class Group:
-    """Tasks that run at once; fails as a whole when one fails."""
+    """Tasks that run in parallel; fails if one of them fails."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -112,9 +112,9 @@ class Plan:
 
     Attributes:
         phase: ``init`` or ``runtime``.
-        steps: what runs, in order.
+        steps: in the order in which they run.
         modules: module name to file.
-        grace_s: seconds between TERM and KILL that the platform gives.
+        grace_s: the platform's seconds between TERM and KILL.
         pairun: version that made the plan.
     """
 
@@ -125,13 +125,13 @@ class Plan:
     pairun: str = ""
 
     def tasks(self) -> Iterator[Task]:
-        """Every task of the plan in order, those of groups included, handlers not."""
+        """Every task of the plan in order, including those in groups, without handlers."""
         for step in self.steps:
             yield from step.tasks if isinstance(step, Group) else (step,)
 
 
 PeerVerdict = Mapping[str, Any]
-"""What a task came to: ``outcome``, ``message``, ``values``, ``by``; of a failure also its kind."""
+"""A task's result: ``outcome``, ``message``, ``values``, ``by``; of a failure also its kind."""
 
 
 class Peers(Protocol):
@@ -139,10 +139,10 @@ class Peers(Protocol):
 
     @property
     def name(self) -> str:
-        """Of this instance, for people: its role and number."""
+        """This instance's name for people: its role and number."""
 
     def first(self, run_on: RunOn) -> str | None:
-        """Who runs a task for others: the name of another instance, or None when it is this one."""
+        """The name of the instance that runs a task for others; None if it is this one."""
 
     def topic(self, run_on: RunOn, task: str) -> str:
         """The name under which the instances exchange the verdict of a task."""
@@ -151,12 +151,12 @@ class Peers(Protocol):
         """Wait for a verdict.
 
         Raises:
-            Failure: it did not come in time, or cannot come.
+            Failure: there is no verdict within the timeout, or none can come.
         """
 
     def give(self, topic: str, verdict: PeerVerdict, timeout_s: float) -> None:
-        """Give a verdict to the other instances, in place of an earlier one.
+        """Publish a verdict to the other instances; replaces an earlier one.
 
         Raises:
-            Failure: it cannot be given.
+            Failure: the verdict cannot be published.
         """

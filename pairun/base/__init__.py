@@ -1,4 +1,4 @@
-"""What every process needs from the system: signals, processes, paths, the grace time.
+"""System functions for every process: signals, processes, paths, the grace time.
 
-It uses the standard library only.
+Uses only the standard library.
 """

@@ -1,4 +1,4 @@
-"""A limit of CPU time for one piece of work in the main thread."""
+"""A CPU time limit for one piece of work in the main thread."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class CpuLimitError(Exception):
 
 @contextlib.contextmanager
 def cpu_limit(limit_s: float) -> Iterator[None]:
-    """Stop work that runs away.
+    """Stop work that exceeds a CPU time limit.
 
-    CPU time counts (setitimer(2), ``ITIMER_VIRTUAL``), so a busy machine stops nothing. Python
-    checks between bytecodes, and `re` checks within a search. In other threads there is no limit.
+    Counts CPU time (setitimer(2), ``ITIMER_VIRTUAL``), so a busy machine stops nothing. Python
+    checks between bytecodes, and `re` checks within a search. There is no limit in other threads.
 
     Args:
         limit_s: in seconds of CPU time.
 
     Raises:
-        CpuLimitError: the limit is reached.
+        CpuLimitError: the work exceeds the limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

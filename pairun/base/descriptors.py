@@ -1,4 +1,4 @@
-"""File descriptors that must remain free: a process that has none left can start no child."""
+"""File descriptors that must stay free: a process without free ones cannot start a child."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import os
 from collections.abc import Iterator
 
 SPARE = 5
-"""What PID 1 needs at once beside its logs: two memory files and a pipe to start a child, or three
-directories and files for a record of the journal or a termination message."""
+"""The descriptors that PID 1 needs at once besides its logs: two memory files and a pipe to start a
+child, or three directories and files for a journal record or a termination message."""
 
 
 @contextlib.contextmanager
 def sparing(count: int = SPARE) -> Iterator[None]:
-    """Open descriptors that stay open, only if others remain free.
+    """Open descriptors that stay open, but only if enough others remain free.
 
     Args:
-        count: how many must remain free.
+        count: number of descriptors that must remain free.
 
     Raises:
-        OSError: the limit of the process is too low for both (EMFILE, getrlimit(2)).
+        OSError: the process's limit is too low for both (EMFILE, getrlimit(2)).
     """
     with contextlib.ExitStack() as spare:
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""Durations: read with their units, written for people."""
+"""Durations: parses them with their units, and formats them for people."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from typing import NewType
 
 Duration = NewType("Duration", float)
-"""Seconds; written in YAML with a unit (``500ms``, ``10s``, ``1h30m``)."""
+"""Seconds; in YAML with a unit (``500ms``, ``10s``, ``1h30m``)."""
 
 DURATION_PATTERN = r"(\d+(\.\d+)?(ms|[dhms]))+"
-"""What a duration with units looks like, as a regular expression without anchors."""
+"""The regular expression for a duration with units, without anchors."""
 
 _UNITS_S = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 _LONGEST_S = 100 * 365 * 86400.0
-"""A hundred years: what is longer counts as this, so that every clock and timer can hold it."""
+"""A hundred years: longer durations are cut to this, so that every clock and timer accepts them."""
 
 
 def parse_duration(text: str) -> Duration | None:
-    """Seconds of a duration with units (``500ms``, ``10s``, ``1h30m``, ``2d``), or None."""
+    """The seconds of a duration with units (``500ms``, ``10s``, ``1h30m``, ``2d``), or None."""
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
@@ -27,14 +27,14 @@ def parse_duration(text: str) -> Duration | None:
 
 
 def parse_seconds(text: str) -> float | None:
-    """Seconds of a duration with units, or of a plain number of seconds; None if neither."""
+    """The seconds of a duration with units, or of a plain number of seconds; None if neither."""
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return min(_LONGEST_S, float(text))
     return parse_duration(text)
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as people write it: ``250ms``, ``2.5s``, ``1h30m``."""
+    """A duration for people: ``250ms``, ``2.5s``, ``1h30m``."""
     short = float(f"{seconds:.3g}")
     if short < 1:
         return f"{short * 1000:.6g}ms" if short >= 1e-6 else "0s"

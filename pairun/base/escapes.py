@@ -1,4 +1,4 @@
-"""Escape codes of terminals."""
+"""Terminal escape codes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ ESCAPE = (
     r"|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\|\x1b?\Z)"
     r"|[0-Z\\-~]|\Z)"
 )
-"""A regular expression for one escape code, complete or cut by the end of the text (ECMA-48 5.3 and
-5.4, ISO 2022, and the titles of xterm)."""
+"""A regular expression for one escape code, complete or cut off by the end of the text (ECMA-48 5.3
+and 5.4, ISO 2022, and xterm's titles)."""
 
 
 def visible(text: str) -> str:
-    """Replace what a terminal obeys or hides in a foreign text: control and format characters."""
+    """Replace control and format characters in an untrusted text, so that a terminal shows all."""
     if text.isprintable():
         return text
     return "".join(

@@ -10,17 +10,17 @@ from pairun.base.durations import parse_duration
 from pairun.base.signals import GRACE_SIGNALS
 
 CATCHABLE = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-"""The signals that our loop takes; each but SIGCHLD is forwarded to the child.
+"""The signals that our loop takes; each except SIGCHLD is forwarded to the child.
 
-A fault of our own process ends it although its signal is blocked (sigprocmask(2)); one of these
-that another process sends is for the command.
+A fault of our own process ends it even if its signal is blocked (sigprocmask(2)). If another
+process sends such a signal, it is meant for the command.
 """
 
 OF_OWN_WRITES = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
-"""The signals that our own writes raise; then they come from our own PID, and are not forwarded."""
+"""The signals that our own writes raise: they come from our PID and are not forwarded."""
 
 LATEST_STEP = 0.8
-"""All steps of a rewritten stop are sent within this part of the command's time."""
+"""The part of the command's time within which all steps of a rewritten stop are sent."""
 
 
 class Step(NamedTuple):
@@ -42,8 +42,8 @@ class Forwarding(NamedTuple):
     """How signals are forwarded.
 
     Attributes:
-        to_group: whether the child's whole group gets them, or the child alone.
-        rewrite: signal to the steps that replace it; no steps drop it.
+        to_group: whether the child's whole group gets them, or only the child.
+        rewrite: signal to the steps that replace it; an empty list drops it.
         only: the signals that are forwarded; None for all.
     """
 
@@ -66,18 +66,18 @@ TO_TASKS = Forwarding(only=_HANDLED)
 # Only the process that divides the time among handlers gets a stop signal, not the handlers.
 TO_HANDLERS = Forwarding(to_group=False, only=_HANDLED)
 NOTHING = Forwarding(to_group=False, only=frozenset())
-"""For a process of ours with a time limit."""
+"""For a process of pairun with a time limit."""
 
 
 def read_forwarding(signals: object, signals_to: object) -> Forwarding:
-    """Read the forwarding from arguments of ``user_command``.
+    """Parse the forwarding from the arguments of ``user_command``.
 
     Args:
-        signals: signal to a signal, or to a list of signals and waits; null leaves it as it is.
-        signals_to: ``group`` or ``process``; null for the group.
+        signals: signal to a signal, or to a list of signals and waits; null forwards it unchanged.
+        signals_to: ``group`` or ``process``; null for ``group``.
 
     Raises:
-        ValueError: they are invalid; the message says why.
+        ValueError: they are invalid; the message gives the reason.
     """
     if signals_to not in (None, "group", "process"):
         raise ValueError(f"signals_to must be group or process, not {signals_to!r}")

@@ -1,4 +1,4 @@
-"""The report of ``nvidia-smi -q -x``: the state of the GPUs, whatever the driver's version."""
+"""The report of ``nvidia-smi -q -x``: the state of the GPUs, for all driver versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GpuReportElement:
         self.inside: list[GpuReportElement] = []
 
     def all(self, name: str) -> list[GpuReportElement]:
-        """Its children with a name."""
+        """Its children with this name."""
         return [e for e in self.inside if e.name == name]
 
     def at(self, path: str) -> GpuReportElement | None:
@@ -30,12 +30,12 @@ class GpuReportElement:
         return element
 
     def value(self, path: str) -> str:
-        """The text at the end of a path; empty where there is none."""
+        """The text at the end of a path; empty if there is none."""
         element = self.at(path)
         return element.text.strip().strip("[]") if element else ""
 
     def texts(self) -> Iterator[str]:
-        """Every text in it and below it."""
+        """All texts in it and in its descendants."""
         yield self.text
         for e in self.inside:
             yield from e.texts()
@@ -48,7 +48,7 @@ _PART = r"<(/?)([A-Za-z_][\w.-]{0,99})((?:\s[^<>]{0,500})?)>|<[?!][^<>]{0,500}>"
 def parse_gpu_report(report: str) -> GpuReportElement:
     """Parse the output of ``nvidia-smi -q -x``: elements, attributes and text.
 
-    The bundle has no XML parser. This one refuses entities, which no driver declares.
+    The bundle has no XML parser. This one rejects entities, which no driver declares.
 
     Args:
         report: the output; text before and after the report is ignored.
@@ -57,7 +57,7 @@ def parse_gpu_report(report: str) -> GpuReportElement:
         The element ``nvidia_smi_log``.
 
     Raises:
-        ValueError: it is not a complete report; the message says why.
+        ValueError: it is not a complete report; the message gives the reason.
     """
     begin, end = report.find("<nvidia_smi_log"), report.rfind("</nvidia_smi_log>")
     if "<!ENTITY" in report:
@@ -89,14 +89,14 @@ def parse_gpu_report(report: str) -> GpuReportElement:
 
 
 def uncorrectable_errors(gpu: GpuReportElement, period: Literal["volatile", "aggregate"]) -> int:
-    """How many memory errors a GPU could not correct; 0 if the driver does not count them.
+    """The number of a GPU's uncorrectable memory errors; 0 if the driver does not count them.
 
     Args:
         gpu: an element ``gpu`` of the report.
         period: ``volatile`` since the driver was loaded, ``aggregate`` in the GPU's lifetime.
 
-    Drivers before 450 have ``double_bit/total``, later ones ``sram_uncorrectable``, from 545 in
-    two parts, and ``dram_uncorrectable``.
+    Drivers before 450 have ``double_bit/total``, later ones ``sram_uncorrectable`` (in two parts
+    since 545) and ``dram_uncorrectable``.
     """
     counts = gpu.at(f"ecc_errors/{period}")
     if counts is None:

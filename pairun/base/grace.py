@@ -1,35 +1,35 @@
-"""The grace time: one clock for everything that must end before the platform kills the container."""
+"""The grace time: one clock for all that must end before the platform kills the container."""
 
 from __future__ import annotations
 
 import time
 
 VARIABLE = "PAIRUN_GRACE"
-"""The variable with the Pod's grace time; engines set both together."""
+"""The variable with the Pod's grace time; engines set both to the same value."""
 
 RESERVE_SHARE = 0.2
 RESERVE_S = 2.0
-"""The least time reserved for all that follows the command."""
+"""The minimum time reserved for everything after the command, in seconds."""
 
 SUMMARY_SHARE = 0.05
 SUMMARY_S = 1.0
-"""The least part of the reserve for the exit summary."""
+"""The minimum part of the reserve for the exit summary, in seconds."""
 
 MARGIN_S = 0.5
 """The last part of the reserve, for stopping remaining processes and our own exit."""
 
 
 class Grace:
-    """The time from the first stop signal on.
+    """The time after the first stop signal.
 
-    It has four parts: for the command, the exit handlers, the exit summary, and a margin. Time that
-    one part does not use falls to the next.
+    It has four parts: for the command, the exit handlers, the exit summary, and a margin. The next
+    part gets the time that a part does not use.
 
     Args:
         seconds: the time from the first stop signal until the platform kills the container.
 
     Attributes:
-        signal: the first stop signal, or None before it.
+        signal: the first stop signal; None before it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -39,7 +39,7 @@ class Grace:
 
     @property
     def reserve_s(self) -> float:
-        """The part after the command: a fifth, at least 2 seconds, at most half."""
+        """The time after the command: a fifth, at least 2 seconds, at most half."""
         return min(max(self.seconds * RESERVE_SHARE, RESERVE_S), self.seconds / 2)
 
     @property
@@ -63,7 +63,7 @@ class Grace:
         return self.reserve_s - self.summary_s - self.margin_s
 
     def begin(self, number: int) -> None:
-        """Start the time with a stop signal; later ones are ignored."""
+        """Start the grace time at a stop signal; ignores later ones."""
         if self.signal is None:
             self.signal = number
             self._end = time.monotonic() + self.seconds

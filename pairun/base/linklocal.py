@@ -1,4 +1,4 @@
-"""Addresses of the link: where clouds serve a machine's credentials, and no redirect may lead."""
+"""Link-local addresses: clouds serve credentials there, so redirects must not reach them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import socket
 
 
 def is_link_local(host: str) -> bool:
-    """Whether a host is written as a link-local address (RFC 3927, RFC 4291 section 2.5.6).
+    """Whether a host is a literal link-local address (RFC 3927, RFC 4291 section 2.5.6).
 
-    The forms of inet_aton(3), such as ``0xa9fea9fe`` and ``2852039166``, count, and so does an IPv4
-    address within IPv6. Names are not looked up.
+    Includes the forms of inet_aton(3), such as ``0xa9fea9fe`` and ``2852039166``, and IPv4
+    addresses within IPv6. Does not resolve names.
 
     Args:
-        host: of an address, without port; IPv6 with or without brackets.
+        host: from an address, without port; IPv6 with or without brackets.
     """
     text = host.strip("[]").partition("%")[0]
     with contextlib.suppress(OSError, UnicodeEncodeError, ValueError):
@@ -28,4 +28,4 @@ def is_link_local(host: str) -> bool:
 
 
 _METADATA = ipaddress.IPv6Address("fd00:ec2::254")
-"""Where one cloud serves credentials over IPv6: a unique local address, not of the link."""
+"""A cloud's credential server on IPv6: a unique local address, not link-local."""

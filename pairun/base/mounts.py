@@ -1,4 +1,4 @@
-"""Mount points in the kernel's table; for processes that import the standard library only."""
+"""Mount points in the kernel's table; for processes that import only the standard library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TABLE = "/proc/self/mountinfo"
 
 
 def mount_points() -> frozenset[str]:
-    """Every mount point that this process sees (proc(5), ``/proc/self/mountinfo``, fifth field).
+    """All mount points that this process sees (proc(5), ``/proc/self/mountinfo``, fifth field).
 
     Returns:
         Paths without symbolic links; none if the table cannot be read.
@@ -23,5 +23,5 @@ def mount_points() -> frozenset[str]:
 
 
 def unescaped(field: bytes) -> bytes:
-    """Decode the octal escapes for space, tab, newline and backslash in a field of the table."""
+    """Decode the octal escapes of space, tab, newline and backslash in a field of the table."""
     return re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8) & 0xFF]), field)

@@ -1,4 +1,4 @@
-"""What the exit code of a container is when its command ends with 0 after a stop."""
+"""The container's exit code if its command exits with 0 after a stop."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import signal
 from typing import Literal
 
 VARIABLE = "PAIRUN_ON_STOP"
-"""Sets it for a container; `pairun manifest` does where a controller counts exit codes alone."""
+"""The variable with the setting; `pairun manifest` sets it for controllers that read exit codes."""
 
 OnStop = Literal["interrupted", "own"]
-"""``interrupted``: 143 where the stop came from outside the container; ``own``: the command's."""
+"""``interrupted``: 143 if the stop came from outside the container; ``own``: the command's code."""
 
 INTERRUPTED: OnStop = "interrupted"
 OWN: OnStop = "own"
@@ -17,10 +17,10 @@ INTERRUPTED_CODE = 128 + signal.SIGTERM
 
 
 def read_on_stop(value: object) -> OnStop | None:
-    """A setting as text.
+    """Parse the setting.
 
     Args:
-        value: the text; None or empty for none.
+        value: the text; None or empty for no setting.
 
     Raises:
         ValueError: it is neither of the two.

@@ -10,7 +10,7 @@ DEFAULT_PAI_DIR = "/usr/local/pai"
 MOUNTED = frozenset(
     {"secrets", "user-extension-secrets", "token-secrets", "ssh-secret", "rendezvous", "config"}
 )
-"""Names that the platform mounts into the volume; a file there that is not mounted is ignored."""
+"""Names that the platform mounts into the volume; such a file is ignored if it is not mounted."""
 
 PLAIN_FILES = "PAIRUN_PLAIN_FILES"
 """Set by an engine without mounts, which writes the `MOUNTED` files to a new volume itself."""
@@ -19,22 +19,22 @@ JOURNAL = "journal.jsonl"
 """The journal, in the Pod's log directory."""
 
 METRICS = "metrics.txt"
-"""What the journal adds up to, in the Pod's log directory."""
+"""The totals of the journal, in the Pod's log directory."""
 
 PROGRAMS = "bin"
 """A folder on the volume; the last one in the PATH of the user's command."""
 
 STARTS_FILE = "run/starts"
-"""On the volume: how often PID 1 has started since init ran last."""
+"""On the volume: how often PID 1 has started since init last ran."""
 
 GANG_FILE = "gang.json"
 """In ``runtime.d`` of an injected Pod: its gang as a Framework without status, for the barrier."""
 
 CLUSTER_FILE = "cluster.json"
-"""In ``runtime.d``: the instances of the job, as init knows them."""
+"""In ``runtime.d``: the instances of the job, from init."""
 
 MOVED_FILE = "run/cluster.json"
-"""On the volume: the same after a restart of this container, where an instance has moved."""
+"""On the volume: the same after a restart of this container, if an instance has moved."""
 
 PLACE_FILE = "rendezvous.json"
 """On the volume: the address of the job's rendezvous, and the rank of this instance."""
@@ -49,7 +49,7 @@ DIAGNOSIS_FILE = "diagnosis.json"
 """In ``runtime.d``: the rules of the failure diagnosis."""
 
 STATE_FILE = "rendezvous-state.json"
-"""In ``runtime.d``: the leader's state from init, with which PID 1's server continues."""
+"""In ``runtime.d``: the leader's state from init, which PID 1's server continues."""
 
 
 def pai_dir() -> str:
@@ -88,7 +88,7 @@ def metrics_file(root: str, env: Mapping[str, str]) -> str:
 
 
 def built_in_folder() -> str:
-    """The content root that travels with pairun: in a wheel below the package, else the checkout."""
+    """The built-in content root: in a wheel below the package, else the checkout."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = os.path.join(package, "builtin")
     return installed if os.path.isdir(installed) else os.path.dirname(package)

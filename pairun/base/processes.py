@@ -11,7 +11,7 @@ from pairun.base import system
 
 
 class Process(NamedTuple):
-    """The fields of ``/proc/<pid>/stat`` (proc(5)) that we need."""
+    """The fields of ``/proc/<pid>/stat`` (proc(5)) that pairun uses."""
 
     pid: int
     parent: int
@@ -24,7 +24,7 @@ class Process(NamedTuple):
 def adopt_orphans() -> bool:
     """Become the parent of orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER).
 
-    PID 1 is that already. If the kernel refuses, another process adopts them.
+    PID 1 already is. If the kernel refuses, another process adopts them.
 
     Returns:
         Whether we adopt orphans.
@@ -39,8 +39,8 @@ def adopt_orphans() -> bool:
 
 
 def processes() -> Iterator[Process]:
-    """Every process in ``/proc``; none if that belongs to another PID namespace."""
-    # In another namespace's /proc our own PID is a different one.
+    """Every process in ``/proc``; none if it belongs to another PID namespace."""
+    # In another namespace's /proc our PID differs.
     if _own_pid_in_proc() != os.getpid():
         return
     for name in os.listdir("/proc"):
@@ -50,7 +50,7 @@ def processes() -> Iterator[Process]:
 
 
 def session_groups(session: int) -> set[int]:
-    """The process groups of a session that have a living process."""
+    """The process groups of a session that contain a living process."""
     groups = {p.group for p in processes() if p.session == session and not p.dead}
     return groups or ({session} if group_lives(session) else set())
 
@@ -58,9 +58,9 @@ def session_groups(session: int) -> set[int]:
 def group_stopped(group: int) -> bool:
     """Whether a process group has a stopped member; its leader is our child.
 
-    A stopped process does not act on signals until it is continued.
+    A stopped process does not handle signals until it is continued.
     """
-    # Works without /proc, too.
+    # This works without /proc, too.
     return child_stopped(group) or any(p.stopped for p in processes() if p.group == group)
 
 

@@ -1,4 +1,4 @@
-"""Removal of a directory tree that other processes may change: follows no link."""
+"""Removes a directory tree that other processes may change; follows no links."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import os
 import stat
 
 MAX_DEPTH = 400
-"""Directories nested deeper are not removed, because each level needs an open directory."""
+"""Directories nested deeper are not removed: each level needs an open directory."""
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_entry(folder: int, name: str, path: str, mounts: frozenset[str]) -> bool:
-    """Remove one entry of an open directory and all below it.
+    """Remove one entry of an open directory and everything below it.
 
-    Mount points and the directories above them stay. An entry that disappears meanwhile is not an
-    error.
+    Keeps mount points and the directories above them. Ignores entries that disappear meanwhile.
 
     Args:
         folder: the open directory.
@@ -43,8 +42,8 @@ def _remove(
         raise OSError(errno.ENAMETOOLONG, "the directories are nested too deeply")
     try:
         entry = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        # Only the table shows a bind mount within one file system. The device shows other mounts,
-        # also if the table cannot be read.
+        # Only the table shows a bind mount within one file system. The device number shows other
+        # mounts, even if the table cannot be read.
         if entry.st_dev != device:
             return False
         if not stat.S_ISDIR(entry.st_mode):

@@ -1,4 +1,4 @@
-"""What a server says about retries: its status, and its ``Retry-After``."""
+"""Whether and when to retry a request: by its status and by ``Retry-After``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ _WORTH_A_RETRY = {408, 425, 429}
 
 
 def is_worth_a_retry(status: int) -> bool:
-    """Whether the same request may be answered differently later.
+    """Whether the same request may get another response later.
 
-    408 and 429 invite a retry (RFC 9110, 15.5.9; RFC 6585, 4), and so does 425, a request that
-    came too early (RFC 8470, 5.2). A 5xx is an error of the server (RFC 9110, 15.6). After a 410
-    the resource is gone, likely for good (RFC 9110, 15.5.11). The API server uses 410 differently;
-    see `pairun.net.apianswers`.
+    408 and 429 invite a retry (RFC 9110, 15.5.9; RFC 6585, 4). So does 425, which reports that the
+    request came too early (RFC 8470, 5.2). A 5xx is an error of the server (RFC 9110, 15.6). After a
+    410 the resource is gone, probably permanently (RFC 9110, 15.5.11). The API server uses 410
+    differently; see `pairun.net.apianswers`.
 
     Args:
-        status: the answer's status.
+        status: the response's status.
     """
     return status in _WORTH_A_RETRY or status >= 500
 
 
 def retry_after_s(text: str | None, now: float) -> float | None:
-    """The seconds that a ``Retry-After`` asks for (RFC 9110, 10.2.3).
+    """The seconds in a ``Retry-After`` header (RFC 9110, 10.2.3).
 
     Args:
         text: the header's value, seconds or a date; None if it is missing.
@@ -39,7 +39,7 @@ def retry_after_s(text: str | None, now: float) -> float | None:
 
 
 def http_date_s(text: str) -> float | None:
-    """A date of HTTP (RFC 9110, 5.6.7) as seconds since the epoch, or None if it is invalid."""
+    """An HTTP date (RFC 9110, 5.6.7) as seconds since the epoch; None if it is invalid."""
     # This import takes as long as all others of a module together.
     import email.utils
 

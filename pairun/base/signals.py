@@ -1,4 +1,4 @@
-"""Signals as bytes in a pipe, so that one poll waits for everything."""
+"""Signals as bytes in a pipe, so that one poll waits for all events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from typing import Self
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""The signals that stop a process of ours."""
+"""The signals that stop a process of pairun."""
 
 GRACE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 """The signals that stop PID 1 and start the grace time; it forwards SIGHUP to the command."""
@@ -16,14 +16,14 @@ GRACE_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 def block_stop_signals() -> None:
     """Keep the stop signals pending until this process takes them.
 
-    A signal before that would end the process, or, for PID 1 of a container, be lost (signal(7): a
+    An earlier signal would end the process. For PID 1 of a container it would be lost (signal(7): a
     signal without a handler is not delivered to it, unless it is blocked).
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
 
 class Signals:
-    """The process's stop signals and the ends of its children, while it is installed.
+    """Receives the process's stop signals and its children's ends, while it is installed.
 
     Args:
         resend: on `restore`, raise the stop signals that were not taken.
@@ -60,7 +60,7 @@ class Signals:
         os.close(self.fd)
         os.close(self._in)
         for missed in unseen:
-            # To this thread only, because the signal would end another one.
+            # To this thread only: the signal would end another one.
             signal.raise_signal(missed)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 
@@ -83,7 +83,7 @@ def _ignore(*_: object) -> None:
 def fork_program() -> int:
     """Fork a child with default signal handling; returns what `os.fork` returns.
 
-    Signals to the child wait until it no longer writes to our pipe, or they would seem to be ours.
+    Signals to the child wait until it no longer writes to our pipe; otherwise they would seem ours.
     """
     old = signal.pthread_sigmask(signal.SIG_BLOCK, Signals.NUMBERS)
     pid = -1

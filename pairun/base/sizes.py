@@ -1,10 +1,10 @@
-"""Sizes as people write them."""
+"""Formats sizes for people."""
 
 from __future__ import annotations
 
 
 def format_size(count: int) -> str:
-    """A number of bytes as people write it: ``512 bytes``, ``1.5 MiB``."""
+    """A number of bytes for people: ``512 bytes``, ``1.5 MiB``."""
     if count < 1024:
         return f"{count} byte" + ("s" if count != 1 else "")
     size, units = count / 1024, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]

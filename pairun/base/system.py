@@ -1,7 +1,7 @@
 """The system calls that Python's ``os`` lacks: mount(2), umount2(2), prctl(2).
 
-The bundle has them linked in (``_pairun``), since a static program can load no library; any other
-Python makes them with ctypes.
+The bundle has them linked in (``_pairun``), because a static program cannot load libraries. Any
+other Python calls them through ctypes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
         data: options of the file system; only the kernel sees a password in them.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel returns an error.
     """
     if BUNDLED:
         import _pairun  # type: ignore[import-not-found]
@@ -44,14 +44,14 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
 
 
 def unmount(target: str, flags: int = UMOUNT_NOFOLLOW) -> None:
-    """Unmount what is mounted at a path (umount2(2)).
+    """Unmount a path (umount2(2)).
 
     Args:
         target: the path.
         flags: ``UMOUNT_NOFOLLOW``.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel returns an error.
     """
     if BUNDLED:
         import _pairun
@@ -65,7 +65,7 @@ def adopt_orphans() -> None:
     """Become the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER).
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel returns an error.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
@@ -74,7 +74,7 @@ def end_with_parent(number: int) -> None:
     """Make the kernel send us a signal when the thread that started us ends (PR_SET_PDEATHSIG).
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel returns an error.
     """
     _prctl(_PR_SET_PDEATHSIG, number)
 

@@ -1,1 +1,1 @@
-"""What the objects of a cluster mean."""
+"""Reads the objects of a cluster."""

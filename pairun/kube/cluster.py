@@ -18,8 +18,8 @@ class Instance:
 
     Attributes:
         index: its number in its role.
-        pod_uid: its Pod's UID, or None before it has a Pod.
-        host_ip: its host's address, or None while unknown.
+        pod_uid: its Pod's UID; None before it has a Pod.
+        host_ip: its host's address; None while unknown.
         ports: label to numbers, in the annotation's order; empty while unknown.
     """
 
@@ -50,7 +50,7 @@ class ClusterRole:
 
 @attrs.frozen(kw_only=True)
 class Cluster:
-    """All tasks of a job, seen from one of them.
+    """All tasks of a job, as one of them sees them.
 
     Attributes:
         roles: in the order of the Framework's status.
@@ -68,7 +68,7 @@ class Cluster:
 
     @property
     def own(self) -> Instance | None:
-        """This task, or None if the Framework's status lacks it."""
+        """This task; None if it is missing in the Framework's status."""
         return next((i for r in self.roles for i in r.instances if self.is_own(r, i)), None)
 
 
@@ -87,7 +87,7 @@ def cluster_from_framework(
         framework: the object; its task statuses may be compressed.
         own_role: sanitised name of this task's role.
         own_index: this task's number.
-        raw_names: sanitised role name to the name in the job, where they differ.
+        raw_names: sanitised role name to the name in the job, if they differ.
         own_pod_uid: this Pod's UID, in case the status lacks it.
         own_host_ip: this host's address, likewise.
 
@@ -107,7 +107,7 @@ def cluster_from_framework(
         for status in statuses:
             name = status["name"]
             if name not in plans:
-                continue  # a role that the job was scaled down by
+                continue  # a role that was removed when the job was scaled down
             instances = []
             for task in status["taskStatuses"]:
                 index, attempt = int(task["index"]), task.get("attemptStatus") or {}
@@ -152,7 +152,7 @@ _INCOMPLETE = "was it saved whole? kubectl get framework NAME -o json > FILE"
 
 
 def _part(owner: Mapping[str, Any], name: str, kind: type, path: str = "") -> Any:
-    """A part of the Framework, which must be of a kind."""
+    """A part of the Framework; it must have this type."""
     part = owner.get(name)
     if not isinstance(part, kind):
         word = "a mapping" if kind is dict else "a list"

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from pairun.kube.owners import Owner
 
 MAX_MESSAGE_BYTES = 1024
-"""The longest message that the API server takes (Kubernetes API reference, Event v1)."""
+"""The longest message that the API server accepts (Kubernetes API reference, Event v1)."""
 
 
 class PodName(NamedTuple):
-    """A Pod: its namespace, its name, and its uid where that is known."""
+    """A Pod: its namespace, its name, and its uid if known."""
 
     namespace: str
     name: str
@@ -21,15 +21,15 @@ class PodName(NamedTuple):
 
     @property
     def events_path(self) -> str:
-        """The path of the events of its namespace, at the API server."""
-        # Imported here, as in `pod_event`: every module's process loads this file.
+        """The path of its namespace's Events at the API server."""
+        # Imported here, as in `pod_event`: every module's process imports this file.
         from urllib.parse import quote
 
         return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/events"
 
 
 class Note(NamedTuple):
-    """What an Event says: a reason in CamelCase, one sentence, and whether it is a warning."""
+    """The content of an Event: a reason in CamelCase, one sentence, and whether it is a warning."""
 
     reason: str
     message: str
@@ -37,7 +37,7 @@ class Note(NamedTuple):
 
 
 def own_pod(env: Mapping[str, str]) -> PodName | None:
-    """The Pod of this process, by the variables of its container; None if they do not say it."""
+    """The Pod of this process, from its container's variables; None if these do not contain it."""
     namespace = env.get("FC_FRAMEWORK_NAMESPACE") or env.get("POD_NAMESPACE")
     name = env.get("FC_POD_NAME") or env.get("POD_NAME") or env.get("HOSTNAME")
     return PodName(namespace, name, env.get("FC_POD_UID", "")) if namespace and name else None
@@ -56,13 +56,13 @@ def pod_event(
     """An Event of a Pod, or of the workload that owns it (Kubernetes API reference, Event v1 core).
 
     Args:
-        pod: what it is about, and who reports it.
+        pod: the subject and reporter of the Event.
         reason: one word in CamelCase.
         message: one sentence; cut at `MAX_MESSAGE_BYTES`.
         when: seconds since the epoch.
-        warning: its type is Warning, else Normal.
-        key: equal ones make one Event, however often it is sent; by default what the Event says.
-        owner: the workload, for an Event of it that has the Pod as the related object.
+        warning: whether its type is Warning; otherwise Normal.
+        key: Events with equal keys are one Event, even if sent several times; default: the content.
+        owner: the workload, for an Event about it with the Pod as the related object.
     """
     import hashlib
 

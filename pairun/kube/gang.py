@@ -1,4 +1,4 @@
-"""Which Pods are the instances of a gang that some other controller made: by labels alone."""
+"""Finds the Pods of a gang that another controller made, by labels alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 POD_NAME = "metadata.name"
-"""As a source of an index: the number at the end of the Pod's name."""
+"""The source of an index that is the number at the end of the Pod's name."""
 VARIABLE = "PAIRUN_GANG"
-"""The variable of the init container with the gang, as `GangPods.text` writes it."""
+"""The init container's variable with the gang, in the format of `GangPods.text`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -21,7 +21,7 @@ class IndexPart:
 
     Attributes:
         key: a label or an annotation of the Pod, or `POD_NAME`.
-        weight: what its value counts.
+        weight: the factor of its value.
     """
 
     key: str
@@ -34,10 +34,10 @@ class GangRole:
 
     Attributes:
         name: of the role.
-        instances: how many there are.
-        labels: what all of them have.
-        index: the sources of an instance's number, whose sum it is.
-        offset: what the number is less by.
+        instances: number of instances.
+        labels: of all its Pods.
+        index: the sources of an instance's number, which is their sum.
+        offset: subtracted from the sum.
     """
 
     name: str
@@ -47,7 +47,7 @@ class GangRole:
     offset: int = 0
 
     def number_of(self, values: Mapping[str, str]) -> int | None:
-        """An instance's number; None where the Pod has none, or is no instance.
+        """An instance's number; None if the Pod has none or is not an instance.
 
         Args:
             values: labels and annotations of the Pod, and its name as `POD_NAME`.
@@ -67,7 +67,7 @@ class GangPods:
     """All Pods of a gang.
 
     Attributes:
-        same: labels that all of them have, with their values.
+        same: labels of all Pods, with their values.
         roles: the roles, the leader's first.
     """
 
@@ -80,7 +80,7 @@ class GangPods:
         return ",".join(f"{key}={value}" for key, value in self.same.items())
 
     def place_of(self, pod: Mapping[str, Any]) -> tuple[str, int] | None:
-        """The role and the number of a Pod; None where it is not of the gang."""
+        """The role and the number of a Pod; None if it is not in the gang."""
         meta = pod.get("metadata") or {}
         labels = meta.get("labels") or {}
         values = {**(meta.get("annotations") or {}), **labels, POD_NAME: meta.get("name") or ""}
@@ -94,7 +94,7 @@ class GangPods:
         return None
 
     def pod_name_of(self, name: str, number: int, own_role: str, own_pod: str) -> str | None:
-        """The name of an instance's Pod where it follows from this Pod's; None where it does not.
+        """The name of an instance's Pod, if it follows from this Pod's name; else None.
 
         Args:
             name: the role of the instance.
@@ -107,7 +107,8 @@ class GangPods:
         if not dash or any([p.key for p in r.index] != [POD_NAME] for r in (role, own)):
             return None
         if name != own_role:
-            # A controller with several roles names its Pods WORKLOAD-ROLE-NUMBER, by the role's label.
+            # A controller with several roles names its Pods WORKLOAD-ROLE-NUMBER, by the role's
+            # label.
             values = [(v, role.labels[k]) for k, v in own.labels.items() if k in role.labels]
             ends = [(v, other) for v, other in values if v != other and stem.endswith(f"-{v}")]
             if not ends:
@@ -116,7 +117,7 @@ class GangPods:
         return f"{stem}-{number + role.offset}"
 
     def selector_of(self, name: str, number: int) -> str | None:
-        """The selector of one instance; None where labels alone do not tell it from others."""
+        """The selector of one instance; None if labels alone do not identify it."""
         role = next(r for r in self.roles if r.name == name)
         labels = {**self.same, **role.labels}
         left = number + role.offset
@@ -133,10 +134,10 @@ def gang_text(
     """The value of `VARIABLE`.
 
     Args:
-        same: labels that all Pods share, to the variable that holds this Pod's value.
+        same: labels that all Pods share, to the variable with this Pod's value.
         roles: the roles.
         role: this Pod's.
-        index: the sources of its number, to the variables that hold their values.
+        index: the sources of its number, to the variables with their values.
     """
     made = {
         "same": dict(same),
@@ -151,10 +152,10 @@ def gang_sizes(env: Mapping[str, str]) -> tuple[dict[str, int], str] | None:
     """The number of Pods of each role of a gang, and this Pod's role; None without a gang.
 
     Args:
-        env: of the init container, as far as a manifest says it.
+        env: of the init container, as far as a manifest contains it.
 
     Raises:
-        ValueError: the variable is not usable.
+        ValueError: the variable is invalid.
     """
     text = env.get(VARIABLE)
     if not text:
@@ -176,13 +177,13 @@ def _roles(text: str) -> tuple[tuple[GangRole, ...], dict[str, Any]]:
 
 
 def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
-    """The gang that this Pod belongs to, its role and its number; None where it has none.
+    """The gang of this Pod, its role and its number; None without a gang.
 
     Args:
         env: of the init container.
 
     Raises:
-        ValueError: the variable, or one that it names, is not usable; the message says which.
+        ValueError: the variable, or one that it names, is invalid; the message says which.
     """
     text = env.get(VARIABLE)
     if not text:
@@ -194,7 +195,7 @@ def read_gang(env: Mapping[str, str]) -> tuple[GangPods, str, int] | None:
         own = next(r for r in roles if r.name == data["role"])
     except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as e:
         raise ValueError(f"{VARIABLE} does not describe a gang: {type(e).__name__}") from e
-    # A label that this Pod does not have, its others do not have, too.
+    # If this Pod lacks a label, the gang's other Pods lack it, too.
     gang = GangPods(same={k: v for k, v in same.items() if v}, roles=roles)
     if not gang.same:
         raise ValueError(f"this Pod has none of the labels {', '.join(same)}")

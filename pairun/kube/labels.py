@@ -1,7 +1,7 @@
-"""What Kubernetes takes as the key and as the value of a label."""
+"""The syntax of a label's key and value in Kubernetes."""
 
 LABEL_VALUE = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-"""An expression for a value that is not empty (Kubernetes, "Labels and Selectors")."""
+"""An expression for a non-empty value (Kubernetes, "Labels and Selectors")."""
 
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
-"""The key of a label, with its prefix; as `LABEL_VALUE`, without the bounds of its length."""
+"""An expression for a key with its prefix; unlike `LABEL_VALUE`, without limits of length."""

@@ -1,4 +1,4 @@
-"""Which workload a Pod belongs to, by its owner references."""
+"""Finds the workload of a Pod by its owner references."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 _BETWEEN = {"Job": "jobs", "ReplicaSet": "replicasets", "ConfigMap": "configmaps"}
-"""Kinds that workloads make, with the names of their collections; a Framework makes ConfigMaps."""
+"""Kinds that workloads make, with their collections' names; a Framework makes ConfigMaps."""
 
 
 class Owner(NamedTuple):
-    """An object that controls another one, as an owner reference names it."""
+    """An object that controls another one, from an owner reference."""
 
     api_version: str
     kind: str
@@ -20,7 +20,7 @@ class Owner(NamedTuple):
 
     @property
     def path(self) -> str | None:
-        """The path of the object at the API server, if other workloads make objects of its kind."""
+        """The object's path at the API server, if other workloads make objects of its kind."""
         from urllib.parse import quote
 
         collection = _BETWEEN.get(self.kind)
@@ -32,7 +32,7 @@ class Owner(NamedTuple):
 
     @property
     def is_workload(self) -> bool:
-        """Whether people know the object as their workload."""
+        """Whether the object is a workload to its users."""
         return self.kind != "ConfigMap"
 
     @property
@@ -48,7 +48,7 @@ def controller_of(item: Mapping[str, Any]) -> Owner | None:
     """The controller of an object; None if it has none.
 
     Args:
-        item: the object, as the API server sends it.
+        item: the object from the API server.
     """
     meta = item.get("metadata") or {}
     for reference in meta.get("ownerReferences") or ():

@@ -28,7 +28,7 @@ def init_succeeded(pod: Mapping[str, Any]) -> bool:
 
 
 def of_main_containers(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """A Pod with the statuses of the containers behind PID 1 alone: they mount its volume."""
+    """A Pod with the statuses of only those containers that run PID 1: they mount its volume."""
     containers = (pod.get("spec") or {}).get("containers") or []
     main = {
         container.get("name")
@@ -41,13 +41,13 @@ def of_main_containers(pod: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_done(pod: Mapping[str, Any]) -> bool:
-    """Whether a Pod has succeeded, or its main container has."""
+    """Whether a Pod or its main container has succeeded."""
     succeeded = (pod.get("status") or {}).get("phase") == "Succeeded"
     return succeeded or _each_main(pod, _succeeded)
 
 
 def is_running(pod: Mapping[str, Any]) -> bool:
-    """Whether a Pod's main container runs now, or has succeeded."""
+    """Whether a Pod's main container is running or has succeeded."""
     return _each_main(pod, lambda state: "running" in state or _succeeded(state))
 
 

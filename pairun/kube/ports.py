@@ -21,7 +21,7 @@ _RENDEZVOUS_RANGE = (15000, 32768)
 
 
 def hashed_port(pod_uid: str, label: str, k: int, first: int, end: int) -> int:
-    """The number of a Pod's ``k``-th port of a label, in the half-open range given."""
+    """The number of a Pod's ``k``-th port of a label, in a half-open range."""
     text = f"[{pod_uid}][{label}][{k}]"
     digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
     parts = (digest[:12], digest[12:24], digest[24:])
@@ -34,7 +34,7 @@ def rendezvous_port(pod_uid: str) -> int:
 
 
 def port_annotation(counts: Mapping[str, int], port_range: tuple[int, int]) -> str:
-    """The text of `PORT_ANNOTATION`, as OpenPAI's REST server writes it.
+    """The text of `PORT_ANNOTATION`, in the format of OpenPAI's REST server.
 
     Args:
         counts: label to number of ports.
@@ -47,7 +47,7 @@ def port_annotation(counts: Mapping[str, int], port_range: tuple[int, int]) -> s
 
 
 class PortPlan:
-    """The content of `PORT_ANNOTATION`: which ports each Pod of a role gets.
+    """The content of `PORT_ANNOTATION`: the ports of each Pod of a role.
 
     OpenPAI's REST server computes the same numbers for its web page, so both must agree.
 
@@ -55,7 +55,7 @@ class PortPlan:
         annotation: the annotation's JSON text.
 
     Attributes:
-        range: half-open; None in the form before OpenPAI 1.0, which lists the numbers.
+        range: half-open; None in the format before OpenPAI 1.0, which lists the numbers.
 
     Raises:
         ValueError: the annotation is invalid.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The largest size of inflated statuses; those of 10,000 tasks have 10 MB."""
+"""The maximum size of inflated statuses; those of 10,000 tasks have 10 MB."""
 
 
 def task_statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def task_statuses(framework: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _inflated(text: Any) -> Any:
-    # imported here, because few Frameworks are that large
+    # imported here: few Frameworks are that large
     import base64
     import binascii
     import zlib
@@ -59,7 +59,7 @@ def _entries(value: Any, name: str) -> list[dict[str, Any]]:
 
 
 def _checked(value: Any, kind: type, name: str) -> Any:
-    """Check the kind of a part; a missing one is empty."""
+    """Check the type of a part; a missing one is empty."""
     part = kind() if value is None else value
     if not isinstance(part, kind):
         raise _invalid(name)

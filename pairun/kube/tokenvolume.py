@@ -1,17 +1,17 @@
-"""The volume with what a process in a Pod needs to ask the API server."""
+"""The volume with the credentials for requests to the API server."""
 
 from __future__ import annotations
 
 from typing import Any
 
 CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where a container finds it."""
+"""The path at which a container mounts it."""
 TOKEN_S = 3607
-"""Of the API token's life; kubelet renews it sooner. The value of Kubernetes' own tokens."""
+"""The lifetime of the API token in seconds; kubelet renews it earlier. Kubernetes' own value."""
 
 
 def token_volume(name: str) -> dict[str, Any]:
-    """A volume like the one that Kubernetes gives to containers, for those that are named alone.
+    """A volume like the one that Kubernetes mounts, for the named containers only.
 
     The source is `Bound service account token volume`_.
 

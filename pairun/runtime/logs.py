@@ -240,7 +240,7 @@ class Logs:
     # --- files ---
 
     def _writers(self, pumps: list[Pump]) -> Streams | None:
-        """The write ends for a process; without pumps, output with possible secrets is discarded."""
+        """The write ends for a process; without pumps, output that may have secrets is lost."""
         if pumps:
             return pumps[0].writer, pumps[1].writer
         return (self._devnull, self._devnull) if self._vault else None

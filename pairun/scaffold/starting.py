@@ -15,19 +15,19 @@ from pairun.playbook.keywords import KEYWORDS
 
 _TEXTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "starts")
 _NAME_OF_CONTENT = r"[a-z][a-z0-9_]*"
-"""What a module or a plugin may be called here: such a name is a valid key, file and class."""
+"""Valid names of modules and plugins: each is also a valid key, file name and class name."""
 
 _TEST_NAMES = ("FakeWorld", "Path", "RealWorld")
-"""What the test of a module imports besides `pairun.module`."""
+"""The names that a module's test imports besides `pairun.module`."""
 
 
 class Kind(NamedTuple):
-    """What `pairun new` writes for one kind of start.
+    """One kind of start for `pairun new`.
 
     Attributes:
         name: the default name.
-        files: path to the text that is written there; both are relative.
-        next_steps: commands to type next.
+        files: path to the text of the file; both are relative.
+        next_steps: the next commands to enter.
     """
 
     name: str
@@ -68,24 +68,24 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Written(NamedTuple):
-    """The files of a start, and the commands to type next."""
+    """The files of a start, and the next commands to enter."""
 
     files: tuple[str, ...]
     next_steps: tuple[str, ...]
 
 
 def write_start(kind: str, name: str | None, root: str, content: Content) -> Written:
-    """Write a start. No file is replaced: if one exists, nothing is written.
+    """Write a start. Replaces no file: if one exists, nothing is written.
 
     Args:
         kind: a key of `KINDS`.
         name: of the job, plugin or module; of a root, its folder. None for the kind's default.
-        root: the folder below which the files are written; empty for the current folder. A plugin or
-            a module is added to the content root there.
-        content: the content roots whose names are taken.
+        root: the folder below which to write; empty for the current folder. A plugin or a module is
+            added to the content root there.
+        content: the content roots; their names are taken.
 
     Raises:
-        PairunError: the name cannot be used (PR801), or a file exists or cannot be written (PR812).
+        PairunError: the name is invalid (PR801), or a file exists or cannot be written (PR812).
     """
     start = KINDS[kind]
     name = start.name if name is None else name
@@ -103,7 +103,7 @@ def write_start(kind: str, name: str | None, root: str, content: Content) -> Wri
 
 
 def _class_name(name: str) -> str:
-    """The class of a module: `CheckDisk` for ``check_disk``, and no name that the start imports."""
+    """A module's class: `CheckDisk` for ``check_disk``; never a name that the start imports."""
     camel = "".join(part.capitalize() for part in name.split("_"))
     return f"{camel}Module" if camel in {*pairun.module.__all__, *_TEST_NAMES} else camel
 

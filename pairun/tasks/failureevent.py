@@ -1,4 +1,4 @@
-"""The Event about a command that failed, sent after the exit summary is made."""
+"""The Event about a failed command, sent after the exit summary is made."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pairun.kube.tokenvolume import CREDENTIALS
 from pairun.secrets.vault import Vault
 
 SEND_S = 1.0
-"""How long all requests together may delay the end of the container."""
+"""The maximum delay of the container's end by all requests together, in seconds."""
 
 
 def report_failure(
     diagnosis: Mapping[str, Any], code: int, pai_dir: str, env: Mapping[str, str], vault: Vault
 ) -> None:
-    """Send the diagnosis as an Event of the Pod and its workload, if this container can ask the API server.
+    """Send the diagnosis as an Event of the Pod and its workload, if the API server is reachable.
 
-    A failure that another instance caused is not reported: that instance reports its own. What
-    became of the Event is in the journal and nowhere else.
+    Skips a failure that another instance caused: that instance reports its own. Only the journal
+    records whether the Event was sent.
 
     Args:
         diagnosis: why the command died, masked.

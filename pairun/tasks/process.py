@@ -1,6 +1,6 @@
-"""One part of the runtime phase, as PID 1 starts it: the tasks, or the exit handlers.
+"""One part of the runtime phase, which PID 1 starts: the tasks, or the exit handlers.
 
-PID 1 loads no module itself. It starts this process, and reads back what became of the part.
+PID 1 imports no module. It starts this process, and reads the part's result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pairun.report.console import Console
 from pairun.secrets.vault import Vault
 
 ANSWER_S = 0.05
-"""Reserved of the handlers' time for the answer to PID 1."""
+"""Seconds of the handlers' time that are reserved for the answer to PID 1."""
 
 
 Part = Literal["tasks", "handlers"]
@@ -42,8 +42,8 @@ def run_part(
     Args:
         pai_dir: the shared volume.
         part: what to run.
-        question_fd: holds what PID 1 asks of the exit handlers; of no use for the tasks.
-        answer_fd: a file that takes what became of the part, and can be written more than once.
+        question_fd: contains PID 1's question to the exit handlers; unused for the tasks.
+        answer_fd: a file for the part's result; it can be written several times.
         vault: takes every secret that is read.
     """
     block_stop_signals()
@@ -73,7 +73,7 @@ def run_part(
     answer = _Answer(answer_fd)
     if part == "tasks":
         shared.on_hide = lambda: answer.keep(executor)
-    # The answer is written while signals are still taken: a late one must not cost it.
+    # Write the answer while signals are still handled: a late signal must not lose it.
     with executor.loop:
         if part == "tasks":
             executor.begin()
@@ -94,10 +94,10 @@ def _peers(pai_dir: str) -> Peers | None:
 
 
 class _Answer:
-    """The answer that PID 1 reads when this process has ended, however it ends.
+    """The answer that PID 1 reads after this process has ended, even if it was killed.
 
     Args:
-        fd: a file that can be written more than once.
+        fd: a file that can be written several times.
     """
 
     def __init__(self, fd: int) -> None:
@@ -105,7 +105,7 @@ class _Answer:
         self._kept = 0
 
     def keep(self, executor: Executor) -> None:
-        """Write the answer that holds if this process is killed: PID 1 must undo what was begun."""
+        """Write an answer in case this process is killed: PID 1 must undo what has begun."""
         shared = executor.shared
         if (size := len(shared.registered) + len(shared.hidden)) > self._kept:
             self._kept = size
@@ -122,7 +122,7 @@ class _Answer:
 
 
 def resolve_late(late: Late, results: Mapping[str, Any], env: Mapping[str, str]) -> Any:
-    """Resolve a late value; Jinja is imported only when there is one."""
+    """Resolve a late value; imports Jinja only if there is one."""
     from pairun.playbook.expressions.template import resolve
 
     return resolve(late, {"results": results, "env": env})

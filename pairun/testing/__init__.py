@@ -10,7 +10,7 @@ Example::
         assert outcome.changed
         assert world.changes == ["make_dir"]
 
-`run` always makes the second run, which must find nothing to do and change nothing.
+`run` always makes a second run, which must find nothing to do and change nothing.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from pairun.testing.world import World
 
 @attrs.frozen(kw_only=True)
 class Case:
-    """One row of a table; what is None is not compared.
+    """One row of a table; fields that are None are not compared.
 
-    ``{tmp}`` in a text means the world's folder.
+    ``{tmp}`` in a text is replaced by the world's folder.
 
     Attributes:
-        what: the promise; a name for the test.
+        what: the promise; the name of the test.
         args: the module's arguments.
         files: what exists before: path to text (None: a directory).
         review: the kind of the verdict of a review.
@@ -55,10 +55,10 @@ class Case:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Case:
-        """A case of a row of plain data, for example from YAML.
+        """A case from a row of plain data, for example from YAML.
 
         Raises:
-            AssertionError: the row has a key that means nothing.
+            AssertionError: the row has an unknown key.
         """
         known = [field.name for field in attrs.fields(cls)]
         for key in row:
@@ -69,7 +69,7 @@ class Case:
 
 
 def run_case(cls: type[Module], row: Mapping[str, Any] | Case, world: World) -> Outcome:
-    """Run one row of a table, the second run included, and compare.
+    """Run one row of a table, including the second run, and compare.
 
     Args:
         cls: the module's class.
@@ -77,7 +77,7 @@ def run_case(cls: type[Module], row: Mapping[str, Any] | Case, world: World) -> 
         world: where the module runs.
 
     Raises:
-        AssertionError: something is not as the row says.
+        AssertionError: the outcome differs from the row.
     """
     case = row if isinstance(row, Case) else Case.from_row(row)
     for path, text in case.files.items():

@@ -1,4 +1,4 @@
-"""A world that exists in memory only: nothing of this machine is read or changed."""
+"""A world in memory: reads and changes nothing on this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pairun.testing.world import World
 
 @attrs.frozen
 class _Node:
-    """A file, or a directory where the data is None; each change gives it a new version."""
+    """A file, or a directory if the data are None; each change gives it a new version."""
 
     data: bytes | None
     mode: int
@@ -37,24 +37,24 @@ class _Node:
 class FakeWorld(World):
     """A world whose files, commands, servers and time the test defines.
 
-    A call that the test has not scripted fails the test and is named in the message. An answer is a
-    value, an exception, a function that gets what the module passed, or `in_turn(…)`.
+    A call without a scripted answer fails the test, and the message names it. An answer is a value,
+    an exception, a function that gets the call's arguments, or `in_turn(…)`.
 
     Args:
         files: path to content; None for a directory. Parents are made.
-        commands: the beginning of a command line to its answer: a `Completed`, or a text that it
-            prints. The longest beginning that fits counts. `which` finds the programs named here.
+        commands: the start of a command line to its answer: a `Completed`, or the text that it
+            prints. The longest matching start wins. `which` finds the programs named here.
         fetches: address to its answer: a `Fetched`, or the bytes of a body with status 200. For
             ``fetch``, ``post`` and ``fetch_file``.
-        answers: method of the context to its answer, before all else.
+        answers: context method to its answer; overrides everything else.
         env: the environment of the task.
-        time_s: seconds since the epoch when the test begins; waiting alone moves the clock.
+        time_s: seconds since the epoch when the test begins; only waiting moves the clock.
         deadline_s: seconds until the attempt is stopped; None for no limit.
         pai_dir: the shared volume; it exists.
 
     Attributes:
         time_s: the clock.
-        progress: every report of progress: bytes done, bytes in all, file.
+        progress: every progress report: bytes done, bytes in total, file.
         hidden: the texts that the module hid, in order.
     """
 
@@ -90,7 +90,7 @@ class FakeWorld(World):
         self.ctx = self.script.context_class(base, self._rest)(dict(env or {}), pai_dir)
 
     def put(self, path: str, text: str | bytes | None) -> None:
-        """Put a file in place, or a directory where the content is None; parents are made."""
+        """Make a file, or a directory if the content is None; makes parents."""
         path = os.path.abspath(path)
         if text is None:
             self._make_dir(path, 0o755)
@@ -99,7 +99,7 @@ class FakeWorld(World):
         self._write(path, text.encode() if isinstance(text, str) else text, 0o644)
 
     def text(self, path: str) -> str | None:
-        """The text of a file, or None where there is no file."""
+        """The text of a file; None if there is no file."""
         node = self._nodes.get(os.path.abspath(path))
         return None if node is None or node.data is None else node.data.decode()
 

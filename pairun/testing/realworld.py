@@ -1,4 +1,4 @@
-"""A world in a temporary folder: effects are real."""
+"""A world in a temporary folder, with real effects."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pairun.testing.world import World
 class RealWorld(World):
     """This machine, with a folder for the test and a shared volume in it.
 
-    Give the module paths below the folder. Use it in a ``with`` statement, or call `close`: a
-    folder that it has made is removed then.
+    Give the module paths below the folder. Use it in a ``with`` statement, or call `close`, which
+    removes the temporary folder.
 
     Args:
         folder: an empty folder; a temporary one by default.
         env: variables in addition to ``PATH``, ``HOME`` and ``LANG``; ``{tmp}`` is the folder.
-        answers: method of the context to its answer, in place of this machine's; see `FakeWorld`.
+        answers: context method to its answer, which overrides this machine's; see `FakeWorld`.
         deadline_s: seconds until the attempt is stopped; None for no limit.
     """
 
@@ -51,7 +51,7 @@ class RealWorld(World):
     def context(
         self, env: Mapping[str, str] | None = None, *, deadline_s: float | None = None
     ) -> HostContext:
-        """Another context of this world, as a further attempt has it; arguments as of the class."""
+        """Another context of this world, as for a further attempt; arguments as for the class."""
         base = {"PATH": os.environ["PATH"], "HOME": self.folder, "LANG": "C.UTF-8"}
         end = None if deadline_s is None else time.monotonic() + deadline_s
         made = self.script.context_class(HostContext, self._rest)
@@ -59,7 +59,7 @@ class RealWorld(World):
         return made(env, self.pai_dir, end, emit_log=self._note)
 
     def close(self) -> None:
-        """Remove the folder, if it was made here."""
+        """Remove the folder if this class made it."""
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -70,13 +70,13 @@ class RealWorld(World):
         self.close()
 
     def put(self, path: str, text: str | None) -> None:
-        """Put a file in place, or a directory where the text is None; parents are made."""
+        """Make a file, or a directory if the text is None; makes parents."""
         place = Path(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.mkdir() if text is None else place.write_text(text)
 
     def text(self, path: str) -> str | None:
-        """The text of a file, or None where nothing exists."""
+        """The text of a file; None if nothing exists."""
         return Path(path).read_text() if os.path.exists(path) else None
 
     def snapshot(self) -> Mapping[str, Hashable]:

@@ -1,4 +1,4 @@
-"""Load a module, build it, and let it run twice."""
+"""Loads a module, builds it, and runs it twice."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from pairun.testing.world import World
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """How a run ended.
+    """The end of a run.
 
     Attributes:
-        verdict: what the module planned; None of a check module.
-        result: what it returned; None where it had nothing to do or returned nothing.
-        failure: what it raised, if that was a `Failure`.
-        skip: what it raised, if that was a `Skip`.
-        changed: it changed the world.
+        verdict: the module's plan; None for a check module.
+        result: its return value; None if it had nothing to do or returned nothing.
+        failure: the exception, if it is a `Failure`.
+        skip: the exception, if it is a `Skip`.
+        changed: whether it changed the world.
     """
 
     verdict: Verdict | None = None
@@ -48,14 +48,14 @@ def load(path: str | os.PathLike[str]) -> type[Module]:
     """The module class of a file or folder.
 
     Raises:
-        PairunError: it cannot be used as a module.
+        PairunError: it is not a valid module.
     """
     path = os.fspath(path)
     return load_module(os.path.basename(os.path.normpath(path)).removesuffix(".py"), path)
 
 
 def make(cls: type[Module], args: Mapping[str, Any]) -> Module:
-    """A module with arguments as a playbook has them: ``10s`` for a duration.
+    """A module with arguments as in a playbook: ``10s`` for a duration.
 
     Raises:
         AssertionError: the arguments are invalid.
@@ -67,17 +67,17 @@ def make(cls: type[Module], args: Mapping[str, Any]) -> Module:
 
 
 def problems(cls: type[Module], args: Mapping[str, Any]) -> list[str]:
-    """What is wrong with arguments, a sentence each; empty when they are valid."""
+    """The problems of arguments, one sentence each; empty if they are valid."""
     return [problem.message for problem in build(cls, args)[1]]
 
 
 def run(module: Module, world: World) -> Outcome:
     """Run a module as an attempt does: probe, plan, apply, or check.
 
-    A state module runs a second time; see `changes_nothing`. One with ``verify = False`` does not.
+    Runs a state module a second time; see `changes_nothing`. Not if it has ``verify = False``.
 
     Raises:
-        AssertionError: ``probe`` changed something, or the second run did not find everything done.
+        AssertionError: ``probe`` changed something, or the second run found something to do.
     """
     outcome = run_once(module, world)
     if isinstance(module, StateModule) and module.verify and not (outcome.failure or outcome.skip):
@@ -103,11 +103,11 @@ def run_once(module: Module, world: World) -> Outcome:
 
 
 def changes_nothing(module: Module, world: World) -> None:
-    """Require that a run finds nothing to do and touches nothing.
+    """Require that a run finds nothing to do and changes nothing.
 
     Raises:
-        AssertionError: the verdict is another one, its probe or plan fails, or an inode, a time, a
-            mode or a size differs.
+        AssertionError: the verdict differs, its probe or plan fails, or an inode, a time, a mode or
+            a size differs.
     """
     assert isinstance(module, StateModule), "a check module changes nothing"
     before = world.snapshot()

@@ -1,4 +1,4 @@
-"""What a world answers to a module, and what the module asked."""
+"""The scripted answers of a world, and the record of a module's calls."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _World = TypeVar("_World", bound=Context)
 
 
 class Call(NamedTuple):
-    """A call of a method of the context, with all its arguments by name, defaults included."""
+    """A call of a context method, with all its arguments by name, including defaults."""
 
     method: str
     arguments: Mapping[str, Any]
 
 
 def in_turn(*answers: Any) -> Callable[..., Any]:
-    """Answers that are given one after another; a call after the last one fails the test."""
+    """Answers to return one after another; a call after the last one fails the test."""
     remaining = iter(answers)
 
     def following(*args: Any, **kwargs: Any) -> Any:
@@ -34,12 +34,12 @@ def in_turn(*answers: Any) -> Callable[..., Any]:
 
 
 def answer(scripted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What a scripted answer gives for a call.
+    """The result of a scripted answer to a call.
 
     Args:
         scripted: a value; an exception, which is raised; a function, which is called.
-        args: what the module passed by position.
-        kwargs: what the module passed by name.
+        args: the positional arguments of the call.
+        kwargs: the keyword arguments of the call.
     """
     if isinstance(scripted, BaseException):
         raise scripted
@@ -50,8 +50,8 @@ class Script:
     """The scripted answers of a world, and the record of its calls.
 
     Args:
-        answers: method of the context to its answer. A function that returns `NotImplemented`
-            leaves the call to the world.
+        answers: context method to its answer. A function that returns `NotImplemented` passes the
+            call to the world.
 
     Attributes:
         calls: every call, in order.
@@ -71,7 +71,7 @@ class Script:
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        """Meanwhile a change fails the test."""
+        """Fail the test if something changes the world inside the ``with`` block."""
         self._read_only = True
         try:
             yield
@@ -79,12 +79,12 @@ class Script:
             self._read_only = False
 
     def context_class(self, world: type[_World], rest: Callable[..., Any]) -> type[_World]:
-        """A class of contexts that follows the script.
+        """A class of contexts that follow the script.
 
         Args:
             world: the base class.
-            rest: called with the context, the call and its arguments as the module passed them,
-                where the script has no answer.
+            rest: called if the script has no answer, with the context, the call and its arguments
+                as the module passed them.
         """
         methods = {n: self._method(n, e, rest) for n, e in Context.effects().items()}
         return type(f"Scripted{world.__name__}", (world,), methods)
@@ -110,10 +110,10 @@ class Script:
 def _require_declared_types(
     method: str, signature: inspect.Signature, arguments: Mapping[str, Any]
 ) -> None:
-    """Refuse a text where the context declares bytes, the reverse, and a command in one text.
+    """Reject a text for bytes, bytes for a text, and a command that is one text.
 
     Raises:
-        TypeError: an argument has another type than the one that the context declares.
+        TypeError: an argument does not have the declared type.
     """
     for name, value in arguments.items():
         declared = str(signature.parameters[name].annotation).split(" | ")

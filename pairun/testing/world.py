@@ -1,4 +1,4 @@
-"""What the fake world and the real one have in common."""
+"""The common part of the fake and the real world."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pairun.testing.script import Call, Script
 
 
 class World(abc.ABC):
-    """Where a module runs in a test.
+    """The world in which a test runs a module.
 
     Attributes:
         ctx: the context for the module.
-        folder: the path that ``{tmp}`` means in a table.
+        folder: the path that replaces ``{tmp}`` in a table.
         pai_dir: the shared volume.
         log: the lines that the module logged.
     """
@@ -28,12 +28,12 @@ class World(abc.ABC):
 
     @property
     def calls(self) -> list[Call]:
-        """Every call of a method of the context, in order."""
+        """Every call of a context method, in order."""
         return self.script.calls
 
     @property
     def changes(self) -> list[str]:
-        """The names of the methods that changed something, in order; not ``log``."""
+        """The names of the methods that changed something, in order; without ``log``."""
         quiet = {"log", "progress", "sleep"}
         effects = Context.effects()
         names = [call.method for call in self.calls]
@@ -41,18 +41,18 @@ class World(abc.ABC):
 
     @abc.abstractmethod
     def put(self, path: str, text: str | None) -> None:
-        """Put a file in place, or a directory where the text is None; parents are made."""
+        """Make a file, or a directory if the text is None; makes parents."""
 
     @abc.abstractmethod
     def text(self, path: str) -> str | None:
-        """The text of a file, or None where there is no file."""
+        """The text of a file; None if there is no file."""
 
     @abc.abstractmethod
     def snapshot(self) -> Mapping[str, Hashable]:
-        """Every path with properties that change when it is touched."""
+        """Every path with properties that change when the path changes."""
 
     def fill(self, value: Any) -> Any:
-        """A value in which ``{tmp}`` is replaced by the folder, in every text."""
+        """A value with ``{tmp}`` replaced by the folder in every text."""
         if isinstance(value, str):
             return value.replace("{tmp}", self.folder)
         if isinstance(value, Mapping):
