@@ -23,11 +23,11 @@ from pairun.module import (
 
 
 class _State(NamedTuple):
-    """What stands there before.
+    """The folders before the task.
 
     Attributes:
-        exists: whether the root does.
-        full: the folders that match and have something in them, with their modes.
+        exists: whether the root exists.
+        full: the matching folders that are not empty, with their modes.
     """
 
     exists: bool
@@ -50,7 +50,7 @@ class CacheClean(StateModule):
     folders: list[str] = arg("Patterns of names of folders in it: *, ? and [...], no slash.")
 
     def require(self) -> Iterator[str]:
-        """An absolute path, and patterns that name something."""
+        """The path is absolute, and every pattern names something."""
         if not os.path.isabs(self.root) or os.path.normpath(self.root) in ("/", "//"):
             yield f"'root' must be an absolute path below /, not {self.root!r}"
         for pattern in self.folders:
@@ -60,7 +60,7 @@ class CacheClean(StateModule):
                 yield f"'folders' must name more than {pattern!r}, which matches any name"
 
     def probe(self, ctx: Context) -> _State:
-        """The folders that match and are not empty."""
+        """Find the folders that match and are not empty."""
         names = ctx.list_dir(self.root)
         full: dict[str, int] = {}
         for name in names or ():
@@ -73,7 +73,7 @@ class CacheClean(StateModule):
         return _State(names is not None, full)
 
     def plan(self, state: _State) -> Verdict:
-        """Empty what is not empty."""
+        """Empty the folders that are not empty."""
         if not state.exists:
             return no_change(f"{self.root} does not exist")
         if not state.full:
@@ -81,7 +81,7 @@ class CacheClean(StateModule):
         return will_change(f"empty {', '.join(state.full)}")
 
     def apply(self, ctx: Context) -> Result:
-        """Remove each folder and all below it, and make it again."""
+        """Remove each folder with its content, and make it again."""
         if self._is_link(ctx):
             raise Permanent(
                 f"{self.root} is a symbolic link", fault="platform", hint="name its target"
@@ -90,7 +90,8 @@ class CacheClean(StateModule):
         full = self.probe(ctx).full
         for name, mode in full.items():
             path = os.path.join(self.root, name)
-            # As a whole, by its name in the root: whoever may write into it cannot lead us out.
+            # As a whole, by its name in the root: other writers of the root cannot redirect the
+            # removal.
             ctx.remove(path)
             ctx.make_dir(path, mode)
         freed = format_size(max(0, ctx.free_bytes(self.root) - before))

@@ -26,8 +26,7 @@ from pairun.module import (
     unknown,
 )
 
-# What a shell sets for itself.
-# What the shell keeps for itself; one that is not interactive drops PS1.
+# Variables that a shell sets for itself; one that is not interactive drops PS1.
 _NOT_EXPORTED = {"_", "SHLVL", "PWD", "OLDPWD", "PS1"}
 
 _State = Literal["empty", "creates", "unless", "run"]
@@ -37,8 +36,8 @@ _State = Literal["empty", "creates", "unless", "run"]
 class Cmd(StateModule):
     """Run a command, or a script in the shell (bash, else sh).
 
-    The task is done again whenever the phase runs again, unless `creates` or `unless` says that
-    there is nothing to do.
+    Every run of the phase runs the command again, unless `creates` or `unless` shows that there is
+    nothing to do.
     """
 
     privileges = "those of the command"
@@ -65,7 +64,7 @@ class Cmd(StateModule):
     capture: bool = arg("Keep the output in the task's result instead of the log.", default=False)
 
     def require(self) -> Iterator[str]:
-        """A command or a script, and what belongs to it."""
+        """There is a command or a script, and the options fit it."""
         if (self.argv is None) == (self.script is None):
             yield "give exactly one of 'argv' and 'script'"
         if self.argv is not None and (not self.argv or not self.argv[0]):
@@ -76,7 +75,7 @@ class Cmd(StateModule):
             yield "'ok_codes' must hold at least one exit code"
 
     def probe(self, ctx: Context) -> _State:
-        """Whether there is anything to do."""
+        """Check whether there is anything to do."""
         if self.script is not None and not reveal(self.script).strip():
             return "empty"
         if self.creates is not None and ctx.stat(self._path(self.creates)) is not None:
@@ -88,7 +87,7 @@ class Cmd(StateModule):
         return "run"
 
     def plan(self, state: _State) -> Verdict:
-        """Nothing to do, or the command's own business."""
+        """Nothing to do, or unknown: it runs your command."""
         if state == "empty":
             return no_change("nothing to run")
         if state == "creates":
@@ -98,15 +97,15 @@ class Cmd(StateModule):
         return unknown("cannot be predicted: runs a command")
 
     def apply(self, ctx: Context) -> Result:
-        """Run it."""
+        """Run the command or script."""
         if self.argv is not None:
             done = ctx.run(self.argv, cwd=self.workdir, capture=self.capture)
             return self._result(ctx, done, os.path.basename(self.argv[0]), {})
         exported: dict[str, str | None] = {}
         shell = _shell(ctx)
         with open(os.memfd_create("pairun-environment"), "w+b") as report:
-            # The text is a file in memory, opened once more by the shell: it stands in no argument
-            # list, where everybody could read it and 128 KiB are the limit.
+            # The text is a file in memory that the shell opens. It is in no argument list: every
+            # user could read it there, and the limit is 128 KiB.
             done = ctx.run(
                 [shell, "/proc/self/fd/0"],
                 stdin=self._text(ctx, report.fileno()),
@@ -115,7 +114,7 @@ class Cmd(StateModule):
                 pass_fds=[report.fileno()] if self.export else [],
             )
             if self.export and done.code in self.ok_codes:
-                # Written through a file description of its own: ours is still at 0.
+                # Written through another file description: ours is still at offset 0.
                 exported = _difference(ctx, report.read())
         return self._result(ctx, done, "the script", exported)
 
@@ -123,12 +122,12 @@ class Cmd(StateModule):
         return os.path.join(self.workdir, path) if self.workdir else path
 
     def _text(self, ctx: Context, report_fd: int) -> bytes:
-        """The script as the shell reads it.
+        """The script for the shell.
 
-        What comes first stands on the script's own first line, so that the line numbers in the
-        shell's messages are the user's.
+        Our own commands are on the script's first line, so that the line numbers in the shell's
+        messages are the user's.
         """
-        # Nothing that the script starts shall inherit its text.
+        # No process that the script starts may inherit its text.
         first = [f"BASH_ARGV0={shlex.quote(self.script_name)}", "exec < /dev/null"]
         if self.errexit:
             first.append("set -o errexit")
@@ -136,7 +135,7 @@ class Cmd(StateModule):
             cat = ctx.which("cat")
             if cat is None:
                 raise Permanent("'export' needs the program cat, which is not here", fault="user")
-            # The path, because dash takes no descriptor above 9 after `>&`.
+            # Use the path: dash accepts no descriptor above 9 after `>&`.
             first.append(f"trap '{cat} /proc/self/environ > /proc/self/fd/{report_fd}' EXIT")
         text = "".join(f"{command}; " for command in first) + reveal(self.script or "") + "\n"
         return text.encode("utf-8", "surrogateescape")
@@ -195,7 +194,7 @@ def _shell(ctx: Context) -> str:
 
 
 def _difference(ctx: Context, environ: bytes) -> dict[str, str | None]:
-    """What the script's environment has that the task's had not, and the reverse."""
+    """The differences between the script's environment and the task's."""
     if not environ:
         raise Permanent(
             "the variables of the script cannot be exported: it never came to its end",
@@ -204,7 +203,7 @@ def _difference(ctx: Context, environ: bytes) -> dict[str, str | None]:
         )
     pairs = (v.partition("=") for v in environ.decode("utf-8", "surrogateescape").split("\0") if v)
     now = {name: value for name, _, value in pairs}
-    # A shell may drop or keep what it cannot name (BASH_FUNC_x%%): that is no news.
+    # A shell may drop or keep names that are invalid in it (BASH_FUNC_x%%): ignore those.
     names = {n for n in now.keys() | ctx.env.keys() if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", n)}
     return {n: now.get(n) for n in sorted(names - _NOT_EXPORTED) if now.get(n) != ctx.env.get(n)}
 

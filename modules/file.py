@@ -27,7 +27,7 @@ _SHOWN_BYTES = 1024 * 1024
 
 
 class _State(NamedTuple):
-    """What is at the path; the content only if it is small or may be the right one."""
+    """The state of the path; with its content only if it is small or may be the right one."""
 
     stat: FileStat | None
     content: bytes | None
@@ -49,7 +49,7 @@ class File(StateModule):
     absent: bool = arg("Remove the path and all below it.", default=False)
 
     def require(self) -> Iterator[str]:
-        """A content or absence, at a path that means the same everywhere."""
+        """There is a content or absence, and the path is absolute and unambiguous."""
         if self.absent == (self.content is not None):
             yield "give 'content', or 'absent: true'"
         if not os.path.isabs(self.path) or "\0" in self.path:
@@ -106,7 +106,7 @@ class File(StateModule):
         return reveal(self.content or "").encode("utf-8", "surrogateescape")
 
     def _shown(self, stat: FileStat, content: bytes | None, data: bytes) -> tuple[str, str]:
-        """The first line that differs, or the sizes where a line must or could not be shown."""
+        """The first line that differs; the sizes if no line may be shown."""
         if content is None or isinstance(self.content, Secret):
             return f"{stat.size} bytes", f"{len(data)} bytes"
         lines = zip_longest(content.splitlines(keepends=True), data.splitlines(keepends=True))

@@ -47,7 +47,7 @@ class GangEnvironment(StateModule):
     slots: int = arg("How many processes of MPI an instance takes.", default=1)
 
     def require(self) -> Iterator[str]:
-        """Something to export, and ports that there are."""
+        """There is something to export, and the ports exist."""
         if not self.styles:
             yield "'styles' names at least one of torchrun, mpi and jax"
         for name in ("torchrun_port", "jax_port"):
@@ -57,13 +57,13 @@ class GangEnvironment(StateModule):
             yield "'slots' is at least 1"
 
     def probe(self, ctx: Context) -> Mapping[str, str] | None:
-        """The variables that the container does not have yet; None before init knows the gang."""
+        """The variables that the container lacks; None before init knows the gang."""
         if ctx.stat(cluster_path(ctx)) is None:
             return None
         return {n: v for n, v in self._variables(ctx).items() if n not in ctx.env}
 
     def plan(self, state: Mapping[str, str] | None) -> Verdict:
-        """Export them."""
+        """Export the variables."""
         if state is None:
             return unknown("the addresses of the gang are known at run time")
         if not state:
@@ -71,7 +71,7 @@ class GangEnvironment(StateModule):
         return will_change(f"export {', '.join(state)}")
 
     def apply(self, ctx: Context) -> Result:
-        """Export them, and write MPI's hostfile."""
+        """Export the variables, and write MPI's hostfile."""
         variables = {n: v for n, v in self._variables(ctx).items() if n not in ctx.env}
         if "mpi" in self.styles:
             lines = [f"{host} slots={self.slots}\n" for host in _hosts(ctx)[0]]
@@ -108,7 +108,7 @@ def _hostfile(ctx: Context) -> str:
 
 
 def _hosts(ctx: Context) -> tuple[list[str], int]:
-    """The addresses of all instances in the order of their ranks, and the rank of this one.
+    """The addresses of all instances in the order of their ranks, and this instance's rank.
 
     Raises:
         Permanent: an address is missing.

@@ -1,4 +1,4 @@
-"""Check that the GPUs of this container are there and well."""
+"""Check that the GPUs of this container are present and healthy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CODES = {
     15: "a GPU has fallen off the bus, or cannot be reached",
 }
 
-# Fields of a report whose Yes needs a person to act; names of several driver generations.
+# Fields of a report whose Yes requires a person; names from several driver generations.
 _FLAGS = (
     ("remapped_rows/remapped_row_pending", "a row remapping waits for a reset"),
     ("remapped_rows/remapped_row_failure", "a row remapping has failed"),
@@ -58,7 +58,7 @@ _FLAGS = (
 _RECOVERY = re.compile("(GPU )?Reset|(Node )?Reboot|Drain( P2P| and Reset)?", re.IGNORECASE)
 _GONE = re.compile("(GPU )?(is lost|requires reset)", re.IGNORECASE)
 
-# NVIDIA, "XID Errors": those that tell of the machine, and not of the program that ran on it.
+# NVIDIA, "XID Errors": those caused by the machine, not by the program that ran on it.
 _XIDS = {
     48: "a double-bit memory error",
     62: "a halt of its controller",
@@ -97,7 +97,7 @@ class _Gpu(NamedTuple):
 
     @property
     def devices(self) -> int:
-        """How many a job can use: the parts of a GPU that is divided."""
+        """The number of GPUs that a job can use: the parts of a GPU that is divided."""
         if self.element.value("mig_mode/current_mig") != "Enabled":
             return 1
         parts = self.element.at("mig_devices")
@@ -142,12 +142,12 @@ class GpuCheck(CheckModule):
     )
 
     def require(self) -> Iterator[str]:
-        """Numbers that can be."""
+        """The numbers are valid."""
         if min(self.gpus or 0, self.max_aggregate or 0) < 0 or self.answer_within <= 0:
             yield "'gpus', 'max_aggregate' and 'answer_within' may not be negative"
 
     def check(self, ctx: Context) -> Result:
-        """Ask, compare, and say which GPU is bad."""
+        """Read the report, compare, and name the bad GPU."""
         if self.gpus == 0:
             raise Skip("this instance asks for no GPU")
         if ctx.which("nvidia-smi") is None:
@@ -184,7 +184,7 @@ class GpuCheck(CheckModule):
         devices = sum(gpu.devices for gpu in gpus)
         if devices < (self.gpus or 0):
             problems.append(f"{devices} of {self.gpus} GPUs are there")
-            # One that is gone for the driver may have left its last words.
+            # The kernel log may still name a GPU that the driver has lost.
             known = {gpu.address for gpu in gpus}
             gone = {a: codes for a, codes in (xids or {}).items() if a not in known}
             problems += [
@@ -202,7 +202,7 @@ class GpuCheck(CheckModule):
         return self._judged(ctx, problems, Result(values=values, message=f"{count}{unread}"))
 
     def _wrong(self, gpu: GpuReportElement) -> Iterator[str]:
-        """What is wrong with one GPU."""
+        """The problems of one GPU."""
         if any(_GONE.search(text) for text in gpu.texts()):
             yield "the driver has lost it, or it must be reset"
         if volatile := uncorrectable_errors(gpu, "volatile"):
@@ -215,7 +215,7 @@ class GpuCheck(CheckModule):
             yield f"the driver asks for: {action}"
 
     def _judged(self, ctx: Context, problems: list[str], result: Result | None = None) -> Result:
-        """The result, or what the policy makes of problems."""
+        """The result, or the policy's answer to problems."""
         if not problems:
             return result or Result()
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
@@ -232,7 +232,7 @@ class GpuCheck(CheckModule):
 
 
 def _xids(ctx: Context) -> dict[_Address, list[int]] | None:
-    """The Xids of a day that tell of hardware, by address; None where nobody may read them."""
+    """The last day's Xids of broken hardware, by address; None if the log cannot be read."""
     if ctx.which("dmesg") is None:
         return None
     try:
@@ -242,7 +242,7 @@ def _xids(ctx: Context) -> dict[_Address, list[int]] | None:
         return None
     if asked.code != 0:
         return None
-    # Older ones were handled by a reset, or by a person who left the node in use.
+    # Older ones were handled by a reset, or by a person who kept the node in use.
     since = float(uptime[0]) - _RECENT_S if uptime else 0.0
     errors: dict[_Address, list[int]] = {}
     for match in _XID.finditer(asked.stdout.decode("utf-8", "replace")):
@@ -274,5 +274,5 @@ def _first_line(asked: Completed) -> str:
 
 
 def _plain(text: str) -> str:
-    """A foreign text, fit for one line."""
+    """A text from outside, made fit for one line."""
     return "".join(c if c.isprintable() else " " for c in text.strip())[:160]

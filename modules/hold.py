@@ -1,4 +1,4 @@
-"""Keep the container for people to look into."""
+"""Keep the container so that people can inspect it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pairun.module import (
 )
 
 _LOOK_S = 0.5
-# What is left of the task's own time, to end in order before it is stopped.
+# The end of the task's time, reserved to exit in order before it is stopped.
 _RESERVE_S = 1.5
 
 
 class _State(NamedTuple):
-    """What is there before the hold."""
+    """The state before the hold."""
 
     released: bool
 
@@ -38,9 +38,9 @@ class _State(NamedTuple):
 class Hold(StateModule):
     """Keep the container for a time, so that people can look into it: an exit handler for failures.
 
-    It ends when the time is up, when the file `run/release` appears on the shared volume, or with
-    the task's own `deadline` and a stop of the platform, whatever comes first. The GPUs and all else
-    that the container has stay taken meanwhile.
+    It ends when the time is up, when the file `run/release` appears on the shared volume, at the
+    task's `deadline`, or when the platform stops the container, whichever comes first. The
+    container keeps its GPUs and all its other resources meanwhile.
     """
 
     phases = ("runtime",)
@@ -60,18 +60,18 @@ class Hold(StateModule):
     )
 
     def require(self) -> Iterator[str]:
-        """One thing to run at most."""
+        """There is at most one thing to run."""
         if self.argv is not None and self.script is not None:
             yield "give 'argv' or 'script', or neither"
         if self.argv is not None and (not self.argv or not self.argv[0]):
             yield "'argv' must name a program"
 
     def probe(self, ctx: Context) -> _State:
-        """Whether the hold was released already."""
+        """Check whether the hold was already released."""
         return _State(released=ctx.stat(_release(ctx)) is not None)
 
     def plan(self, state: _State) -> Verdict:
-        """Hold, unless it is not wanted."""
+        """Hold, unless it is not needed."""
         if self.time <= 0:
             return no_change("no time to hold is asked for")
         if state.released:
@@ -79,7 +79,7 @@ class Hold(StateModule):
         return will_change(f"keep the container for {format_duration(self.time)}")
 
     def apply(self, ctx: Context) -> Result:
-        """Say how to get in, run the command, and wait."""
+        """Log how to enter the container, run the command, and wait."""
         began = ctx.now()
         seconds, limited = self._seconds(ctx)
         ctx.log(f"the container is kept for {format_duration(seconds)}{limited}")
@@ -100,7 +100,7 @@ class Hold(StateModule):
         return Result(message=f"kept for {held}: {why}")
 
     def _seconds(self, ctx: Context) -> tuple[float, str]:
-        """How long, and what bounds it."""
+        """The duration, and the reason for its limit."""
         left = ctx.remaining_s()
         if left is None or left - _RESERVE_S >= self.time:
             return self.time, ""
@@ -128,7 +128,7 @@ class Hold(StateModule):
                 shell = _shell(ctx)
                 if shell is None:
                     raise Permanent("there is no bash and no sh in PATH for the script")
-                # As input it is in no list of processes.
+                # Passed as input, it is in no list of processes.
                 argv, stdin = [shell, "-s"], reveal(self.script).encode() + b"\n"
             if argv is None:
                 return

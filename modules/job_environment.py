@@ -48,7 +48,7 @@ class JobEnvironment(StateModule):
                 yield f"environment.{number} must be a pair of name and value"
 
     def probe(self, ctx: Context) -> _State:
-        """Both files as they are."""
+        """Read both files."""
         paths = {name: os.path.join(ctx.pai_dir, "runtime.d", name) for name in self._files()}
         state = {}
         for name, path in paths.items():

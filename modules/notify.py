@@ -32,7 +32,7 @@ from pairun.module import (
 )
 
 _CREDENTIALS = "/var/run/secrets/kubernetes.io/serviceaccount"
-# What an attempt keeps of its time, so that the module says what happened and is not stopped.
+# The part of an attempt's time that is reserved for the module's message.
 _RESERVE_S = 0.5
 _MAX_TEXT_CHARACTERS = 4096
 _OUR_HEADERS = ("content-type", "content-length", "host", "connection", "transfer-encoding")
@@ -41,7 +41,7 @@ _VERBS = {"start": "started", "success": "succeeded", "failure": "failed", "sign
 _REASONS = {"start": "Started", "success": "Succeeded", "failure": "Failed", "signal": "Stopped"}
 
 Message = dict[str, Any]
-"""What a webhook gets, as a JSON object."""
+"""The content for a webhook, as a JSON object."""
 
 
 @define
@@ -78,7 +78,7 @@ class Notify(CheckModule):
     )
 
     def require(self) -> Iterator[str]:
-        """A receiver, at a valid address."""
+        """There is a receiver, with a valid address."""
         if self.url is None and not self.kubernetes:
             yield "give 'url', or 'kubernetes: true', or both"
         if self.url is not None and (mistake := _address_mistake(reveal(self.url))):
@@ -94,12 +94,12 @@ class Notify(CheckModule):
 
     @property
     def harmless(self) -> frozenset[FailureKind]:
-        """Under ``warn``, a notification that fails does not fail the job."""
+        """Under ``warn``, a failed notification does not fail the job."""
         kinds: frozenset[FailureKind] = frozenset({"transient", "timeout", "conflict", "permanent"})
         return kinds if self.policy == "warn" else frozenset()
 
     def check(self, ctx: Context) -> Result:
-        """Send to every receiver; one that fails keeps no other from its message.
+        """Send to every receiver, even if one fails.
 
         Raises:
             Skip: the only receiver is the Pod's events, and no token is mounted.
@@ -121,7 +121,7 @@ class Notify(CheckModule):
             raise Skip(notes[0])
         failures = [f for name, send in receivers if (f := _failure_of(name, send)) is not None]
         if failures:
-            # Of several, one that a retry may heal decides whether there is a retry.
+            # Of several failures, one that a retry may fix decides whether to retry.
             failures.sort(key=lambda f: not isinstance(f, Transient | TimedOut))
             for other in failures[1:]:
                 ctx.log(other.message)
@@ -147,7 +147,7 @@ class Notify(CheckModule):
             "id": _id_of(ctx, event, text), "event": event, "job": job, "role": role, "index": index,
             "exit_code": code, "message": message, "text": text,
         }  # fmt: skip
-        # What is not Unicode in a variable is no JSON either.
+        # Text in a variable that is not Unicode is not valid JSON either.
         return {k: _unicode(v) if isinstance(v, str) else v for k, v in values.items()}
 
     def _post(self, ctx: Context, message: Message) -> None:
@@ -158,7 +158,7 @@ class Notify(CheckModule):
         )
         if 200 <= answer.status < 300:
             return
-        # Nothing of what the server says: it may repeat the address.
+        # Show no text from the server: it may repeat the address.
         status = f"it answered {answer.status}"
         if 300 <= answer.status < 400:
             raise Permanent(f"{status}, a redirect", hint="give the address it redirects to")
@@ -199,7 +199,7 @@ def _failure_of(receiver: str, send: Callable[[], None]) -> Failure | None:
 
 
 def _id_of(ctx: Context, event: str, text: str) -> str:
-    """An id that is the same in every attempt: one executor, our parent, makes all of them."""
+    """An id that is the same in every attempt: one executor, our parent, starts all of them."""
     executor = os.getppid()
     try:
         with open(f"/proc/{executor}/stat", encoding="utf-8", errors="replace") as f:
@@ -224,10 +224,10 @@ def _number(text: str | None) -> int | None:
 
 
 def _address_mistake(url: str) -> str | None:
-    """What is wrong with an address, of which nothing is shown."""
+    """The mistake in an address; the sentence shows nothing of it."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises for what is no number, or too large a one
+        _ = parts.port  # raises if it is not a number or too large
     except ValueError:
         return "'url' has a host or a port that cannot be one"
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -29,7 +29,7 @@ class PortCheck(CheckModule):
                     yield f"port {number} of '{label}' is not between 1 and 65535"
 
     def check(self, ctx: Context) -> Result:
-        """Look for duplicates first, then at every port."""
+        """Check for duplicates first, then every port."""
         numbered = [(number, label) for label, numbers in self.ports.items() for number in numbers]
         if not numbered:
             raise Skip("the task has no ports")

@@ -49,10 +49,10 @@ class StorageConfig(StateModule):
     namespace: str = arg("Where the secrets stand.", default="pai-storage")
 
     def probe(self, ctx: Context) -> tuple[bytes, bool]:
-        """The content that the file shall have, and whether it has it.
+        """The content that the file must have, and whether it has it.
 
         Raises:
-            Permanent: a storage may not be used, is not there, or is not understood.
+            Permanent: a storage is forbidden, missing or invalid.
         """
         allowed = self._allowed()
         configs = self._secret(ctx, _CONFIGS)
@@ -62,7 +62,7 @@ class StorageConfig(StateModule):
             for name in self._chosen(configs, allowed)
             for mount in _listed(configs[name], "mountInfos", name)
         ]
-        # Other tasks, and the command's plan, may meet what only this task has read.
+        # Other tasks, and the command's plan, may contain secrets that only this task has read.
         ctx.hide([v for s in storages for n, v in s.items() if n in ("password", "key")])
         paths = [posixpath.normpath(str(s["path"])) for s in storages]
         for path in paths:
@@ -109,16 +109,16 @@ class StorageConfig(StateModule):
         except (ValueError, TypeError, AttributeError):
             records = {"": None}
         if not all(isinstance(v, dict) for v in records.values()):
-            # Not a word of what it is: it holds passwords.
+            # Quote nothing of it: it contains passwords.
             raise Permanent(f"the secret {name} holds something else than JSON", fault="platform")
         return records
 
     def plan(self, state: tuple[bytes, bool]) -> Verdict:
-        """Compare."""
+        """Compare the file."""
         return no_change("it is there") if state[1] else will_change(f"write {self.path}")
 
     def apply(self, ctx: Context) -> Result:
-        """Write it, for this user alone."""
+        """Write the file, readable only by this user."""
         data, _ = self.probe(ctx)
         ctx.make_dir(posixpath.dirname(self.path), 0o700)
         ctx.write_file(self.path, data, 0o600)
@@ -134,7 +134,7 @@ def _listed(record: Record, key: str, name: str) -> list[Record]:
 
 
 def _entry(mount: Record, servers: Mapping[str, Record], name: str) -> dict[str, Any]:
-    """One mount of a storage, as mount_storage takes it."""
+    """One mount of a storage, in the form for mount_storage."""
     called = str(mount.get("server"))
     server = servers.get(called)
     if server is None:
@@ -178,7 +178,7 @@ def _azurefile(server: Record) -> Iterator[tuple[str, Any]]:
         raise Permanent(
             "a proxy in front of azurefile is not supported", fault="platform", hint=hint
         )
-    # What OpenPAI calls the data store is the server's address.
+    # OpenPAI's "data store" is the server's address.
     yield "server", re.sub(r"^(https?:)?//|/.*$", "", str(server.get("dataStore") or ""))
     yield "share", server["fileShare"]
     yield "account", server["accountName"]

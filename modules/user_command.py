@@ -20,7 +20,7 @@ from pairun.module import (
     unknown,
 )
 
-# The kernel alone acts on two, and one says that a child of our own ended.
+# Two are handled by the kernel alone, and one reports that a child of ours ended.
 _NOT_PASSED_ON = {"SIGKILL", "SIGSTOP", "SIGCHLD", "SIGCLD"}
 
 
@@ -63,7 +63,7 @@ class UserCommand(StateModule):
     )
 
     def require(self) -> Iterator[str]:
-        """A script or a program, and signals that there are."""
+        """There is a script or a program, and the signals exist."""
         if (self.script is None) == (self.argv is None):
             yield "give exactly one of 'script' and 'argv'"
         if self.argv is not None and (not self.argv or not self.argv[0]):
@@ -77,14 +77,14 @@ class UserCommand(StateModule):
                 yield from _steps(name, [value] if isinstance(value, str) else value)
 
     def probe(self, ctx: Context) -> None:
-        """There is nothing to look at."""
+        """Probe nothing."""
 
     def plan(self, state: None) -> Verdict:
-        """Nobody knows what a command does."""
+        """Unknown: it runs your command."""
         return unknown("cannot be predicted: runs your command")
 
     def apply(self, ctx: Context) -> Result:
-        """PID 1 runs it, never the executor.
+        """Never called by the executor: PID 1 runs the command.
 
         Raises:
             Permanent: always.
@@ -95,11 +95,11 @@ class UserCommand(StateModule):
         )
 
     def script_text(self) -> str:
-        """The file that the shell runs; empty where the command is a program.
+        """The file that the shell runs; empty if the command is a program.
 
-        It begins as the one of OpenPAI's runtime does: a command that fails, an unset variable and
-        a failure within a pipe end it. A plain sh may not know ``pipefail``; asking for what it
-        does not know would end the shell itself, so another shell is asked first.
+        It begins like that of OpenPAI's runtime: a failed command, an unset variable and a failure
+        within a pipe end it. A plain sh may not support ``pipefail``, and an unsupported option
+        would end the shell itself. So another shell is asked first.
         """
         if self.script is None:
             return ""
@@ -111,7 +111,7 @@ class UserCommand(StateModule):
 
 
 def _steps(name: str, entries: list[str]) -> Iterator[str]:
-    """What is wrong with the steps that take a signal's place."""
+    """The mistakes in the steps that replace a signal."""
     for entry in entries:
         if entry not in signal.Signals.__members__ and parse_duration(entry) is None:
             yield f"'signals.{name}': '{entry}' is neither a signal nor a wait like 60s"

@@ -32,16 +32,16 @@ class VolumeCheck(CheckModule):
     answer_within: Duration = arg("How long each may take to answer.", default=Duration(10.0))
 
     def require(self) -> Iterator[str]:
-        """Paths are absolute."""
+        """The paths are absolute."""
         yield from (f"'paths' must be absolute, not {p}" for p in self.paths if p[:1] != "/")
 
     def check(self, ctx: Context) -> Result:
-        """Look at each.
+        """Check each volume.
 
         Raises:
             Permanent: nothing is mounted there.
-            TimedOut: what is mounted does not answer.
-            Transient: it answers with an error.
+            TimedOut: the mounted volume does not respond.
+            Transient: it responds with an error.
         """
         mounted = {m.target for m in ctx.mounts()}
         missing = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .framework import FrameworkBackend
     from .pods import PodsBackend
 
-# What a check alone needs is imported by it: a review loads this file, too.
+# Only a check needs these imports; a review loads this file, too.
 
 _LOOKS_PER_S = {"framework": 150.0, "pods": 25.0}
 """How many requests per second a whole gang sends to one API server."""
@@ -28,7 +28,7 @@ _SETTINGS = {
     "BARRIER_CHECK_INTERVAL_SEC": (5, 1200),
     "BARRIER_CHECK_TIMEOUT_SEC": (60, 1200),
 }
-"""The variables that FrameworkController's barrier reads, with the seconds that it accepts."""
+"""The variables of FrameworkController's barrier, with the range of seconds that it accepts."""
 
 
 @define
@@ -41,8 +41,8 @@ class Barrier(CheckModule):
     the tasks find each other (docs/rendezvous.md), they send each other their addresses, and the
     barrier asks the server rarely.
 
-    With ``ready: running``, a task of the runtime phase, it waits only where this container has
-    restarted in its Pod, because init does not run again there: until the containers of all other
+    With ``ready: running``, a task of the runtime phase, it waits only after this container has
+    restarted in its Pod, because init does not run again then: until the containers of all other
     tasks run or have succeeded. Tasks export the new addresses of instances that have moved.
 
     If ``BARRIER_CHECK_INTERVAL_SEC`` or ``BARRIER_CHECK_TIMEOUT_SEC`` is set, it replaces

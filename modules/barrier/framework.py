@@ -1,4 +1,4 @@
-"""The Framework object, whose status FrameworkController keeps."""
+"""Reads the Framework object, whose status FrameworkController updates."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from .objects import (
 )
 
 _REASONS_S = 10.0
-"""How long all requests about missing tasks may take together."""
+"""The limit for all requests about missing tasks together, in seconds."""
 
 _WHOLE_FRAMEWORK = 800
-"""The largest number of tasks for which every Pod reads the Framework: more are over a megabyte."""
+"""The maximum number of tasks for which every Pod reads the Framework: more exceed a megabyte."""
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/{}/frameworks/{}"
@@ -47,7 +47,7 @@ class FrameworkBackend:
 
     Args:
         ctx: the world.
-        gang: whether to wait for all tasks, or for this one only.
+        gang: whether to wait for all tasks, or only for this one.
         strict: whether to read a large Framework whole, too.
     """
 
@@ -75,7 +75,8 @@ class FrameworkBackend:
         own = own_member(self._ctx, members)
         attempts = dict(task_attempts(framework))
         if self._ctx.env.get("PAIRUN_HOST_IP"):
-            # The engines that set it reach Pods at their own addresses, not at their nodes'.
+            # The engines that set it reach Pods at their own addresses, not at their nodes'
+            # addresses.
             for attempt in attempts.values():
                 attempt["podHostIP"] = attempt.get("podIP")
         if self._gang:
@@ -91,8 +92,8 @@ class FrameworkBackend:
     def met(self, roles: Mapping[str, Object], gathering: Gathering) -> Look:
         """The Framework with the addresses that the tasks sent each other.
 
-        The controller may record them later. A large Framework is not read: this Pod already knows
-        what the tasks need of it.
+        The controller may record them later. A large Framework is not read: this Pod already has
+        what the tasks need from it.
         """
         addresses = peer_addresses(gathering.peers or ())
         members = list(addresses)
@@ -109,14 +110,14 @@ class FrameworkBackend:
         return Look(with_addresses(self._sketch(roles, ports), addresses), members, [])
 
     def _lately(self) -> Object:
-        """The Framework in the server's memory: half the cost, and perhaps a moment old."""
+        """The Framework in the server's memory: half the cost, but perhaps slightly old."""
         try:
             return self._get("0")
         except Permanent:
             return self._get()
 
     def _sketch(self, roles: Mapping[str, Object], ports: tuple[int, int]) -> Object:
-        """The part of the Framework that gives addresses and ports."""
+        """The part of the Framework with addresses and ports."""
         task_roles = []
         for name, role in roles.items():
             annotations = {PORT_ANNOTATION: port_annotation(role["ports"], ports)}
@@ -152,7 +153,7 @@ class FrameworkBackend:
         return framework
 
     def _foreign(self, framework: Object, own: Object) -> str:
-        """Why the status is not for this Pod: it may be older or newer; empty if it is."""
+        """Why the status is not for this Pod (it may be older or newer); empty if it is."""
         current = ((framework.get("status") or {}).get("attemptStatus") or {}).get("id")
         mine = self._ctx.env.get("FC_FRAMEWORK_ATTEMPT_ID")
         if mine and current is not None and str(current) != mine:

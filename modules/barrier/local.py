@@ -54,6 +54,6 @@ class LocalBackend:
         return Look(with_addresses(self._framework, addresses), self._members, missing)
 
     def why(self, missing: list[Member]) -> Iterator[tuple[Member, str]]:
-        """The directory holds no reasons."""
+        """Returns no reasons: the directory contains none."""
         _ = missing
         yield from ()

@@ -1,4 +1,4 @@
-"""The tasks of the job, and what one look at them found."""
+"""The tasks of the job, and the result of one check of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from pairun.module import Context, Permanent
 
 SHOWN = 10
-"""How many tasks a message names."""
+"""The maximum number of tasks that a message names."""
 
 INSTANCE_VARIABLES = ("FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_POD_UID")
 """The variables that identify this task."""
@@ -25,7 +25,7 @@ class Member(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The result of one look.
+    """The result of one check.
 
     Attributes:
         framework: the Framework with every known address.
@@ -43,7 +43,7 @@ class Look(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether the barrier has nothing more to wait for."""
+        """Whether the barrier need not wait any more."""
         return not self.missing and not self.foreign
 
     def __str__(self) -> str:
@@ -52,19 +52,19 @@ class Look(NamedTuple):
 
 
 class Backend(Protocol):
-    """Knows the addresses."""
+    """Reads the addresses of the tasks."""
 
     def look(self) -> Look:
-        """Read the addresses as they are now.
+        """Read the current addresses.
 
         Raises:
             Transient: there is no answer now.
             TimedOut: likewise.
-            Permanent: there will be no answer.
+            Permanent: there will never be an answer.
         """
 
     def why(self, missing: list[Member]) -> Iterator[tuple[Member, str]]:
-        """Why tasks are missing; tasks whose reason is unknown are left out.
+        """Why tasks are missing; omits tasks whose reason is unknown.
 
         Raises:
             Failure: this Pod cannot find out.
@@ -104,7 +104,7 @@ def own_member(ctx: Context, members: list[Member]) -> Member:
 
 
 def some_of(members: Iterable[Member], reasons: Mapping[Member, str]) -> str:
-    """The first `SHOWN` tasks, with the reason where it is known, and how many more there are."""
+    """The first `SHOWN` tasks, each with its reason if known, and the number of the others."""
     names = [f"{m} ({reasons[m]})" if m in reasons else str(m) for m in members]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -1,4 +1,4 @@
-"""The objects of Kubernetes that say where the tasks are."""
+"""The Kubernetes objects with the addresses of the tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .members import Member
 
 Object = dict[str, Any]
 MAX_BYTES = 256 * 1024 * 1024
-"""The largest object that the barrier reads."""
+"""The maximum size of an object that the barrier reads, in bytes."""
 
 ANSWER_S = 30.0
 """The timeout of one request to the API server."""
@@ -43,12 +43,12 @@ def parse_object(data: bytes, what: str) -> Object:
 
 
 def meta(item: Mapping[str, Any], key: str) -> Any:
-    """A field of an object's metadata, None if it is missing."""
+    """A field of an object's metadata; None if it is missing."""
     return (item.get("metadata") or {}).get(key)
 
 
 def task_attempts(framework: Mapping[str, Any]) -> Iterator[tuple[Member, Object]]:
-    """Every task with its attempt in the status, without tasks that are being deleted."""
+    """Every task with its attempt in the status, except tasks that are being deleted."""
     for role in role_statuses(framework):
         for position, task in enumerate(role.get("taskStatuses") or ()):
             attempt = task.get("attemptStatus")
@@ -91,7 +91,7 @@ def peer_addresses(peers: Iterable[Peer]) -> dict[Member, Object]:
 
 
 def read_framework(ctx: Context, path: str) -> Object:
-    """The Framework that the engine left in a file.
+    """The Framework in a file that the engine wrote.
 
     Raises:
         Permanent: it is missing, or not a JSON object.

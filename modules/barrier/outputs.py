@@ -1,4 +1,4 @@
-"""What the barrier writes: its log, the Framework, and the injector of FrameworkController."""
+"""The barrier's output: its log, the Framework, and FrameworkController's injector."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class BarrierLog:
         self._works = True
 
     def say(self, line: str) -> None:
-        """Log one line, and keep it."""
+        """Log one line, also in the file."""
         self._ctx.log(line)
         self.keep(line)
 
     def keep(self, line: str) -> None:
-        """Add one line to the file; if that fails, log so once and go on."""
+        """Append one line to the file; if that fails, log the failure once and continue."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._ctx.now()))
         self._lines.append(f"{stamp} {line}\n")
         if not self._works:

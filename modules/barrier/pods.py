@@ -43,8 +43,8 @@ class PodsBackend:
 
     Args:
         ctx: the world.
-        gang: whether to wait for all tasks, or for this one only.
-        ready: what the others must have.
+        gang: whether to wait for all tasks, or only for this one.
+        ready: the condition that the others must meet.
         port: the label of the port that must accept connections.
     """
 
@@ -66,7 +66,7 @@ class PodsBackend:
         """Read the addresses of the Pods that are ready."""
         data = self._ctx.ask_api(
             PODS_PATH.format(quote(self._namespace)),
-            # Any version will do, so the server answers from memory.
+            # Any version is good enough, so the server answers from memory.
             query={"labelSelector": self._selector, "resourceVersion": "0"},
             timeout_s=ANSWER_S,
             max_bytes=MAX_BYTES,
@@ -99,7 +99,7 @@ class PodsBackend:
         status = pod.get("status") or {}
         if status.get("phase") == "Failed":
             return False
-        # This task itself waits here.
+        # This task waits here itself.
         if self._ready == "address" or member == self._own:
             return True
         if self._ready == "init":
@@ -109,7 +109,7 @@ class PodsBackend:
         return self._answers(member, pod)
 
     def _answers(self, member: Member, pod: Object) -> bool:
-        """Whether a Pod's port has accepted a connection; one look asks few that do not answer."""
+        """Whether a Pod's port has accepted a connection; one check tries few silent ports."""
         uid = meta(pod, "uid")
         if uid in self._answered or self._silent >= SHOWN:
             return uid in self._answered
@@ -121,7 +121,7 @@ class PodsBackend:
         return True
 
     def why(self, missing: list[Member]) -> Iterator[tuple[Member, str]]:
-        """What the Pods in the last list say."""
+        """The reasons in the last list of Pods."""
         for member in missing:
             pod = self._pods.get(member)
             if pod is not None and self._ready == "running":
@@ -133,10 +133,10 @@ class PodsBackend:
 
 
 def gang_of(ctx: Context) -> GangPods | None:
-    """The gang of another controller's Pods, or None for those that pairun made itself.
+    """The gang of another controller's Pods; None for Pods that pairun made.
 
     Raises:
-        Permanent: its description is not usable.
+        Permanent: its description is invalid.
     """
     try:
         gang = read_gang(ctx.env)
@@ -148,9 +148,9 @@ def gang_of(ctx: Context) -> GangPods | None:
 def _newest(
     items: Iterable[Object], members: set[Member], gang: GangPods | None
 ) -> dict[Member, Object]:
-    """The Pod of every task: of several one that has not failed, else the newest.
+    """The Pod of every task: of several one that has not failed, else the newest one.
 
-    A Pod that is being deleted does not count.
+    Ignores Pods that are being deleted.
     """
     newest: dict[Member, Object] = {}
     for pod in items:
@@ -180,7 +180,7 @@ def _rank(pod: Object) -> tuple[bool, str, str]:
 
 
 def _address(pod: Object) -> Object:
-    """A Pod's address in the form of a Framework's status; others reach it at its own address."""
+    """A Pod's address in the form of a Framework's status; others reach it at that address."""
     ip = (pod.get("status") or {}).get("podIP") or None
     return {"podUID": meta(pod, "uid"), "podName": meta(pod, "name"), "podIP": ip,
             "podHostIP": ip}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The barrier after a restart of the container in its Pod, where init does not run again."""
+"""The barrier after a restart of the container in its Pod, when init does not run again."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .pods import PodsBackend
 from .waiting import Wait
 
 _SETTLE_S = 2.0
-"""Before the first look: tasks that fail together are reported a moment later."""
+"""Seconds before the first check: tasks that fail together are reported a moment later."""
 
 _CLUSTER, _MOVED = ("runtime.d", "cluster.json"), ("run", "cluster.json")
-"""On the volume: what init wrote, and the same with the addresses of now."""
+"""On the volume: the cluster that init wrote, and the same with the current addresses."""
 
 
 def meet_again(ctx: Context, interval: float, timeout: float, looks_per_s: float) -> Result:
-    """Wait until the containers of all other tasks run, or have succeeded; and renew addresses.
+    """Wait until the containers of all other tasks run or have succeeded, then renew addresses.
 
-    A task whose container runs counts whether it restarted or not, so two tasks that wait see each
-    other, and nobody waits for one that goes on undisturbed.
+    A task whose container runs counts, restarted or not. So two waiting tasks see each other, and
+    no task waits for one that runs undisturbed.
 
     Args:
         ctx: the world.
-        interval: the longest time between two looks in seconds.
-        timeout: how long to wait in seconds.
-        looks_per_s: how many looks per second the API server gets from the whole gang.
+        interval: the longest time between two checks, in seconds.
+        timeout: how long to wait, in seconds.
+        looks_per_s: number of checks per second that the whole gang sends to the API server.
 
     Raises:
-        TimedOut: tasks are missing at the end; which, and why.
-        Transient: the API server has no usable answer.
-        Permanent: this Pod cannot ask it, or what init left cannot be used.
+        TimedOut: tasks are missing at the end; the message names them and the reasons.
+        Transient: the API server gives no usable answer.
+        Permanent: this Pod cannot ask it, or init's files are unusable.
     """
     if not ctx.env.get(RESTARTS):
         return Result(message="the first start: the init container has waited")
@@ -58,7 +58,7 @@ def meet_again(ctx: Context, interval: float, timeout: float, looks_per_s: float
 
 
 def _renew(ctx: Context, addresses: Mapping[tuple[str, int], Object]) -> dict[str, str]:
-    """Write the cluster with the addresses of now, where one has changed; returns old to new."""
+    """Write the cluster with the current addresses if one has changed; returns old to new."""
     path, target = (os.path.join(ctx.pai_dir, *parts) for parts in (_CLUSTER, _MOVED))
     moved: dict[str, str] = {}
     try:
@@ -79,7 +79,7 @@ def _renew(ctx: Context, addresses: Mapping[tuple[str, int], Object]) -> dict[st
 
 
 def _variables(env: Mapping[str, str], moved: Mapping[str, str]) -> dict[str, str]:
-    """The job's variables with the addresses of now in place of those of init."""
+    """The job's variables with the current addresses instead of those from init."""
     if not moved:
         return {}
     old = re.compile(rf"(?<![\w.:])(?:{'|'.join(map(re.escape, moved))})(?![\w.])")

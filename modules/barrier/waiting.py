@@ -1,4 +1,4 @@
-"""Looks at a backend until every task has an address, or the time is over."""
+"""Checks a backend until every task has an address, or the time is over."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from pairun.module import Context, Failure, Gathering, TimedOut, Transient, form
 from .members import SHOWN, Backend, Look, Member, some_of
 
 _RESERVE_S = 1.0
-"""The part of the attempt's time that is kept for the message about missing tasks."""
+"""The part of the attempt's time that is reserved for the message about missing tasks."""
 
 _REASONS_IN_LARGE_GANGS = 3
 _LARGE_GANG = 100
 
 _SHORTEST_S = 1.0
-"""The shortest time between two looks of one task."""
+"""The shortest time between two checks by one task."""
 
 _PATIENCE_S = 20.0
-"""How long the barrier tries to reach the job's leader before it asks the API server."""
+"""Seconds for which the barrier tries to reach the job's leader before it asks the API server."""
 
 _SELDOM_S, _SELDOM_PER_TASK_S = 90.0, 0.06
-"""How often it asks the API server while the leader answers; large gangs in effect never do.
+"""How often it asks the API server while the leader responds; large gangs in effect never do.
 
-It still asks, because a leader that has restarted knows no task.
+It still asks, because a leader that has restarted knows no tasks.
 """
 
 
 class Wait:
-    """Looks until no task is missing, or the time is over.
+    """Checks until no task is missing, or the time is over.
 
     Args:
         ctx: the world.
-        backend: knows the addresses.
-        interval: seconds between two looks; with ``looks_per_s``, the longest.
-        timeout: seconds for all looks together.
+        backend: reads the addresses.
+        interval: seconds between two checks; with ``looks_per_s``, the maximum.
+        timeout: seconds for all checks together.
         say: takes lines for people.
 
     Attributes:
         interval: as above.
-        looks_per_s: how many looks per second one server gets from the gang; 0 for no such limit.
+        looks_per_s: checks per second that one server gets from the gang; 0 for no limit.
     """
 
     def __init__(
@@ -61,22 +61,22 @@ class Wait:
         self._tasks = 0
 
     def meet(self, gathering: Gathering, tasks: int, met: Callable[[], Look]) -> None:
-        """Wait until the tasks find each other; look as often as needed only if they do not.
+        """Wait until the tasks find each other; check often only if they do not.
 
         Args:
             gathering: the tasks that are looking for each other.
-            tasks: how many there are.
-            met: makes the look once all of them have proven who they are.
+            tasks: number of these tasks.
+            met: makes the result after all of them have authenticated.
         """
         self._gathering, self._tasks, self._met = gathering, tasks, met
 
     def result(self) -> Look:
-        """The last look, in which no task is missing.
+        """The last check, in which no task is missing.
 
         Raises:
-            TimedOut: tasks are missing at the end; which, and why.
-            Transient: the last look had no usable answer.
-            Permanent: to wait longer would not help.
+            TimedOut: tasks are missing at the end; the message names them and the reasons.
+            Transient: the last check had no usable answer.
+            Permanent: waiting longer would not help.
         """
         start, turn = self._ctx.now(), 0
         looked = float("-inf")
@@ -85,7 +85,7 @@ class Wait:
             if (look := self._together()) is not None:
                 return look
             if self._gathering is not gathering:
-                looked = float("-inf")  # the gathering has ended: look now
+                looked = float("-inf")  # the gathering has ended: check now
             now = self._ctx.now()
             left = self._limit - (now - start)
             wait = max(looked + self._pause(turn), start + self._patience(turn)) - now
@@ -111,7 +111,7 @@ class Wait:
         return (turn + 1) * max(_SELDOM_S, self._tasks * _SELDOM_PER_TASK_S)
 
     def _together(self) -> Look | None:
-        """The addresses that the tasks sent each other, once the gathering has ended with all of them."""
+        """The addresses that the tasks sent each other, after a complete gathering."""
         gathering = self._gathering
         if gathering is None or not (gathering.complete or gathering.over):
             return None
@@ -148,7 +148,7 @@ class Wait:
             self._say(line)
 
     def _pause(self, turn: int) -> float:
-        """Seconds until the next look, different for each task of a gang."""
+        """Seconds until the next check, different for each task of a gang."""
         if self._failure is not None:
             retry_after = self._failure.retry_after_s or 0.0
             backoff = float(2 ** min(self._failures - 1, 6))
@@ -159,7 +159,7 @@ class Wait:
         return min(self.interval, max(_SHORTEST_S, fair) * self._jitter(turn))
 
     def _jitter(self, turn: int) -> float:
-        """A factor from 0.75 to 1.25 that follows from the task and the turn."""
+        """A factor from 0.75 to 1.25, determined by the task and the turn."""
         who = f"{self._ctx.env.get('FC_POD_UID')}/{turn}"
         return 0.75 + zlib.crc32(who.encode()) / 2**33
 

@@ -69,7 +69,7 @@ class Download(StateModule):
     max_members: int = arg("The largest number of members in an archive.", default=1_000_000)
 
     def require(self) -> Iterator[str]:
-        """Each item has an address and its own place."""
+        """Each item has an address and a separate path."""
         if bool(self.files) == (self.url is not None):
             yield "give either 'url' or 'files'"
         elif self.files and (self.dest or self.unpack or self.sha256):
@@ -115,11 +115,11 @@ class Download(StateModule):
         return items
 
     def writes(self) -> list[str]:
-        """The files and directories."""
+        """The files and directories that it writes."""
         return [item.path for item in self._items()]
 
     def probe(self, ctx: Context) -> list[Target]:
-        """What is at each place, with its digest if the task has one."""
+        """Read each path, with the file's digest if the task has one."""
         return [look(ctx, item) for item in self._items()]
 
     def plan(self, state: list[Target]) -> Verdict:
@@ -138,7 +138,7 @@ class Download(StateModule):
         return no_change("it exists; without a sha256, its content is not looked at")
 
     def apply(self, ctx: Context) -> Result:
-        """Download what is missing or differs."""
+        """Download files that are missing or differ."""
         done = []
         for item in self._items():
             target = look(ctx, item)
@@ -176,7 +176,7 @@ class Download(StateModule):
         archive = os.path.join(above, f".{name[:200]}.pairun-archive")
         stat = ctx.stat(archive)
         if item.sha256 and stat and stat.kind == "file" and ctx.digest(archive) == item.sha256:
-            # An earlier attempt has downloaded it.
+            # An earlier attempt has already downloaded it.
             fetched = FetchedFile(stat.size, item.sha256, stat.size)
         else:
             fetched = self._fetch(ctx, item, archive)

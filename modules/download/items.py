@@ -1,4 +1,4 @@
-"""One thing to download, and what may be wrong with its entry."""
+"""One item to download, and the checks of its entry."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _KEYS = ("url", "dest", "unpack", "sha256", "mode")
 
 
 class Item(NamedTuple):
-    """One thing to download.
+    """One item to download.
 
     Attributes:
         url: its address.
-        path: where the file, or the directory of the unpacked archive, is to be.
+        path: of the file, or of the directory for the unpacked archive.
         unpack: whether it is an archive.
         sha256: of the download, or None.
         mode: of the file.
@@ -38,7 +38,7 @@ class Item(NamedTuple):
 
 
 def entry_problems(entry: Mapping[str, str | Secret]) -> Iterator[str]:
-    """What is wrong with one entry, in sentences."""
+    """The mistakes in one entry, as sentences."""
     for key in sorted(entry.keys() - set(_KEYS)):
         yield f"there is no '{key}': an entry has {', '.join(_KEYS)}"
     if not entry.get("url"):
@@ -62,10 +62,10 @@ def entry_problems(entry: Mapping[str, str | Secret]) -> Iterator[str]:
 
 
 def _address_problem(url: str) -> str | None:
-    """What is wrong with an address; the sentence shows only its scheme."""
+    """The mistake in an address; the sentence shows only its scheme."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises for what is no number, or too large a one
+        _ = parts.port  # raises if it is not a number or too large
     except ValueError:
         return "'url' has a host or a port that cannot be one"
     if parts.scheme not in ("http", "https"):

@@ -1,4 +1,4 @@
-"""What is at the place of a download."""
+"""The current state of a download's path."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pairun.module import Context, FileStat, Permanent
 from .items import Item, host_of
 
 MARKER = ".pairun-unpacked"
-"""The file beside the members of an archive that says which archive it was."""
+"""The file next to an archive's members that identifies the archive."""
 
 _MARKER_BYTES = 64 * 1024
 
 
 class Target(NamedTuple):
-    """What is at the place of a download.
+    """The current state of a download's path.
 
     Attributes:
-        stat: of the path, None if nothing is there.
+        stat: of the path; None if it does not exist.
         sha256: of the file, if it is compared.
-        marker: of the archive that was unpacked there, or None.
+        marker: of the archive unpacked there, or None.
         empty: whether it is an empty directory.
     """
 
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
 
 def look(ctx: Context, item: Item) -> Target:
-    """What is at the place of an item."""
+    """The current state of an item's path."""
     stat = ctx.stat(item.path)
     if item.unpack:
         marker, empty = None, False
@@ -62,7 +62,7 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
 
 
 def difference(item: Item, target: Target) -> str | None:
-    """What the task would do, None if nothing."""
+    """What the task would do; None if nothing."""
     if item.unpack:
         marker, existing = item.marker(), target.marker
         key = "sha256" if item.sha256 else "url_sha256"
@@ -77,7 +77,7 @@ def difference(item: Item, target: Target) -> str | None:
 
 
 def text_before(target: Target) -> str:
-    """What is there, in words."""
+    """The current state, for people."""
     if target.stat is None:
         return "nothing"
     if target.marker is not None:
@@ -88,7 +88,7 @@ def text_before(target: Target) -> str:
 
 
 def text_after(item: Item) -> str:
-    """What will be there, in words."""
+    """The state after the task, for people."""
     content = f"sha256 {item.sha256}" if item.sha256 else "whatever is there"
     return content if item.unpack else f"{content}, mode {item.mode:04o}"
 

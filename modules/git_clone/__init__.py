@@ -31,10 +31,10 @@ from .options import ALLOWED, LARGEST, parse_options
 from .program import Git
 
 _PROBE_S = 20.0
-"""How long the server may take to name the commit of a branch, if a clone exists."""
+"""Seconds in which the server must name a branch's commit, if a clone exists."""
 
 _NAMED = 3
-"""How many changed files a message names."""
+"""The maximum number of changed files that a message names."""
 
 
 @define
@@ -74,7 +74,7 @@ class GitClone(StateModule):
     )
 
     def require(self) -> Iterator[str]:
-        """Nothing can start a program, and no option is given twice."""
+        """No argument can start a program, and no option is given twice."""
         yield from address_problems(self.repo)
         if not os.path.isabs(self.dest) or os.path.normpath(self.dest) in ("/", "//"):
             yield f"'dest' must be an absolute path below the root, not {self.dest!r}"
@@ -96,13 +96,13 @@ class GitClone(StateModule):
                 yield f"'{name[2:]}' is given more than once"
 
     def writes(self) -> list[str]:
-        """The clone."""
+        """The clone that it writes."""
         return [self.dest]
 
     def probe(self, ctx: Context) -> Destination:
-        """What is at the destination, and the server's commit of the branch.
+        """Read the destination, and get the server's commit of the branch.
 
-        Nothing at the destination is executed. The server is asked only if its answer matters.
+        Executes nothing at the destination. Asks the server only if its answer matters.
         """
         state = self._look(ctx)
         if state.clone is None or self.commit is not None or not self._is_ours(state.clone):
@@ -132,11 +132,11 @@ class GitClone(StateModule):
         return will_change("bring the clone to the wanted state", before, after)
 
     def apply(self, ctx: Context) -> Result:
-        """Clone beside the destination, then move.
+        """Clone next to the destination, then move.
 
         Raises:
             Failure: git fails.
-            Permanent: something else is at the destination.
+            Permanent: the destination holds something else.
         """
         state = self._look(ctx)
         blocked = state.blocked
@@ -165,7 +165,7 @@ class GitClone(StateModule):
         """Clone to ``new`` and move it to the destination; return the commit."""
         dest, cloner = self.dest.rstrip("/"), self._cloner(ctx)
         sha = cloner.clone(new, self.commit)
-        # A copy of the clone keeps this file, which says of which commit the copy is.
+        # A copy of the clone keeps this file, which identifies the copy's commit.
         mark = os.path.join(new, ".git", "pairun")
         ctx.write_file(mark, f"{sha} {self._url()}\n".encode("utf-8", "surrogateescape"))
         if existing is not None:
@@ -191,7 +191,7 @@ class GitClone(StateModule):
         return Destination(clone, None if clone else "a directory that is not empty and no clone")
 
     def _ask_server(self, ctx: Context, state: Destination) -> Destination:
-        """The server's commit of the branch; if the server does not answer, the reason."""
+        """The server's commit of the branch; if the server does not respond, the reason."""
         branch = self._branch()
         tag = f"refs/tags/{branch}"
         names = [f"refs/heads/{branch}", f"{tag}^{{}}", tag] if branch else ["HEAD"]
@@ -212,7 +212,7 @@ class GitClone(StateModule):
         return clone.url in (self._url(), reveal(self.repo))
 
     def _is_elsewhere(self, clone: ExistingClone) -> bool:
-        """Whether the files of a clone show that it is at another commit or branch."""
+        """Whether the files of a clone show another commit or branch."""
         branch = self._branch()
         if self.commit is not None:
             return not clone.sha.startswith(self.commit.lower())
@@ -221,9 +221,9 @@ class GitClone(StateModule):
     def _require_unchanged(
         self, ctx: Context, cloner: Cloner, existing: ExistingClone, new: str, same: str
     ) -> None:
-        """Refuse to replace a clone that holds uncommitted or unpushed work.
+        """Refuse to replace a clone with uncommitted or unpushed work.
 
-        It is compared with our own clone of the same commit. git does not run in it, because its
+        Compares it with our own clone of the same commit. git does not run in it, because its
         configuration could start programs.
 
         Raises:

@@ -10,11 +10,11 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from pairun.module import Secret, reveal
 
 PROTOCOLS = ("https", "http", "ssh", "git")
-"""The protocols that git may use, and a local path only if the repository itself is one."""
+"""The protocols that git may use; a local path only if the repository itself is one."""
 
 
 def address_problems(repo: str | Secret) -> Iterator[str]:
-    """Why an address cannot be used, in sentences."""
+    """The reasons why an address is invalid, as sentences."""
     text = reveal(repo)
     scheme = match[1].lower() if (match := re.match("([A-Za-z0-9+.-]+)://", text)) else ""
     if not text or text.startswith("-"):
@@ -28,7 +28,7 @@ def address_problems(repo: str | Secret) -> Iterator[str]:
     elif scheme and not http_parts(text) and re.match("[^/]*//[^/@]*:[^/]*@", text):
         yield "a password in 'repo' works in an http address only; for ssh there are keys"
     elif isinstance(repo, Secret) and not ((p := http_parts(text)) and "@" in p.netloc):
-        # Git hands the rest of the address to programs as an argument, which everybody can read.
+        # Git passes the rest of the address to programs as an argument, which every user can read.
         yield "a secret in 'repo' must stand before the @ of an http address (https://user:token@…)"
 
 
@@ -55,7 +55,7 @@ def plain_url(text: str) -> str:
 
 
 class Credentials(NamedTuple):
-    """The credentials in an address, and the server that may get them.
+    """The credentials in an address, and the only server that may get them.
 
     Attributes:
         user: empty if there is none.

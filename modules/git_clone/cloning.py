@@ -39,10 +39,10 @@ class Cloner:
 
         Args:
             target: where.
-            commit: the one to check out, or None for the branch's last.
+            commit: the commit to check out; None for the branch's last one.
 
         Raises:
-            Failure: git fails, or the repository lacks what is asked for.
+            Failure: git fails, or the repository lacks the branch or commit.
         """
         words = option_words(self._options)
         if commit is not None:
@@ -67,7 +67,7 @@ class Cloner:
         shallow = self._ctx.stat(os.path.join(target, ".git", "shallow")) is not None
         depth = ["--depth", options.get("--depth") or "1"] if shallow else []
         if not self.has(target, commit) and len(commit) >= 40:
-            # A shallow clone, or a commit on no branch: most servers give a full id.
+            # A shallow clone, or a commit on no branch: most servers send a full id.
             self.fetch(target, [*depth, "origin", commit])
         if not self.has(target, commit) and options.keys() & {"--depth", "--single-branch"}:
             every = "+refs/heads/*:refs/remotes/origin/*"
@@ -95,7 +95,7 @@ class Cloner:
         return self._git.query(["cat-file", "-e", f"{commit}^{{commit}}"], target).code == 0
 
     def fetch(self, target: str, words: list[str]) -> None:
-        """Fetch what the server gives; a refusal is no failure, a broken network is.
+        """Fetch what the server gives; ignores a refusal, but not a broken network.
 
         Raises:
             Transient: the server cannot be reached.

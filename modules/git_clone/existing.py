@@ -1,4 +1,4 @@
-"""What is at the destination, read without running git on it."""
+"""Reads the destination without running git on it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from pairun.module import Context
 
 _PACKED_REFS = 64 * 1024 * 1024
-"""The largest file of a clone that is read."""
+"""The maximum size of a clone's file that is read, in bytes."""
 
 
 class ExistingClone(NamedTuple):
-    """What the files of a clone say about it.
+    """What the files of a clone show.
 
     Attributes:
         url: of the remote ``origin``.
@@ -29,11 +29,11 @@ class ExistingClone(NamedTuple):
 
 
 class Destination(NamedTuple):
-    """What is at the destination.
+    """The state of the destination.
 
     Attributes:
-        clone: the clone that is there, or None.
-        blocked: what else is there, in words, or None.
+        clone: the existing clone, or None.
+        blocked: anything else there, for people, or None.
         latest: the commit of the branch on the server, or None.
         unasked: why `latest` is unknown, or None.
     """

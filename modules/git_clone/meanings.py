@@ -1,4 +1,4 @@
-"""What the words of git mean."""
+"""Maps git's messages to failures."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _BUSY_S = 20.0
 
 
 class _Meaning(NamedTuple):
-    """What words of git mean.
+    """The meaning of a message.
 
     Attributes:
         words: a regular expression over one line of git's errors.
         sentence: the message about it.
         kind: the failure.
-        fault: whose it is.
+        fault: whose fault it is.
         hint: what to do about it.
     """
 
@@ -182,15 +182,15 @@ _UNRESOLVED = re.compile(
     r"could not resolve (?:host|proxy|hostname):? ([\w.:-]{1,253}?)(?:: (.*))?$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The words of curl, and of ssh with those of the name service (gai_strerror(3)) behind them."""
+"""The messages of curl, and of ssh followed by those of the name service (gai_strerror(3))."""
 _NO_SUCH_NAME = ("Name or service not known", "Name does not resolve", "No address associated")
 
 
 def require_host(done: Completed, ctx: Context) -> None:
-    """Fail if git, or the ssh that it started, was given the name of no host.
+    """Fail if git, or the ssh that it started, got a host name that does not exist.
 
-    curl has the same words whether a name is wrong or no name server answers, so the name that it
-    names is looked up here.
+    curl prints the same message for a wrong name and for a silent name server, so the name in it is
+    looked up here.
 
     Raises:
         NoSuchHost: the name does not exist.
@@ -211,22 +211,22 @@ def require_host(done: Completed, ctx: Context) -> None:
 
 
 def failure_of(command: str, done: Completed, asked_wait_s: float | None = None) -> Failure:
-    """The failure that git's errors mean; the first of `_MEANINGS` with a matching line counts.
+    """The failure for git's errors; the first of `_MEANINGS` with a matching line wins.
 
     Args:
         command: of git.
-        done: how it ended.
+        done: the command's end.
         asked_wait_s: how long the server asked us to wait.
     """
     if done.code < 0:
         return Transient(f"git {command} was killed by signal {-done.code}", fault="unknown")
     errors = re.split("[\r\n]+", done.stderr.decode("utf-8", "replace"))
-    # A server's own text (remote:) is for people, unless git itself says so there that it fails.
+    # A server's text (remote:) is for people, unless git itself reports there that it fails.
     errors = [x.removeprefix("remote: ") if _SERVER_FAILS.match(x) else x for x in errors]
     lines = [x for x in errors if x.strip() and not x.startswith(("warning:", "hint:", "remote:"))]
     for meaning in _MEANINGS:
         for line in reversed(lines):
-            # Not the words of an address, which a user chooses.
+            # Ignore the words of an address, which a user chooses.
             if not re.search(meaning.words, re.sub(r"\w+://\S+", "…", line), re.IGNORECASE):
                 continue
             wait = asked_wait_s if issubclass(meaning.kind, Transient) else None
@@ -238,7 +238,7 @@ def failure_of(command: str, done: Completed, asked_wait_s: float | None = None)
                 hint=meaning.hint,
                 retry_after_s=wait,
             )
-    # After its errors git may print advice.
+    # git may print advice after its errors.
     said = [x for x in lines if x.startswith(("fatal:", "error:"))] or lines
     last = _plain(said[-1]) if said else f"exit code {done.code}"
     return Transient(f"git {command} failed: {last}", fault="unknown")

@@ -1,4 +1,4 @@
-"""The options of git clone that a job may give."""
+"""The git clone options that a job may set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBERS = {"--depth": 1, "--jobs": 0}
 """The smallest value of each number."""
 
 LARGEST = 2**31 - 1
-"""git keeps numbers as an int of C."""
+"""git stores numbers in a C int."""
 
 
 def parse_options(options: Iterable[str]) -> list[tuple[str, str | None]]:

@@ -32,19 +32,19 @@ _CREDENTIAL_HELPER = (
 )
 """Gives git the user and the password from the environment (gitcredentials(7)).
 
-So they are in no argument list, no log and not in the clone's configuration.
+So they are in no argument list, no log and no configuration of the clone.
 """
 
 _TRACE_BYTES = 1 << 20
-"""How much of the headers is read, from the end."""
+"""How many bytes of the headers are read, from their end."""
 
 _PROGRESS_S = 10.0
-"""The shortest time between two lines of progress in the log."""
+"""The shortest time between two progress lines in the log, in seconds."""
 
 _RECEIVING = re.compile(
     r"Receiving objects: +[0-9]+% \(([0-9]+)/([0-9]+)\), ([0-9.]+) (bytes|KiB|MiB|GiB)"
 )
-"""git's progress of a transfer (git-fetch-pack(1)); it knows the objects in all, and no bytes."""
+"""git's progress of a transfer (git-fetch-pack(1)); it has a total of objects, but not of bytes."""
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -56,21 +56,21 @@ class Git:
         ctx: the world.
         repo: the repository's address; its credentials are only for its server.
         lfs: whether to use Git LFS if git-lfs is installed.
-        stall_s: the longest silence of a server.
+        stall_s: how long a server may be silent, in seconds.
     """
 
     def __init__(self, ctx: Context, repo: str, *, lfs: bool, stall_s: float) -> None:
         self._ctx, self._repo, self._lfs, self._stall_s = ctx, repo, lfs, stall_s
 
     def query(self, words: list[str], target: str) -> Completed:
-        """Ask a clone that we made ourselves."""
+        """Run a read-only command in a clone that we made."""
         return self._ctx.query(["git", *words], env=self._environment(self._stall_s), cwd=target)
 
     def list_remote(self, names: list[str], timeout_s: float) -> Completed:
         """Ask the server for the commits of references.
 
         Raises:
-            TimedOut: the server does not answer in time.
+            TimedOut: the server does not respond in time.
         """
         return self._ctx.query(
             ["git", "ls-remote", "--quiet", "--", plain_url(self._repo), *names],
@@ -80,7 +80,7 @@ class Git:
         )
 
     def run(self, command: str, words: list[str], cwd: str) -> None:
-        """Run a command of git, and log its messages as they come.
+        """Run a git command, and log its messages as they arrive.
 
         Raises:
             Failure: the command fails.
@@ -98,7 +98,7 @@ class Git:
             done = ctx.run(argv, env=env, cwd=cwd, capture=True, watch=_Log(ctx).take)
             if done.code != 0:
                 require_host(done, ctx)
-                # Of a server that sends headers without end, the last ones.
+                # If a server sends headers without end, read the last ones.
                 trace.seek(max(0, os.fstat(trace.fileno()).st_size - _TRACE_BYTES))
                 headers = trace.read(_TRACE_BYTES).decode("latin-1")
                 raise failure_of(command, done, _asked_wait_s(headers, ctx.now()))
@@ -130,7 +130,7 @@ class Git:
 
 
 class _Log:
-    """Logs git's messages as they come; reports the progress of a transfer, and logs other progress."""
+    """Logs git's messages as they arrive; reports transfers' progress, and logs other progress."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -153,7 +153,7 @@ class _Log:
                 self._ctx.log(text)
 
     def _report(self, objects: str, of: str, amount: str, unit: str) -> None:
-        """Report the bytes so far, and those in all as the share of the objects promises."""
+        """Report the bytes so far, and an estimated total from the share of objects."""
         try:
             done = int(float(amount) * _UNITS[unit])
         except ValueError:
@@ -166,11 +166,11 @@ def _settings(server: str | None, *, local: bool, lfs: bool, stall_s: float) -> 
     """The variables of git's settings, which also bind submodules (git(1), GIT_CONFIG_COUNT).
 
     Args:
-        server: scheme, host and port that may get the credentials: a submodule or a redirection
-            may lead to another one.
+        server: scheme, host and port that may get the credentials: a submodule or a redirect may
+            lead to another one.
         local: whether the repository is a directory of this machine, as its submodules may be.
         lfs: whether to use Git LFS.
-        stall_s: the longest silence of an http server.
+        stall_s: how long an http server may be silent, in seconds.
     """
     # An empty helper removes all others.
     settings = [("credential.helper", "")]
@@ -205,7 +205,7 @@ def _settings(server: str | None, *, local: bool, lfs: bool, stall_s: float) -> 
 
 
 def _asked_wait_s(headers: str, now: float) -> float | None:
-    """The ``Retry-After`` of the last answer in seconds, if a retry can help.
+    """The last answer's ``Retry-After`` in seconds, if a retry can help.
 
     Args:
         headers: git's trace of requests and answers.

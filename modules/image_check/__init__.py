@@ -24,7 +24,7 @@ from .reference import HUB, HUB_NAMES, host_of, parse_reference
 
 _Policy = Literal["off", "warn", "fail"]
 
-# What an attempt keeps of its time, so that the module says what happened and is not stopped.
+# The part of an attempt's time that is reserved for the module's message.
 _RESERVE_S = 1.0
 
 
@@ -66,7 +66,7 @@ class ImageCheck(CheckModule):
     timeout: Duration = arg("For all requests of one attempt.", default=Duration(30.0))
 
     def require(self) -> Iterator[str]:
-        """Known keys, and something to do."""
+        """Keys are known, and there is something to do."""
         for key in self.auth or {}:
             if key not in ("username", "password", "registry"):
                 yield f"'auth' has username, password and registry, not '{key}'"
@@ -86,12 +86,12 @@ class ImageCheck(CheckModule):
         return unknown | {"permanent"} if self._effective_policy() == "warn" else unknown
 
     def check(self, ctx: Context) -> Result:
-        """Ask once.
+        """Ask the registry once.
 
         Raises:
-            Permanent: the name is not valid, the image does not exist, or this job may not pull it.
-            Transient: the registry gave no answer, or one that says nothing about the image.
-            TimedOut: it did not answer in time.
+            Permanent: the name is invalid, the image does not exist, or this job may not pull it.
+            Transient: the registry does not respond, or its response says nothing about the image.
+            TimedOut: it does not respond in time.
             Skip: the policy is ``off``, or only the node can know.
         """
         if self._effective_policy() == "off":
@@ -117,7 +117,7 @@ class ImageCheck(CheckModule):
         return Result(message=f"{reference} exists for {self.platform}")
 
     def _effective_policy(self) -> _Policy:
-        """The policy that the operator set for the registry, else `policy`."""
+        """The operator's policy for the registry, else `policy`."""
         try:
             registry = parse_reference(self.image).registry.lower()
         except ValueError:

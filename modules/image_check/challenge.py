@@ -1,4 +1,4 @@
-"""What a registry asks for before it answers: ``WWW-Authenticate`` (RFC 9110, 11.6.1)."""
+"""The login that a registry asks for: ``WWW-Authenticate`` (RFC 9110, 11.6.1)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SCHEME = re.compile(rf"({_TOKEN})(?:[ \t]+[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))
 
 
 def challenges(lines: Iterable[str]) -> list[Challenge]:
-    """Read ``WWW-Authenticate`` by RFC 9110 (11.6.1): several lines, several challenges in one.
+    """Parse ``WWW-Authenticate`` by RFC 9110 (11.6.1): several lines, several challenges in one.
 
-    What does not follow the grammar ends its line; what was read before it counts.
+    Ignores the rest of a line after a syntax error.
     """
     parsed: list[Challenge] = []
     for line in lines:

@@ -10,7 +10,7 @@ _ALIASES = {
     "x86_64": "amd64", "i386": "386", "i686": "386", "aarch64": "arm64", "armv7l": "arm/v7",
     "armv6l": "arm/v6", "armhf": "arm/v7", "loongarch64": "loong64",
 }  # fmt: skip
-# What container engines also take for such a machine.
+# Other names that container engines accept for such a machine.
 _ALSO_RUNS = {"amd64": "386", "arm64": "arm"}
 KNOWN_PLATFORM = re.compile(
     "(linux|windows|darwin|freebsd)/(386|amd64|arm(64)?|loong64|mips(64)?(le)?|ppc64(le)?|riscv64|"
@@ -19,7 +19,7 @@ KNOWN_PLATFORM = re.compile(
 
 
 class Platform(NamedTuple):
-    """What an image was built for, in Go's words; the variant is empty where none is described."""
+    """The platform of an image, in Go's words; the variant is empty if none is given."""
 
     os: str
     architecture: str
@@ -29,7 +29,7 @@ class Platform(NamedTuple):
         return "/".join(filter(None, self))
 
     def runs(self, image: Platform) -> bool:
-        """Whether it runs such an image: a variant counts where both say one, and may be older."""
+        """Whether it runs such an image; if both have a variant, the image's may be older."""
         if self.os != image.os:
             return False
         if self.architecture != image.architecture:
@@ -39,7 +39,7 @@ class Platform(NamedTuple):
 
 
 def parse_platform(text: str) -> Platform:
-    """Read ``OS/ARCHITECTURE[/VARIANT]``; ``node`` is the machine this runs on."""
+    """Parse ``OS/ARCHITECTURE[/VARIANT]``; ``node`` is the machine this runs on."""
     if text == "node":
         text = f"linux/{os.uname().machine}"
     system, _, rest = text.lower().partition("/")

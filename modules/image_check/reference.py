@@ -1,4 +1,4 @@
-"""The names of images, read as container engines read them."""
+"""The names of images, parsed as container engines parse them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HUB_API = "https://registry-1.docker.io"
 
 
 class Reference(NamedTuple):
-    """An image's name, in parts; ``plain`` is asked without TLS.
+    """An image's name, in parts; a ``plain`` one is requested without TLS.
 
     The registry is ``docker.io`` for Docker Hub, where the path includes ``library/``.
     """
@@ -44,12 +44,12 @@ _LOCAL = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[::1\]")
 
 
 def parse_reference(text: str) -> Reference:
-    """Read an image's name by the grammar of the distribution project's ``reference`` package.
+    """Parse an image's name by the grammar of the distribution project's ``reference`` package.
 
     Surrounding space and a leading ``http://`` or ``https://`` are accepted.
 
     Raises:
-        ValueError: it is not valid; the sentence shows the part that is wrong.
+        ValueError: it is invalid; the sentence shows the wrong part.
     """
     rest = text.strip()
     if not rest:
@@ -60,7 +60,7 @@ def parse_reference(text: str) -> Reference:
         raise ValueError(f"{rest!r} is an image's id, and no repository")
     first, slash, _ = rest.partition("/")
     if slash and "@" in first:
-        # No part of the text is shown: any of it may be a password.
+        # Show no part of the text: any of it may be a password.
         raise ValueError("a user or password stands before the registry's name: 'auth' takes them")
     name, has_digest, digest = rest.partition("@")
     if has_digest:
@@ -109,7 +109,7 @@ def check_digest(digest: str) -> None:
 
 
 def host_of(registry: str) -> str:
-    """The host of a registry, its port left off."""
+    """The host of a registry, without its port."""
     host = _HOST.match(registry)
     port = registry[host.end() :] if host else ""
     if not host or not re.fullmatch("(?::[0-9]{1,5})?", port) or int(port[1:] or 0) > 65535:

@@ -29,7 +29,7 @@ from .platforms import KNOWN_PLATFORM, Platform, platform_of
 from .reference import HUB, HUB_NAMES, Reference, check_digest
 from .variants import variants_for
 
-# A registry shows an image only in a form that the client says it understands.
+# A registry shows an image only in formats that the client accepts.
 _ACCEPT = (
     "application/vnd.oci.image.index.v1+json,"
     "application/vnd.oci.image.manifest.v1+json,"
@@ -37,8 +37,8 @@ _ACCEPT = (
     "application/vnd.docker.distribution.manifest.v2+json"
 )
 
-# Where nodes usually have a login of their own (the kubelet's credential providers): without a
-# login of the job, such a registry's refusal says nothing about what the node may pull.
+# Registries for which nodes usually have a login (the kubelet's credential providers). If the job
+# has no login, their refusal does not show what the node may pull.
 _NODE_LOGINS = re.compile(r".*\.azurecr\.(io|cn|us)|.*\.dkr\.ecr\..*|(.*\.)?gcr\.io|.*\.pkg\.dev")
 
 _REQUEST_TIMEOUT_S = 10.0
@@ -51,12 +51,12 @@ _Headers = dict[str, str | Secret]
 
 
 class ImageCommand(NamedTuple):
-    """What an image runs.
+    """The command of an image.
 
     Attributes:
         entrypoint: its ENTRYPOINT.
         cmd: its CMD.
-        digest: of what the image's name stands for now.
+        digest: of the image that the name refers to now.
     """
 
     entrypoint: tuple[str, ...]
@@ -65,12 +65,12 @@ class ImageCommand(NamedTuple):
 
 
 class Conversation:
-    """What one attempt asks a registry, and what the answers mean.
+    """The requests of one attempt to a registry, and the meaning of the answers.
 
-    No text that a server chose is shown: one that has seen a login could repeat it there.
+    Shows no text that a server chose: it could repeat a login.
 
     Args:
-        ctx: the way to the network.
+        ctx: the access to the network.
         reference: the image.
         auth: the job's login: username, password, registry.
         end: when the attempt must be over, in `Context.now` seconds.
@@ -86,12 +86,12 @@ class Conversation:
         self._credentials: _Headers = {}
 
     def require_image(self) -> None:
-        """Return when the image exists and this job may pull it.
+        """Return if the image exists and this job may pull it.
 
         Raises:
             Permanent: it does not exist, or the registry refuses this job.
             Transient: the answer says nothing about the image.
-            TimedOut: the registry did not answer in time.
+            TimedOut: the registry did not respond in time.
             Skip: only the node can know.
         """
         answer = self._manifest("HEAD")
@@ -102,7 +102,7 @@ class Conversation:
         if answer.status == 404:
             root = self._root()
             if root.status == 401 and self._login is not None and not asked_to_log_in:
-                # This registry shows private images to those who log in, and does not ask for it.
+                # This registry shows private images only after a login, but does not ask for it.
                 asked_to_log_in = True
                 self._credentials = {"Authorization": self._authorization(root)}
                 answer = self._manifest("HEAD")
@@ -120,12 +120,12 @@ class Conversation:
             raise Transient(f"{self._registry} answered {answer.status}")
 
     def require_platform(self, node: Platform) -> None:
-        """Return when a variant of the image runs on a platform.
+        """Return if a variant of the image runs on a platform.
 
         Raises:
             Permanent: none does.
-            Transient: the image does not say.
-            TimedOut: the registry did not answer in time.
+            Transient: the image names no platform.
+            TimedOut: the registry did not respond in time.
         """
         platforms = self._platforms()
         if any(p is not None and node.runs(p) for p in platforms):
@@ -141,16 +141,16 @@ class Conversation:
         )
 
     def command(self, architectures: Collection[str] = ()) -> ImageCommand:
-        """What the image runs; of an image for several platforms, what its variants agree on.
+        """The image's command; of an image for several platforms, its variants' common command.
 
         Args:
-            architectures: of the nodes, in Go's words; empty for all that the image is built for.
+            architectures: of the nodes, in Go's words; empty for all architectures of the image.
 
         Raises:
             Permanent: it does not exist, it is not built for an architecture, its variants run
                 different commands, or the registry refuses this job.
-            Transient: the registry does not say.
-            TimedOut: it did not answer in time.
+            Transient: the registry gives no answer to this.
+            TimedOut: it did not respond in time.
             Skip: only the node can know.
         """
         self.require_image()
@@ -187,7 +187,7 @@ class Conversation:
         return self._fetch(url, self._registry, {"Accept": _ACCEPT, **self._credentials}, method)
 
     def _root(self) -> Fetched:
-        """The API's entrance: a 404 counts when a registry says it, not any web server."""
+        """The API's root: a 404 counts only from a registry, not from any web server."""
         root = self._fetch(f"{self._reference.api}/v2/", self._registry, {}, leave=False)
         if root.status not in (200, 401):
             raise Transient(f"{self._registry} answered 404, but is not a registry")
@@ -198,8 +198,8 @@ class Conversation:
     ) -> Fetched:
         """Follow redirects to an answer.
 
-        Credentials are sent to the same server only. Another server is asked without them, unless
-        ``leave`` is false, and only its yes counts.
+        Sends credentials only to the same server. Asks another server without them, unless
+        ``leave`` is false; then only its yes counts.
         """
         away = False
         for _ in range(_MAX_REDIRECTS + 1):
@@ -225,7 +225,7 @@ class Conversation:
                 url, method=method, headers=headers, timeout_s=timeout_s, max_bytes=_MAX_BODY_BYTES
             )
         except (Transient, TimedOut, Permanent) as e:
-            # A certificate that is not valid says nothing about the image.
+            # An invalid certificate says nothing about the image.
             kind = Transient if isinstance(e, Permanent) else type(e)
             raise kind(_with_name(e.message, url, who), fault=e.fault) from None
         if is_worth_a_retry(answer.status):
@@ -238,7 +238,7 @@ class Conversation:
     # logging in
 
     def _authorization(self, answer: Fetched) -> Secret:
-        """What the registry's challenge asks for."""
+        """The header for the registry's challenge."""
         offered = challenges(answer.headers.get("www-authenticate", ()))
         for challenge in offered:
             if challenge.scheme == "bearer" and "realm" in challenge.parameters:
@@ -250,7 +250,7 @@ class Conversation:
         raise Transient(f"{self._registry} asks for an unknown kind of login")
 
     def _bearer_token(self, challenge: Mapping[str, str]) -> Secret:
-        """A token from the service that the registry names, with the login or without."""
+        """A token from the service that the registry names, with or without the login."""
         realm, who = challenge["realm"], f"the token service of {self._registry}"
         host = re.match(r"(https?)://[A-Za-z0-9.:\[\]-]{1,255}(?=[/?]|$)", realm, re.IGNORECASE)
         if not host or (host[1].lower() == "http" and self._url.startswith("https:")):
@@ -320,19 +320,19 @@ class Conversation:
             raise Transient(f"{self._registry} answered, but not as a registry does")
 
     def _platforms(self) -> list[Platform | None]:
-        """What an index lists, or the one platform that a single image's configuration names."""
+        """The platforms in an index, or the one in a single image's configuration."""
         manifest = _json_object(self._manifest("GET"))
         if isinstance(variants := manifest.get("manifests"), list):
             platforms = [
                 platform_of(v.get("platform") if isinstance(v, dict) else 0) for v in variants
             ]
-            # Builders mark their attestations so.
+            # Builders mark their attestations in this way.
             return [p for p in platforms if p is None or p.os != "unknown"]
         config = self._configuration(manifest)
         return [None if config is None else platform_of(config)]
 
     def _configuration(self, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The configuration that a single image's manifest names; None where it names none."""
+        """The configuration of a single image's manifest; None if it names none."""
         config = manifest.get("config")
         digest = config.get("digest") if isinstance(config, dict) else None
         try:
@@ -344,7 +344,7 @@ class Conversation:
 
 
 def _digest_of(answer: Fetched) -> str:
-    """The digest of what was sent, not the one that the registry says."""
+    """The digest of the received bytes, not the one that the registry claims."""
     return f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
 
 
@@ -352,7 +352,7 @@ def _words(value: Any) -> tuple[str, ...]:
     """The words of a command in an image's configuration.
 
     Raises:
-        Transient: they are none.
+        Transient: they are not a list of words.
     """
     if value is None:
         return ()
@@ -385,10 +385,10 @@ def _are_related(one: str, other: str) -> bool:
 
 
 def _redirect(url: str, location: str) -> tuple[str, bool]:
-    """Where a redirect leads, and whether to the same server: TLS may begin there, not end.
+    """A redirect's target, and whether it is the same server: TLS may begin there, not end.
 
     Raises:
-        ValueError: the address is not one to follow.
+        ValueError: the address must not be followed.
     """
     target = urljoin(url, location)
     a, b = urlsplit(url), urlsplit(target)
@@ -403,14 +403,14 @@ def _redirect(url: str, location: str) -> tuple[str, bool]:
 
 
 def _with_name(message: str, url: str, who: str) -> str:
-    """A message of the network with the server's role in place of its host, which it chose."""
+    """A network message with the server's role instead of its host, which the server chose."""
     host = re.sub(":[0-9]*$", "", re.split("[/?#]", url)[2]).strip("[]")
     shown = re.compile(rf"(?<![\w.-])\[?{re.escape(host)}\]?(:[0-9]+)?(?![\w.-])", re.IGNORECASE)
     return shown.sub(lambda _: who, message)
 
 
 def _json_object(answer: Fetched) -> dict[str, Any]:
-    """The JSON object that was asked for; empty where the answer holds none."""
+    """The JSON object in an answer; empty if it contains none."""
     try:
         document = json.loads(answer.body)
     except (ValueError, RecursionError):

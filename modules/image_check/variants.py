@@ -12,15 +12,15 @@ from .reference import check_digest
 
 
 def variants_for(listed: Iterable[Any], architectures: Collection[str]) -> dict[str, str]:
-    """Platform to digest of the variants that nodes of some architectures run.
+    """Platform to digest of the variants that run on nodes of some architectures.
 
     Args:
         listed: the descriptors of an index (OCI image index specification, "manifests").
         architectures: in Go's words; empty for those of all Linux nodes.
 
     Raises:
-        Permanent: there is none for an architecture.
-        Transient: there is none at all.
+        Permanent: an architecture has no variant.
+        Transient: there is no variant at all.
     """
     digests: dict[str, str] = {}
     for variant in listed:

@@ -29,7 +29,7 @@ from .refusals import mount_refused
 from .storage import Storage, secret_values
 
 _NAMED = 5
-"""How many files a message names that were not written to a store."""
+"""The maximum number of files that a message names as not written to a store."""
 
 
 @define
@@ -64,18 +64,18 @@ mount_storage:
     )
 
     def require(self) -> Iterator[str]:
-        """Each storage is complete, and no two have one mount point."""
+        """Each storage is complete, and each mount point is unique."""
         for number, storage in enumerate(self.storages):
             yield from storage_problems(storage, f"'storages' {number + 1}")
         yield from shared_mount_points(s for s in self.storages if isinstance(s.get("path"), str))
 
     def probe(self, ctx: Context) -> tuple[MountPoint, ...]:
-        """Look at every mount point; nothing is mounted if one of them cannot be used.
+        """Check every mount point; mounts nothing if one of them is unusable.
 
         Raises:
             Skip: there is no storage.
-            Permanent: a mount point is taken, not empty or not a directory.
-            TimedOut: a mounted storage does not answer.
+            Permanent: a mount point is in use, not empty or not a directory.
+            TimedOut: a mounted storage does not respond.
         """
         storages = self._all_storages(ctx)
         if not storages:
@@ -103,7 +103,7 @@ mount_storage:
         return storages
 
     def plan(self, state: tuple[MountPoint, ...]) -> Verdict:
-        """Compare."""
+        """Compare each mount point."""
         present = self.state == "present"
         changes = [p for p in state if p.mounted != present]
         if not changes:
@@ -135,7 +135,7 @@ def _mount(ctx: Context, point: MountPoint) -> None:
     storage, target = point.storage, point.target
     if point.dead:
         ctx.unmount(target)
-    # Look again: an outer storage that is mounted by now may have something there.
+    # Check again: an outer storage that is mounted now may contain something there.
     require_free(ctx, storage, target)
     ctx.make_dir(target)
     if storage.by_rclone:

@@ -1,4 +1,4 @@
-"""The fields that a storage may have, and what is wrong with them."""
+"""The fields of a storage, and their checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OURS = frozenset({"addr", "clientaddr", "ip", "unc", "prefixpath", "user", "use
 
 
 def storage_problems(storage: Mapping[str, Value], where: str) -> Iterator[str]:
-    """What is wrong with the fields of a storage.
+    """The mistakes in a storage's fields.
 
     Args:
         storage: the fields.
@@ -108,7 +108,7 @@ def _wrong_words(storage: Mapping[str, Value], where: str) -> Iterator[str]:
 
 
 def _unwritable(storage: Mapping[str, Value], where: str) -> Iterator[str]:
-    """Values that rclone's configuration file cannot hold: rclone trims, unquotes and expands them."""
+    """Values that rclone's configuration cannot hold: rclone trims, unquotes and expands them."""
     if storage.get("type") not in ("azureblob", "s3", "hdfs", "rclone"):
         return
     settings = storage.get("settings")
@@ -128,7 +128,7 @@ def _unwritable(storage: Mapping[str, Value], where: str) -> Iterator[str]:
 
 
 def shared_mount_points(storages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
-    """A sentence for each mount point that two storages have."""
+    """A sentence for each mount point of two storages."""
     seen: dict[str, Value] = {}
     for storage in storages:
         path = posixpath.normpath(str(storage.get("path")))

@@ -29,7 +29,7 @@ def mount_directory(ctx: Context, storage: Storage, target: str) -> None:
 
 
 def mount_remote(ctx: Context, storage: Storage, target: str) -> None:
-    """Mount a network file system; NFS with the newest version that the server has.
+    """Mount a network file system; NFS with the newest version of the server.
 
     Raises:
         Failure: it cannot be mounted.

@@ -1,4 +1,4 @@
-"""What is at the mount point of a storage."""
+"""The state of a storage's mount point."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .storage import Storage
 
 NOT_OURS_HINT = "choose another mount point, or leave the mount to the platform"
 _KINDS = {"nfs": ("nfs", "nfs4"), "samba": ("cifs", "smb3"), "azurefile": ("cifs", "smb3")}
-"""The file systems in the mount table by type of storage; of all others rclone's."""
+"""The file systems in the mount table by type of storage; of all other types, rclone's."""
 
 
 class MountPoint(NamedTuple):
-    """A storage and what is at its mount point.
+    """A storage and the state of its mount point.
 
     Attributes:
         storage: the storage.
         target: the mount point without links.
         mounted: whether the storage is mounted there.
-        dead: whether a mount whose server has ended is still there.
+        dead: whether a mount is still there although its server has exited.
     """
 
     storage: Storage
@@ -38,8 +38,8 @@ class Looker:
 
     Args:
         ctx: the world.
-        absent: whether the storages shall not be mounted.
-        answer_s: how long a mounted storage may take to answer.
+        absent: whether the storages must not be mounted.
+        answer_s: the timeout of a mounted storage's answer, in seconds.
     """
 
     def __init__(self, ctx: Context, *, absent: bool, answer_s: float) -> None:
@@ -47,16 +47,16 @@ class Looker:
         self._table = ctx.mounts()
 
     def look(self, storage: Storage, outer: Sequence[MountPoint]) -> MountPoint:
-        """What is at the mount point of a storage.
+        """The state of a storage's mount point.
 
         Args:
             storage: the storage.
-            outer: the mount points before it; it may be in one that is not mounted yet.
+            outer: the mount points before it; it may be inside one that is not mounted yet.
 
         Raises:
-            Permanent: the mount point is taken, not empty or not a directory.
-            TimedOut: what is mounted does not answer.
-            Transient: what is mounted does not work.
+            Permanent: the mount point is in use, not empty or not a directory.
+            TimedOut: the mounted storage does not respond.
+            Transient: the mounted storage does not work.
         """
         try:
             target = self._ctx.real_path(storage.path, timeout_s=self._answer_s)
@@ -64,7 +64,7 @@ class Looker:
             raise self._silent(storage, storage.path) from None
         mount = next((m for m in reversed(self._table) if m.target == target), None)
         if self._absent:
-            # A writable mount is not one that this task made read-only: it was there before.
+            # This task mounted the storage read-only; a writable mount existed before.
             ours = (
                 mount is not None
                 and mount.read_only >= storage.read_only
@@ -80,7 +80,7 @@ class Looker:
         return self._answering(storage, target)
 
     def _require_ours(self, storage: Storage, mount: Mount) -> None:
-        """Refuse a mount of something else, or in another mode."""
+        """Reject a mount of something else, or in another mode."""
         if not self._is_storage(mount, storage):
             inner = "" if mount.root == "/" or mount.kind.startswith("nfs") else mount.root
             source = f"{mount.kind} {mount.source}{inner}"
@@ -99,7 +99,7 @@ class Looker:
         except TimedOut:
             raise self._silent(storage, target) from None
         except OSError as e:
-            # The rclone that served it has ended.
+            # The rclone that served it has exited.
             if storage.by_rclone and e.errno in (errno.ENOTCONN, errno.ECONNABORTED):
                 return MountPoint(storage, target, mounted=False, dead=True)
             reason = error_text(e.errno or 0)
@@ -112,7 +112,7 @@ class Looker:
         return TimedOut(message, fault="platform", hint="its server, or the way to it, hangs")
 
     def _home(self, storage: Storage) -> tuple[str, Mount]:
-        """The directory that is to appear a second time, and the mount that holds it."""
+        """The directory to mount a second time, and the mount that contains it."""
         source = self._ctx.real_path(posixpath.join(storage.text("source"), storage.subdir))
         homes = (m for m in self._table if _is_below(m.target, source))
         return source, max(homes, key=lambda m: len(m.target))
@@ -128,9 +128,9 @@ class Looker:
             return False
         source = storage.source().rstrip("/")
         if storage.type == "nfs":
-            # The table shows the source with the directory that is mounted.
+            # The table shows the source with the mounted directory.
             return mount.source.rstrip("/") == posixpath.join(source, storage.subdir).rstrip("/")
-        # If the share is itself a directory of a share, the table shows it in either of two ways.
+        # If the share is a directory in a share, the table shows it in one of two ways.
         inner = "" if storage.by_rclone else storage.subdir
         above = storage.share().partition("/")[2]
         roots = (inner, posixpath.join(above, inner).strip("/"))
@@ -138,7 +138,7 @@ class Looker:
 
 
 def require_free(ctx: Context, storage: Storage, target: str) -> None:
-    """Refuse a mount point where a mount would hide something.
+    """Reject a mount point where a mount would hide something.
 
     Raises:
         Permanent: it is not empty, or not a directory.

@@ -1,4 +1,4 @@
-"""The options of a network file system, in the form that the kernel takes."""
+"""The options of a network file system, in the kernel's format."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _RCLONE_REFUSED = re.compile(
 )
 _RCLONE_MISSING = re.compile("NoSuchBucket|ContainerNotFound|directory not found|StatusCode=404")
 _RCLONE_NO_HOST = re.compile(r"lookup ([\w.-]{1,253})(?: on [^:\s]+(?::\d+)?)?: no such host")
-"""Go's net.DNSError with IsNotFound; of a name server that does not answer it says other words."""
+"""Go's net.DNSError with IsNotFound; for a silent name server it prints another message."""
 _RCLONE_UNREACHABLE = re.compile(
     "connection refused|no route|unreachable|timeout|timed out|deadline exceeded"
     "|connection reset|EOF|server misbehaving|status code: 5|StatusCode=5"
@@ -41,7 +41,7 @@ _RCLONE_SETTINGS = re.compile(
     "|didn't find backend"
 )
 _RCLONE_TIME = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (?:[A-Z]+ *: )?")
-"""What begins a line of rclone's log."""
+"""The start of a line in rclone's log."""
 
 _FUSE_REFUSED = re.compile("fusermount.*(Operation not permitted|Permission denied)|fuse: device")
 
@@ -49,7 +49,7 @@ _FUSE_REFUSED = re.compile("fusermount.*(Operation not permitted|Permission deni
 class RcloneMount:
     """An object store that rclone mounts.
 
-    Only its configuration file, which only this user may read, holds secrets.
+    Only its configuration file contains secrets; only this user may read it.
     """
 
     def __init__(self, ctx: Context, storage: Storage, target: str) -> None:
@@ -128,7 +128,7 @@ class RcloneMount:
         storage = self._storage
         done = self._list(program, storage.remote())
         if done[0] == 3 and storage.subdir:
-            # A sub-directory without objects does not exist, but the bucket must.
+            # A subdirectory without objects does not exist, but the bucket must exist.
             done = self._list(program, storage.root())
         if done[0] != 0:
             raise _rclone_failed(storage, done[1])
@@ -143,17 +143,18 @@ class RcloneMount:
         except TimedOut:
             if (left := self._ctx.remaining_s()) is not None and left <= 1:
                 raise
-            # rclone gives up after 10 s of silence, so this is a long list.
+            # rclone gives up after 10 s of silence, so the list is long.
             return 0, ""
         return done.code, done.stderr.decode(errors="replace")
 
     def wait_until_written(self) -> list[str]:
-        """Wait, while there is time, until rclone has uploaded everything.
+        """Wait within the time limit until rclone has uploaded everything.
 
         Returns:
             The files that are not uploaded.
 
-        It keeps a file about each file in its cache, which says whether it is still "dirty".
+        For each file rclone keeps a state file in its cache, which shows whether the file is
+        "dirty".
         """
         ctx = self._ctx
         while dirty := list(self._dirty(posixpath.join(self._cache, "vfsMeta"))):
@@ -168,7 +169,7 @@ class RcloneMount:
         self._ctx.remove(self._config)
 
     def forget_copies(self) -> None:
-        """Remove the cache of files."""
+        """Remove the cached files."""
         self._ctx.remove(self._cache)
 
     def _dirty(self, folder: str) -> Iterator[str]:
@@ -182,7 +183,7 @@ class RcloneMount:
 
 
 def _rclone_settings(storage: Storage) -> dict[str, str]:
-    """The settings in the section of rclone's configuration file."""
+    """The settings in a section of rclone's configuration file."""
     own = storage.fields.get("settings")
     if isinstance(own, dict):
         return {name: reveal(value) for name, value in own.items()}
@@ -203,7 +204,7 @@ def _rclone_settings(storage: Storage) -> dict[str, str]:
 
 
 def _rclone_failed(storage: Storage, output: str) -> Failure:
-    """The failure that rclone's output means, without secrets."""
+    """The failure for rclone's output, without secrets."""
     at = f"{storage} at {storage.path}"
     if _FUSE_REFUSED.search(output):
         return Permanent(

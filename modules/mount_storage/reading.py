@@ -19,7 +19,7 @@ def read_file(ctx: Context, path: str) -> list[dict[str, Value]] | None:
     """The storages in a file of storage_config, with variables filled in; None if it is missing.
 
     Raises:
-        Permanent: the file cannot be used, or a variable is not set.
+        Permanent: the file is unusable, or a variable is not set.
     """
     data = ctx.read_file(path)
     if data is None:
@@ -60,7 +60,7 @@ def named_storages(storages: Iterable[Fields], user: str | None, job: str | None
 
 
 def _with_names(name: str, value: Value, names: Mapping[str, str | None]) -> Value:
-    """A place with %USER and %JOB, in any letter case, replaced."""
+    """A value with %USER and %JOB, in any letter case, replaced."""
     if name not in PLACES or not isinstance(value, str):
         return value
 
@@ -76,7 +76,7 @@ def _with_names(name: str, value: Value, names: Mapping[str, str | None]) -> Val
 
 
 def _expanded(ctx: Context, name: str, value: Value) -> Value:
-    """A place with the variables that OpenPAI's administrators leave to the shell."""
+    """A value with those variables expanded that OpenPAI's administrators leave to the shell."""
     if name not in PLACES or not isinstance(value, str):
         return value
 

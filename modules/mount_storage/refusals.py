@@ -1,4 +1,4 @@
-"""What an error of mount(2) means for a storage."""
+"""The meaning of mount(2)'s errors for a storage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _lacks_privilege(ctx: Context) -> bool:
 
 
 def mount_refused(ctx: Context, storage: Storage, error: OSError) -> Failure:
-    """The failure that the error number of the kernel or the server means."""
+    """The failure for an error number of the kernel or the server."""
     code, at = error.errno or errno.EIO, f"{storage} at {storage.path}"
     if code == errno.EPERM and _lacks_privilege(ctx):
         return Permanent(

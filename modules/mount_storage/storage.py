@@ -29,12 +29,12 @@ class Storage(NamedTuple):
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing may be written."""
+        """Whether it is mounted read-only."""
         return bool(self.fields.get("read_only"))
 
     @property
     def subdir(self) -> str:
-        """The directory in it that is mounted; empty for all of it."""
+        """The mounted directory in it; empty for the whole storage."""
         return self.text("subdir").strip("/")
 
     @property

@@ -29,7 +29,7 @@ _LIBRARY = os.path.join(os.path.dirname(__file__), "library")
 """What the programs import: `plugins.plugin_utils` and `common.utils`."""
 
 CONFIG_VARIABLE = "PAIRUN_PLUGIN_CONFIG"
-"""Names the file that holds the whole configuration."""
+"""The variable with the path of the file that contains the whole configuration."""
 
 _TAKES_A_FILE = re.compile(rb"\bplugin_utils\b|\b" + CONFIG_VARIABLE.encode() + rb"\b")
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -64,7 +64,7 @@ class OpenpaiPlugin(StateModule):
     post: str = arg("The path of the script for after the command.")
 
     def require(self) -> Iterator[str]:
-        """Texts that are JSON, and a program inside the folder."""
+        """The texts are JSON, and the program is inside the folder."""
         for name in ("parameters", "user_extension"):
             try:
                 json.loads(reveal(getattr(self, name)))
@@ -75,14 +75,14 @@ class OpenpaiPlugin(StateModule):
             yield f"'program' must be a path within the folder, not {self.program!r}"
 
     def probe(self, ctx: Context) -> None:
-        """Nothing tells whether the program has anything to do."""
+        """Nothing shows whether the program has anything to do."""
 
     def plan(self, state: None) -> Verdict:
-        """The program's own business."""
+        """Unknown: it runs the plugin's program."""
         return unknown("a program decides, known after init")
 
     def apply(self, ctx: Context) -> Result:
-        """Run the program on the volume, and keep what it wrote to its owner."""
+        """Run the program on the volume, and let only its owner read its scripts."""
         text = ctx.read_file(os.path.join(self.folder, self.program))
         if text is None:
             raise Permanent(
@@ -92,7 +92,7 @@ class OpenpaiPlugin(StateModule):
             )
         for path in (self.pre, self.post):
             ctx.remove(path)
-        # Its program finds its files beside it, and its scripts call them in the user's container.
+        # Its program finds its files next to it, and its scripts call them in the user's container.
         shown = os.path.join(ctx.pai_dir, "plugins", self.plugin)
         copy_folder(ctx, self.folder, shown)
         try:
@@ -100,7 +100,7 @@ class OpenpaiPlugin(StateModule):
         finally:
             written = [p for p in (self.pre, self.post) if self._keep(ctx, p)]
         if code != 0:
-            # As a shell has it: 128 + n where signal n ended the program.
+            # As in a shell: 128 + n if signal n ended the program.
             code = code if code > 0 else 128 - code
             raise Transient(
                 f"{self.program} of the plugin {self.plugin} ended with exit code {code}",
@@ -122,7 +122,7 @@ class OpenpaiPlugin(StateModule):
                 ],
                 env={
                     CONFIG_VARIABLE: f"/proc/self/fd/{file.fileno()}",
-                    # Programs start others, which import the same.
+                    # Programs start others, which import the same modules.
                     "PYTHONPATH": ":".join(filter(None, (_LIBRARY, ctx.env.get("PYTHONPATH")))),
                     "PYTHONUNBUFFERED": "1",
                     "PYTHONDONTWRITEBYTECODE": "1",
@@ -133,7 +133,7 @@ class OpenpaiPlugin(StateModule):
         return done.code
 
     def _config(self, *, public: bool) -> dict[str, Any]:
-        """The configuration as OpenPAI gives it; of the public one, without what holds secrets."""
+        """The configuration in OpenPAI's form; the public one omits values with secrets."""
         config: dict[str, Any] = {"plugin": self.plugin, "failurePolicy": self.failure_policy}
         if not (public and isinstance(self.parameters, Secret)):
             config["parameters"] = json.loads(reveal(self.parameters))
@@ -142,7 +142,7 @@ class OpenpaiPlugin(StateModule):
         return config
 
     def _keep(self, ctx: Context, path: str) -> bool:
-        """Close a script to others, who may not read its secrets; whether it is there."""
+        """Remove other users' access to a script, which may have secrets; False if missing."""
         there = ctx.stat(path)
         if there is None or there.kind != "file":
             return False
@@ -151,6 +151,6 @@ class OpenpaiPlugin(StateModule):
 
 
 def _yaml(config: dict[str, Any]) -> str:
-    """YAML that every parser of version 1.1 reads: JSON, with what YAML does not print escaped."""
+    """YAML for every 1.1 parser: JSON, with escapes for characters that YAML cannot print."""
     text = json.dumps(config, ensure_ascii=False)
     return _NOT_IN_YAML.sub(lambda m: f"\\u{ord(m[0]):04x}", text)

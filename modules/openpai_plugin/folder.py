@@ -1,4 +1,4 @@
-"""A plugin's folder on the volume, where its scripts find their files."""
+"""A plugin's folder on the volume, with the files that its scripts need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def copy_folder(ctx: Context, source: str, target: str) -> None:
     """Copy files and folders with their modes.
 
     Raises:
-        Permanent: there is something else than files and folders, or too much.
+        Permanent: there is something other than files and folders, or too much.
     """
     waiting, copied = [""], 0
     while waiting:

@@ -60,20 +60,20 @@ class Package(StateModule):
             yield "'cache' must be absolute"
 
     def probe(self, ctx: Context) -> _State:
-        """Which packages are installed, by the image's own database."""
+        """Find the missing packages in the image's database."""
         manager = find_manager(ctx)
         names = list(dict.fromkeys(self.names))
         installed = installed_names(ctx, manager, names)
         return _State(tuple(n for n in names if n not in installed), manager.program)
 
     def plan(self, state: _State) -> Verdict:
-        """Whether any is missing."""
+        """Whether a package is missing."""
         if not state.missing:
             return no_change("every package is installed")
         return will_change(f"install {', '.join(state.missing)} with {state.program}")
 
     def apply(self, ctx: Context) -> Result:
-        """Install what is missing: from the cache, then from the network."""
+        """Install missing packages: from the cache, then from the network."""
         manager = find_manager(ctx)
         missing = list(self.probe(ctx).missing)
         if os.geteuid() != 0:

@@ -20,7 +20,7 @@ from .output import (
 
 _LOCK_LOOK_S = 1.0
 _LOCK_WAIT_S = 300.0
-"""How long to wait for the lock if the task has no time limit."""
+"""How long to wait for the lock if the task has no time limit, in seconds."""
 
 _RESERVE_S = 1.0
 _APT_LISTS = "/var/lib/apt/lists"
@@ -65,7 +65,7 @@ def install_from_network(ctx: Context, manager: Manager, names: Sequence[str]) -
             if not (UNKNOWN.search(output_of(done)) or STALE.search(output_of(done))):
                 return require_success(done, names)
         update = run_installer(ctx, ["apt-get", "-oAPT::Update::Error-Mode=any", "update"])
-        # Older versions exit with 0 if a server does not answer.
+        # Older versions exit with 0 if a server does not respond.
         if update.code == 0 and NETWORK.search(output_of(update)):
             update = update._replace(code=100)
         require_success(update, names)
@@ -74,10 +74,10 @@ def install_from_network(ctx: Context, manager: Manager, names: Sequence[str]) -
 
 
 def run_installer(ctx: Context, argv: Sequence[str]) -> Completed:
-    """Run an installer; wait while another one runs, and repair after one that was killed.
+    """Run an installer; waits for a running one, and repairs after a killed one.
 
     Raises:
-        Conflict: another one runs for too long.
+        Conflict: another installer runs for too long.
     """
     began, repaired, logged = ctx.now(), False, ""
     while True:

@@ -1,4 +1,4 @@
-"""The package managers of distributions, and what is installed."""
+"""The package managers of distributions, and the installed packages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ENVIRONMENT = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "LANGUAGE": N
 
 
 class Manager(NamedTuple):
-    """How a distribution's packages are installed.
+    """A distribution's package manager.
 
     Attributes:
         family: values of ``ID`` or ``ID_LIKE`` in os-release.
         program: the installer.
-        files: the ending of a package's file.
+        files: the suffix of a package file.
     """
 
     family: tuple[str, ...]
@@ -48,7 +48,7 @@ def find_manager(ctx: Context) -> Manager:
     values = re.findall(r"^(?:ID|ID_LIKE)=[\"']?([^\"'\n]*)", text, re.MULTILINE)
     families = {word for line in values for word in line.lower().split()}
     installed = [m for m in _MANAGERS if ctx.which(m.program)]
-    # A distribution may have another one's program, too; its own counts.
+    # A distribution may contain another one's program, too; its own has priority.
     installed.sort(key=lambda m: not families.intersection(m.family))
     if installed:
         return installed[0]

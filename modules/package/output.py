@@ -1,4 +1,4 @@
-"""What the output of an installer means."""
+"""The meaning of an installer's output."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def require_success(done: Completed, names: Sequence[str]) -> None:
 
 
 def lock_holder(output: str) -> str:
-    """The process that holds the lock, in words."""
+    """The process that holds the lock, for people."""
     match = _HOLDER.search(output)
     if match is None:
         return "another process"

@@ -1,4 +1,4 @@
-"""One login that this instance holds to another."""
+"""One login from this instance to another one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Link:
 
     Args:
         ctx: the world.
-        peer: whom to ask.
+        peer: the instance to ask.
         ssh: the command that logs in.
 
     Attributes:
@@ -50,7 +50,7 @@ class Link:
         self._pause = LOOK_S[0]
 
     def step(self, word: bytes = b"look\n") -> None:
-        """Log in, or read its answer and ask again."""
+        """Log in, or read its answer and ask once more."""
         now = self._ctx.now()
         if self._talk is None:
             if now >= self._next:
@@ -89,14 +89,14 @@ class Link:
             self.trouble = line
 
     def _retry(self, why: str) -> None:
-        """Log in again later, with a longer pause each time."""
+        """Log in again later, after a pause that grows each time."""
         self.close()
         self.here, self.state, self.trouble, self.failed = False, None, why, True
         self._next = self._ctx.now() + _PAUSES_S[min(self._tries, len(_PAUSES_S) - 1)]
         self._tries += 1
 
     def say(self, data: bytes) -> None:
-        """Send it something, if the login works."""
+        """Send data, if the login works."""
         if self.here and self._talk is not None:
             self._talk.say(data)
 

@@ -1,4 +1,4 @@
-"""The instances of the job, and which of them each one asks."""
+"""The instances of the job, and the tree in which they ask each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pairun.module import Context, Permanent, Skip, cluster_path
 
 _MAX_CLUSTER = 256 * 1024 * 1024
 _FAN_OUT = 16
-"""How many instances one asks; each of them asks as many others."""
+"""How many instances one instance asks."""
 
 
 class Peer(NamedTuple):
@@ -50,13 +50,13 @@ def all_peers(ctx: Context) -> tuple[list[Peer], int]:
 
 
 def children(rank: int, count: int) -> range:
-    """The numbers of the instances that one asks."""
+    """The numbers of the instances that an instance asks."""
     first = rank * _FAN_OUT + 1
     return range(min(first, count), min(first + _FAN_OUT, count))
 
 
 def descendants(rank: int, count: int) -> Iterator[int]:
-    """The numbers of all instances below one."""
+    """The numbers of all instances below an instance."""
     for child in children(rank, count):
         yield child
         yield from descendants(child, count)

@@ -1,4 +1,4 @@
-"""This instance's part of the barrier: whom it asks, and what it passes on."""
+"""This instance's part of the barrier: the instances that it asks, and what it forwards."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .peers import Peer, children, descendants
 
 _CONNECT_S = 20
 _ADOPT_S = 10.0
-"""After so long without a login to an instance, its parent asks the instances below it."""
+"""Seconds without a login to an instance after which its parent asks the instances below it."""
 
 _LONGER_S = 15.0
-"""How much longer than the first instance the others wait: it sends them the result."""
+"""Seconds that the others wait longer than the first instance, which sends them the result."""
 
 _TELL_S = 5.0
 _RESERVE_S = 1.0
@@ -32,7 +32,7 @@ class Tree:
         folder: of ssh, on the volume.
         peers: all instances.
         own: the number of this one.
-        limit_s: how long the first instance waits.
+        limit_s: how long the first instance waits, in seconds.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Tree:
             self._limit_s = min(self._limit_s, left - _RESERVE_S - _TELL_S)
         ours = os.path.join(ctx.pai_dir, "tools", "ssh", "ssh")
         program = ours if ctx.stat(ours) is not None else "ssh"
-        # Nothing in ~/.ssh may change these logins.
+        # ~/.ssh must not affect these logins.
         options = ("BatchMode=yes", f"ConnectTimeout={_CONNECT_S}", "ControlPath=none",
                    "ServerAliveInterval=15")  # fmt: skip
         self._ssh = [program, "-T", "-F", os.path.join(folder, "config")]
@@ -55,7 +55,7 @@ class Tree:
             self._link(rank)
         if own == 0:
             self._link(0)  # no other instance logs in to the first
-        # A failure of an earlier run of this container does not count.
+        # Ignore a failure from an earlier run of this container.
         if ctx.stat(os.path.join(folder, "failed")) is not None:
             ctx.remove(os.path.join(folder, "failed"))
         self._state = self._reached = ""
@@ -66,10 +66,10 @@ class Tree:
             self._links[rank] = Link(self._ctx, self._peers[rank], self._ssh)
 
     def wait(self) -> None:
-        """Wait for the result, and pass it on.
+        """Wait for the result, and forward it.
 
         Raises:
-            TimedOut: instances were not reached; which, and why.
+            TimedOut: instances were not reached; the message names them and the reasons.
         """
         while not self._is_open():
             for link in list(self._links.values()):
@@ -101,7 +101,7 @@ class Tree:
         return self._ctx.stat(os.path.join(self._folder, "open")) is not None
 
     def _missing(self) -> Missing:
-        """The instances below that are not reached, and why."""
+        """The instances below that are not reached, and the reasons."""
         missing: Missing = {}
         for rank, link in self._links.items():
             name = link.peer.name
@@ -135,7 +135,7 @@ class Tree:
             self._reached = reached
 
     def _release(self) -> None:
-        """Send the instances below that all are reached; retry for a while."""
+        """Tell the instances below that all are reached; retry for a while."""
         end = self._ctx.now() + _TELL_S
         waiting = [link for rank, link in self._links.items() if rank != self._own]
         for link in waiting:
@@ -148,7 +148,7 @@ class Tree:
                 self._ctx.sleep(LOOK_S[0])
 
     def _refuse(self, missing: Missing) -> None:
-        """Send the instances below which instances are missing."""
+        """Tell the instances below which instances are missing."""
         reached = [link for rank, link in self._links.items() if rank != self._own and link.here]
         for link in reached:
             link.say(b"no\n" + json.dumps(missing).encode() + b"\n")

@@ -31,13 +31,13 @@ from .server import is_running, start_sshd
 
 
 class _State(NamedTuple):
-    """What the task needs, and what is there.
+    """The files that the task needs, and their current state.
 
     Attributes:
         needed: the files by name.
-        existing: what is at each of these names, and its content.
+        existing: each of these names' current state and content.
         running: whether the sshd runs.
-        complaints: what was left out, in sentences.
+        complaints: what was omitted, as sentences.
     """
 
     needed: Mapping[str, File]
@@ -46,7 +46,7 @@ class _State(NamedTuple):
     complaints: tuple[str, ...]
 
     def differing(self) -> list[str]:
-        """The names of files that are missing, or differ in content or mode."""
+        """The names of files that are missing or differ in content or mode."""
         return [name for name, file in self.needed.items() if not self._is_there(name, file)]
 
     def _is_there(self, name: str, file: File) -> bool:
@@ -76,12 +76,12 @@ class SshSetup(StateModule):
     public_key: str | None = arg("The public key that belongs to it.", default=None)
 
     def require(self) -> Iterator[str]:
-        """A key pair has two halves."""
+        """A key pair has both parts."""
         if (self.private_key is None) != (not self.public_key):
             yield "'private_key' and 'public_key' go together"
 
     def probe(self, ctx: Context) -> _State:
-        """What the task needs, what is there, and whether the sshd runs."""
+        """Read the needed files' current state, and check whether the sshd runs."""
         complaints: list[str] = []
         people = keys_of_people(ctx, self.userssh, self.saved_keys, complaints)
         job_ssh = _is_true(self.jobssh)
@@ -114,7 +114,7 @@ class SshSetup(StateModule):
         return _State(needed, existing, is_running(ctx), tuple(complaints))
 
     def plan(self, state: _State) -> Verdict:
-        """Compare every file, and look for the sshd."""
+        """Compare every file, and check the sshd."""
         names = state.differing()
         if not names and state.running:
             return no_change("it runs, with these keys and aliases")
@@ -122,7 +122,7 @@ class SshSetup(StateModule):
         return will_change(" and ".join([*parts, *([] if state.running else ["start sshd"])]))
 
     def apply(self, ctx: Context) -> Result:
-        """Write what differs, start the sshd, and wait until it answers."""
+        """Write files that differ, start the sshd, and wait until it responds."""
         state = self.probe(ctx)
         for line in state.complaints:
             ctx.log(line)

@@ -44,7 +44,7 @@ def ed25519_pair(seed: bytes, comment: str) -> tuple[bytes, str]:
     """
     public, kind = ed25519_public(seed), b"ssh-ed25519"
     content = ssh_string(kind) + ssh_string(public)
-    # The two equal numbers at the start show a reader that the decryption was right.
+    # The two equal numbers at the start show a reader that it decrypted correctly.
     inner = bytes(8) + content + ssh_string(seed + public) + ssh_string(comment.encode())
     inner += bytes(range(1, 1 + -len(inner) % 8))
     whole = b"openssh-key-v1\0" + 2 * ssh_string(b"none") + ssh_string(b"") + struct.pack(">I", 1)

@@ -73,7 +73,7 @@ def all_files(
 def _client_config(folder: str, peers: Iterable[Peer], programs: Programs) -> str:
     lines = ["# The instances of this job. What ~/.ssh/config says counts more."]
     if programs.ssh:
-        # With -F, ssh reads only this file and what it includes.
+        # With -F, ssh reads only this file and the files that it includes.
         lines.append("Include ~/.ssh/config")
     for peer in peers:
         lines += [
@@ -132,7 +132,7 @@ def _server_config(ctx: Context, folder: str, programs: Programs, port: int) -> 
 
 
 def _session(ctx: Context, folder: str, programs: Programs) -> bytes:
-    """The shell, then the environment of sessions, which is this task's."""
+    """The shell, then the environment of sessions, which is the task's."""
     env = {
         **{name: value for name, value in ctx.env.items() if name not in _NOT_PASSED},
         "PATH": search_path(ctx, programs),

@@ -1,4 +1,4 @@
-"""The key pair of the job, and the secret bytes that keys are made of."""
+"""The key pair of the job, and the secret bytes from which keys derive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEEDS: dict[str, bytes] = {}
 
 
 def _shared_seed(ctx: Context) -> bytes | None:
-    """The secret that the platform gives every instance of the job, or None."""
+    """The secret that every instance of the job gets from the platform, or None."""
     text = ctx.read_file(os.path.join(ctx.pai_dir, "rendezvous", "key"), 4096)
     try:
         key = base64.b64decode((text or b"").strip(), validate=True)
@@ -29,11 +29,11 @@ def _shared_seed(ctx: Context) -> bytes | None:
 
 
 def own_seed(ctx: Context) -> bytes:
-    """Random bytes of this instance, which stay the same from one run to the next."""
+    """Random bytes of this instance; they stay the same in later runs."""
     seed = ctx.read_file(os.path.join(ssh_folder(ctx), "seed"), 64)
     if seed is not None and len(seed) == 32:
         return seed
-    # `apply` probes again, and must find the same.
+    # `apply` probes again, and must find the same bytes.
     return _SEEDS.setdefault(ssh_folder(ctx), os.urandom(32))
 
 
@@ -46,16 +46,16 @@ def derived(seed: bytes, purpose: bytes) -> bytes:
 def job_pair(
     ctx: Context, private_key: Secret | None, public_key: str | None, complaints: list[str]
 ) -> tuple[bytes, str] | None:
-    """The job's key pair: the user's, the platform's, or one that every instance can make.
+    """The job's key pair: the user's, the platform's, or one that every instance can derive.
 
     Args:
         ctx: the world.
         private_key: the user's.
         public_key: the user's.
-        complaints: takes a sentence if there is no pair.
+        complaints: gets a sentence if there is no pair.
 
     Raises:
-        Permanent: the public key cannot be used.
+        Permanent: the public key is invalid.
     """
     private, public = _given_pair(ctx, private_key, public_key)
     if private.strip() and public.strip():
@@ -77,7 +77,7 @@ def job_pair(
 def _given_pair(
     ctx: Context, private_key: Secret | None, public_key: str | None
 ) -> tuple[str, str]:
-    """The pair of the user, or the one that the platform mounts; empty if there is none."""
+    """The user's pair, or the one that the platform mounts; empty if there is none."""
     if private_key is not None:
         return private_key.reveal(), public_key or ""
     mounted = os.path.join(ctx.pai_dir, "ssh-secret")

@@ -22,12 +22,12 @@ _KEY_TYPES = (
 def public_keys(text: str, where: str, complaints: list[str]) -> Iterator[tuple[str, str]]:
     """The keys in a text, each as its type and content, and as its line in authorized_keys.
 
-    Options in front of a key (sshd(8), AUTHORIZED_KEYS) are not allowed: some run programs.
+    Rejects options in front of a key (sshd(8), AUTHORIZED_KEYS): some run programs.
 
     Args:
-        text: one key a line, or several; with any line ends.
-        where: what the text is, for complaints.
-        complaints: takes one sentence for each omitted line.
+        text: one or several lines, one key each; with any line ends.
+        where: the name of the text in complaints.
+        complaints: gets one sentence for each omitted line.
     """
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         words = "".join(c if c.isprintable() else " " for c in line).split()
@@ -54,7 +54,7 @@ def public_keys(text: str, where: str, complaints: list[str]) -> Iterator[tuple[
 
 
 def _is_key(kind: str, content: str) -> bool:
-    """Whether two words are a key: the content names the type once more (RFC 4253, 6.6)."""
+    """Whether two words are a key: the content repeats the type (RFC 4253, 6.6)."""
     if kind not in _KEY_TYPES:
         return False
     try:
@@ -66,13 +66,13 @@ def _is_key(kind: str, content: str) -> bool:
 
 
 def keys_of_people(ctx: Context, userssh: Any, saved_keys: Any, complaints: list[str]) -> list[str]:
-    """The lines of authorized_keys; OpenPAI asks for them with a type in userssh.
+    """The lines of authorized_keys; OpenPAI requests them by a type in userssh.
 
     Args:
         ctx: the world.
         userssh: the argument of the module.
         saved_keys: the argument of the module.
-        complaints: takes one sentence for each omitted line.
+        complaints: gets one sentence for each omitted line.
     """
     settings = userssh if isinstance(userssh, Mapping) else {}
     if not settings.get("type"):

@@ -1,4 +1,4 @@
-"""Where the files of ssh are."""
+"""The paths of ssh's files."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def instances(ctx: Context) -> Iterator[tuple[Mapping[str, Any], Mapping[str, An
     """The role and the instance of every task in ``cluster.json``.
 
     Raises:
-        Permanent: init did not write it as expected.
+        Permanent: init's file does not have the expected form.
     """
     path = cluster_path(ctx)
     try:
@@ -41,7 +41,7 @@ def ssh_peers(ctx: Context, complaints: list[str]) -> Iterator[Peer]:
 
     Args:
         ctx: the world.
-        complaints: takes a sentence for each omitted alias and instance.
+        complaints: gets a sentence for each omitted alias and instance.
     """
     taken: set[str] = set()
     unknown = 0

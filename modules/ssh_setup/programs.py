@@ -1,4 +1,4 @@
-"""The programs of ssh: those that init left, or the image's."""
+"""The programs of ssh: those that init copied, or the image's."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Programs(NamedTuple):
     """The programs that ssh_setup runs.
 
     Attributes:
-        sshd: the server; empty where there is none.
-        session: what ours starts sessions with; empty where the server is the image's.
-        ssh: the image's own client, where ours is missing; empty otherwise.
+        sshd: the server; empty if there is none.
+        session: the program with which our server starts sessions; empty for the image's server.
+        ssh: the image's client, if ours is missing; empty otherwise.
         path: a folder that comes first in PATH; empty for none.
-        shell: of sessions; empty where the image has none.
+        shell: of sessions; empty if the image has none.
     """
 
     sshd: str
@@ -29,7 +29,7 @@ class Programs(NamedTuple):
 
 
 def find_programs(ctx: Context) -> Programs:
-    """The programs that init left, else the image's."""
+    """The programs that init copied, else the image's."""
     tools = os.path.join(ctx.pai_dir, "tools")
     sshd, session = os.path.join(tools, "sshd"), os.path.join(tools, "ssh-session")
     if ctx.stat(sshd) is not None and ctx.stat(session) is not None:

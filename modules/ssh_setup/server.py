@@ -24,12 +24,12 @@ def is_running(ctx: Context) -> bool:
 
 
 def start_sshd(ctx: Context, programs: Programs, port: int) -> None:
-    """Start the sshd and wait until it answers.
+    """Start the sshd and wait until it responds.
 
     Raises:
         Permanent: there is no sshd, or it would refuse every login.
-        Conflict: something else holds the port.
-        Transient: sshd does not answer.
+        Conflict: another process holds the port.
+        Transient: sshd does not respond.
     """
     folder = ssh_folder(ctx)
     if not programs.sshd:
@@ -57,7 +57,7 @@ def start_sshd(ctx: Context, programs: Programs, port: int) -> None:
 
 
 def _prepare_image_sshd(ctx: Context) -> None:
-    """Make what the image's sshd needs besides its configuration.
+    """Make the files that the image's sshd needs besides its configuration.
 
     Raises:
         Permanent: it would refuse every login.

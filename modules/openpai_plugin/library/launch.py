@@ -1,7 +1,7 @@
-"""Run a plugin's program from its content root, as if it lay on the shared volume.
+"""Run a plugin's program from its content root, as if it were on the shared volume.
 
-Programs look for their files beside themselves, and write there. What is on the volume is never
-executed in init.
+Programs look for their files next to themselves, and write there. Init never executes files from
+the volume.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ def main() -> None:
     source, path = os.path.join(folder, program), os.path.join(shown, program)
     with open(source, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
-    # As Python does with a script: its own folder comes first.
+    # As Python does for a script: its folder comes first.
     sys.path.insert(0, os.path.dirname(source))
-    # Other plugins, and what lies beside the folder of plugins, can be imported as packages.
+    # Other plugins, and packages next to the plugins' folder, can be imported.
     os.environ["PAIRUN_PLUGINS"] = os.path.dirname(os.path.abspath(folder))
     sys.argv = [path, *arguments]
     module = types.ModuleType("__main__")

@@ -1,4 +1,4 @@
-"""What plugin programs import as ``common``: ours first, then what lies beside their folder."""
+"""The package ``common`` for plugin programs: ours first, then the one next to their folder."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What plugin programs import as ``plugins``: our helpers first, then the folders of plugins."""
+"""The package ``plugins`` for plugin programs: our helpers first, then the plugins' folders."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What plugin programs of OpenPAI call: their configuration, and the scripts that they write."""
+"""The functions for OpenPAI's plugin programs: their configuration, and the scripts they write."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ class PluginHelper:
 
 
 def try_to_install_by_cache(_group_name: str, fallback_cmds: Sequence[str]) -> str:
-    """One command that installs a group of packages: the fallback, as there is no cache."""
+    """One command that installs a group of packages: the fallback, because there is no cache."""
     return "; ".join(fallback_cmds)
