@@ -11,8 +11,8 @@ def is_worth_a_retry(status: int) -> bool:
     """Whether the same request may get another response later.
 
     408 and 429 invite a retry (RFC 9110, 15.5.9; RFC 6585, 4). So does 425, which reports that the
-    request came too early (RFC 8470, 5.2). A 5xx is an error of the server (RFC 9110, 15.6). After a
-    410 the resource is gone, probably permanently (RFC 9110, 15.5.11). The API server uses 410
+    request came too early (RFC 8470, 5.2). A 5xx is an error of the server (RFC 9110, 15.6). After
+    a 410 the resource is gone, probably permanently (RFC 9110, 15.5.11). The API server uses 410
     differently; see `pairun.net.apianswers`.
 
     Args:

@@ -79,7 +79,7 @@ def in_words(diagnosis: Diagnosis) -> list[str]:
 
 
 def _about(diagnosis: Diagnosis) -> str:
-    """The class, its confidence and its fault; empty for an unknown class, certain for a fact."""
+    """The class, its confidence below 100 %, and its fault; empty for an unknown class."""
     if diagnosis.klass == UNKNOWN:
         return ""
     about = [diagnosis.klass]

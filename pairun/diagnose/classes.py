@@ -15,7 +15,7 @@ UNKNOWN = "unknown"
 FAULTS = ("user", "platform", "hardware", "framework", "unknown")
 RETRIES = ("retry", "retry_elsewhere", "after_fix", "never")
 NAMED_LINE = "the line that is named"
-"""The placeholder in an advice for the failed line of code, if a traceback names it."""
+"""The phrase for the failed line of code in an advice; replaced if a traceback names the line."""
 
 
 class FailureClass(NamedTuple):

@@ -1,4 +1,4 @@
-"""One thread with one loop: runs the waits and attempts of lives, and returns their ends."""
+"""One thread with one loop: runs the tasks' waits and attempts, and reports their ends."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Loop:
     # --- one life ---
 
     def _advance(self, each: _Running, answer: Answer | None) -> None:
-        """Send a life the end of its step, and start its next one."""
+        """Send a task's generator the end of its step, and start its next one."""
         each.attempt = each.lines = each.cancelled = None
         try:
             # A new generator accepts only None.

@@ -101,7 +101,7 @@ def _rows(table: str, port: int) -> Iterator[_Row]:
 
 
 def _owner(inodes: set[str]) -> str | None:
-    """The process that holds one of the sockets; empty if the search takes too long."""
+    """The process that holds one of the sockets; None if the search takes too long."""
     links = {f"socket:[{inode}]" for inode in inodes}
     stop = time.monotonic() + _OWNER_SEARCH_S
     for pid in filter(str.isdigit, os.listdir("/proc")) if links else ():

@@ -42,7 +42,7 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
 
 
 def _of_condition(kind: str, state: str, why: str, line: Line) -> Sequence[Fact]:
-    """Every condition but ``Ready`` names a problem, which exists if the condition is true."""
+    """Every condition but ``Ready`` names a problem, which is absent only if it is false."""
     if state == ("True" if kind == "Ready" else "False"):
         return []
     weight = STRONG + 2 if kind == "Ready" or state == "True" else LIKELY
