@@ -134,6 +134,7 @@ def test_results_and_retries_of_handlers(here: Any) -> None:
 
 @pytest.mark.parametrize("budget_s", [0.5, 1.5])
 @pytest.mark.parametrize("code", [DEAF, "import time; time.sleep(60)"])
+@pytest.mark.slow
 def test_the_whole_never_exceeds_its_time(here: Any, budget_s: float, code: str) -> None:
     """Handlers that hang and ignore TERM have their share each, and all are over in time."""
     hanging = [handler(here, f"h{i}", code, timeout_s=50.0, retries=5) for i in range(3)]

@@ -198,6 +198,7 @@ def test_a_handler_that_waits_is_hurried(there: Any, task: Any) -> None:
     assert there.of("task_end", "h")[0]["attempts"] == 2
 
 
+@pytest.mark.slow
 def test_the_whole_stop_fits_into_the_grace_time(there: Any, task: Any) -> None:
     """A task and handlers that hang and ignore TERM are all over before the platform kills us."""
     deaf = "import signal, time; signal.signal(15, 1); print('up', flush=True); time.sleep(60)"

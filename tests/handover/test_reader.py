@@ -129,6 +129,7 @@ def spots(document: Any) -> list[tuple[Any, Any]]:
     return [(document, key) for key, _ in items] + inner
 
 
+@pytest.mark.slow
 def test_every_value_replaced_by_every_other(volume: Path) -> None:
     """With any one value replaced, PID 1 has inputs that it can use, or refuses the plan."""
     read = 0

@@ -97,6 +97,7 @@ def test_both_streams(init: Init) -> None:
     assert init.log.read_bytes() == err
 
 
+@pytest.mark.slow
 def test_a_later_run_appends(init: Init) -> None:
     """A Pod that starts again keeps what it printed before; other files are put aside."""
     _, first, _ = init.run()
@@ -195,6 +196,7 @@ def test_a_reader_that_hangs(init: Init) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_written(init: Init) -> None:
     """A log that is something else costs the log, and says so once; nothing is followed."""
     init.run()

@@ -366,6 +366,7 @@ def test_as_exit_handlers_of_a_job(tmp_path: Path, server: Server) -> None:
     assert "the command ended with 7" in end["message"]
 
 
+@pytest.mark.slow
 def test_retries_send_the_same_message(tmp_path: Path, server: Server) -> None:
     """500, then 429, then good: three attempts of the executor, one message, one id."""
     server.answers = [(500, {}), (429, {"Retry-After": "1"}), (204, {})]

@@ -70,6 +70,7 @@ def test_a_name_that_does_not_exist_is_retried_for_a_short_time(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("answer", ["servfail", "silent"])
+@pytest.mark.slow
 def test_a_name_server_without_an_answer_is_retried_as_ever(tmp_path: Path, answer: str) -> None:
     """Nothing is known about the name then."""
     failures = ask(tmp_path, answer)

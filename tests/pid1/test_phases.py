@@ -66,6 +66,7 @@ def test_handlers_after_a_stop(volume: Any, start: Any, print_signals: str) -> N
     assert 1 < _asked(running)["deadline_s"] < 10
 
 
+@pytest.mark.slow
 def test_handlers_have_time_when_the_command_does_not_end(volume: Any, start: Any) -> None:
     """Of the grace time a part is kept for the exit handlers."""
     volume.tasks(tasks=_state(), handlers={"failed": False})

@@ -44,6 +44,7 @@ def test_background_child_is_drained(volume: Any, start: Any) -> None:
     assert running.got("late")
 
 
+@pytest.mark.slow
 def test_background_child_does_not_hold_the_container(volume: Any, start: Any) -> None:
     """A background child that goes on for ever gets a short drain, TERM, and the end."""
     volume.command("(trap 'echo told; exit' TERM; while :; do sleep 0.1; done) & exit 3")
@@ -52,6 +53,7 @@ def test_background_child_does_not_hold_the_container(volume: Any, start: Any) -
     assert running.got("told")
 
 
+@pytest.mark.slow
 def test_stubborn_daemon_is_swept(volume: Any, start: Any, eventually: Any) -> None:
     """A daemon in a session of its own that ignores TERM does not outlive us."""
     mark = str(volume.root / "mark")

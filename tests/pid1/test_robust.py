@@ -121,6 +121,7 @@ def test_no_room_for_a_process(volume: Any, start: Any, succeeded: Any) -> None:
     assert not running.got("[pairun] an error of pairun's own")
 
 
+@pytest.mark.slow
 def test_fork_bomb(volume: Any, in_namespace: Any, driver: list[str]) -> None:
     """A command that forks until the kernel refuses is ended whole, and in time."""
     volume.args(shell="sh")

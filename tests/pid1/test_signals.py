@@ -44,6 +44,7 @@ def test_term_reaches_the_whole_group(volume: Any, start: Any, print_signals: st
     assert not running.got("the shell")
 
 
+@pytest.mark.slow
 def test_survivors_of_the_shell_keep_the_time(volume: Any, start: Any) -> None:
     """After a stop, what the dead shell had started has the command's whole time to end."""
     volume.plan["grace_s"] = 20.0

@@ -164,6 +164,7 @@ def test_a_log_that_is_a_fifo_costs_nothing(volume: Any, start: Any, summary: Su
     assert not any("using the short one" in line for line in running.lines)
 
 
+@pytest.mark.slow
 def test_a_summary_that_hangs_is_stopped(volume: Any, start: Any, summary: Summary) -> None:
     """The process of the summary has a deadline; without it the short message stands."""
     volume.command("exit 9")

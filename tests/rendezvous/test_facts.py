@@ -107,6 +107,7 @@ def test_a_leader_stays_for_those_who_wait(gathering: Make, background: Backgrou
     ends.result()
 
 
+@pytest.mark.slow
 def test_a_silent_address_is_gone_too() -> None:
     """Where a Pod was, packets may vanish: that counts as a leader that is not reached."""
     with socket.socket() as full:

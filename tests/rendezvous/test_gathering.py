@@ -244,6 +244,7 @@ def test_an_older_attempt_is_refused(gathering: Make) -> None:
         job.join(0, job=JobKey("other", JOB.attempt))
 
 
+@pytest.mark.slow
 def test_a_newer_attempt_waits_for_its_leader(gathering: Make, background: Background) -> None:
     """The old leader lets it not in; the new one does, wherever it is."""
     job = gathering(1)

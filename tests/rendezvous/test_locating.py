@@ -150,6 +150,7 @@ def test_a_leader_that_has_ended_is_not_waited_for(
         search(name="job-worker-0", has_ended=lambda: ends)(30)
 
 
+@pytest.mark.slow
 def test_where_watching_is_forbidden_it_is_asked_again(
     api: FakeApi, search: Callable[..., LeaderPod]
 ) -> None:

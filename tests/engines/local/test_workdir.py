@@ -218,6 +218,7 @@ def _killed_at(folder: pathlib.Path, step: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
+@pytest.mark.slow
 def test_killed_at_any_step(tmp_path: pathlib.Path) -> None:
     """Whenever a run is killed while it puts the last one away, the next one keeps all of it."""
     for step in range(1000):

@@ -301,6 +301,7 @@ def test_a_reference_is_read_as_the_grammar_says(parse: Callable[[str], Any], te
 
 @settings(max_examples=cases(500))
 @given(mutations())
+@pytest.mark.slow
 def test_a_mutation_is_judged_as_the_grammar_says(parse: Callable[[str], Any], text: str) -> None:
     """A reference that was damaged is valid or not as by the second formulation."""
     same(parse, text)

@@ -162,6 +162,7 @@ def test_it_stays_open(gang: Gang) -> None:
     assert told(gang.begin(1)[1])[0] == "ok"
 
 
+@pytest.mark.slow
 def test_who_is_missing_and_why(gang: Gang) -> None:
     """In the words that the exit spec looks for; everybody says the same."""
     gang.make(4)
