@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.lines import Log, parse
@@ -14,7 +13,6 @@ from pairun.incident.numbered import NumberedLog, Runs
 _HEAD_BYTES = 1 << 18
 _MAX_LINES = 3000
 _SHARE = 0.5
-_MAX_RANK = 1 << 20
 
 _LAUNCHER = re.compile(
     r"(?i)^slurm[._-]\d+$|launch|torchrun|mpirun|mpiexec|srun|sbatch|elastic|agent|driver|scheduler|slurmstepd|head"
@@ -33,7 +31,6 @@ _FOLDER = re.compile(r"(?:^|/)(?P<local>\d{1,5})/(?:stdout|stderr)(?:\.\w+)?$")
 _HOST = re.compile(
     r"(?i)(?<![a-z])(?P<host>(?:node|host|gpu|worker|trainer|master|server|ip)[\w.]*-?[\w.-]*\d)"
 )
-_LAST_NUMBER = re.compile(r"(\d+)(?!.*\d)")
 _GENERIC = re.compile(
     r"(?i)^(?:current|@[0-9a-f]+\.s|user-all|logs?|pai|output|main|std_?(?:out|err)|out|err|app|0|previous|init|runtime)$"
 )
@@ -121,35 +118,6 @@ def writer_of(path: str, log: Log) -> Writer:
     if not is_launcher and (match := _INSTANCE.search(name)):
         return Writer(int(match["index"]), match["label"], host or match["label"])
     return Writer(None, name or os.path.basename(path), host, is_launcher)
-
-
-def by_index(paths: Sequence[str], writers: Sequence[Writer]) -> list[Writer]:
-    """Give ranks to files whose names differ in one number only, such as ``train_3.log``.
-
-    Args:
-        paths: the files.
-        writers: of each file, from the file alone.
-    """
-    unknown = [n for n, w in enumerate(writers) if w.rank is None and not w.launcher]
-    shapes = Counter(_LAST_NUMBER.sub("#", _stem(paths[n])) for n in unknown)
-    changed = list(writers)
-    for n in unknown:
-        stem = _stem(paths[n])
-        number = _LAST_NUMBER.search(stem)
-        if number and shapes[_LAST_NUMBER.sub("#", stem)] > 1 and int(number[1]) < _MAX_RANK:
-            changed[n] = writers[n]._replace(rank=int(number[1]))
-    ranks = Counter(w.rank for w in changed if w.rank is not None)
-    # several logs of one rank are its two streams; equal numbers of different roles are no ranks
-    labels = {w.label for w in changed if w.rank is not None and ranks[w.rank] > 1}
-    return [
-        w._replace(rank=None)
-        if w.rank is not None
-        and ranks[w.rank] > 1
-        and len(labels) > 1
-        and not w.label.startswith("rank ")
-        else w
-        for w in changed
-    ]
 
 
 def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
@@ -257,8 +225,3 @@ def _host_in(path: str, head: bytes) -> str:
         if match_ := _HOST.search(part):
             return str(match_["host"]).rstrip(".-")
     return ""
-
-
-def _stem(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, _STREAMS.sub("", _STREAMS.sub("", name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -53,9 +54,9 @@ def test_what_is_kept_of_fresh_logs_is_complete() -> None:
 
 @pytest.mark.slow
 def test_training_repeats_bit_for_bit() -> None:
-    """The same kept features give the same weights."""
+    """What is kept gives the weights that were measured."""
     examples = command.examples_of(stored.read_labels(), stored.read_features())
-    assert final(examples) == final(examples)
+    assert hashlib.sha256(final(examples)).hexdigest().startswith("13a635b37d12db0a")
 
 
 def test_labels_features_and_answers_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _REASONS: Mapping[str, tuple[str, int, str]] = {
     "OOMKilling": ("host_oom", STRONG + 3, "the kernel killed a process for memory"),
     "SystemOOM": ("host_oom", LIKELY, "the node had no memory left"),
     "DeadlineExceeded": ("time_limit", STRONG + 2, "the Job reached its deadline"),
-    "BackOff": ("child_failed", HINT, "the container fails again and again"),
+    "BackOff": ("child_failed", HINT, "the container fails repeatedly"),
     "BackoffLimitExceeded": ("child_failed", HINT, "the Job's Pods failed too often"),
 }  # fmt: skip
 _ROUTINE = frozenset((

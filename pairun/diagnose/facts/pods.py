@@ -49,7 +49,7 @@ _REASONS: Mapping[str, tuple[str, int, str]] = {
     "ContainerCannotRun": ("container_setup_error", STRONG, "the container could not be started"),
     "StartError": ("container_setup_error", STRONG, "the container could not be started"),
     "ContainerStatusUnknown": ("node_stuck", LIKELY, "the container's node lost its state"),
-    "CrashLoopBackOff": ("child_failed", HINT, "the container fails again and again"),
+    "CrashLoopBackOff": ("child_failed", HINT, "the container fails repeatedly"),
     "BackoffLimitExceeded": ("child_failed", HINT, "the Job's Pods failed too often"),
 }  # fmt: skip
 """Class, weight and meaning of a reason."""
