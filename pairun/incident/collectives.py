@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.lines import Log
+from pairun.incident.linesearch import matches_near
 
 DEFAULT_GROUP = "0"
 
@@ -79,7 +80,7 @@ def states_in(log: Log) -> list[RankState]:
     if b"atchdog" not in data and b"enqueued" not in data:
         return []
     states: dict[tuple[int, str], RankState] = {}
-    for match in _TIMEOUT.finditer(data):
+    for match in matches_near(_TIMEOUT, b"Watchdog caught", data):
         rank, group = int(match["rank"]), _group(match)
         if (rank, group) in states:
             continue
@@ -88,7 +89,7 @@ def states_in(log: Log) -> list[RankState]:
             rank, group, int(match["number"]) if match["number"] else None,
             match["operation"].decode("ascii"), waited_s=int(ran) / 1000, at=match.start(),
         )  # fmt: skip
-    for match in _STATUS.finditer(data):
+    for match in matches_near(_STATUS, b"ast enqueued", data):
         rank, group = int(match["rank"]), _group(match)
         # older watchdogs do not name the group
         key = (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pairun.incident.linesearch import last_match
 from pairun.incident.times import Moment, moment_near
 
 _TAIL_BYTES = 1 << 18
@@ -54,15 +55,12 @@ class Progress(NamedTuple):
 def progress_in(data: bytes) -> Progress:
     """How far a job got, from the end of its log."""
     tail = data[-_TAIL_BYTES:]
-    step = epoch = None
-    for step_match in _STEP.finditer(tail):
-        step = int(step_match["step"] or step_match["bar"])
-    for epoch_match in _EPOCH.finditer(tail):
-        epoch = int(epoch_match["epoch"])
-    checkpoint = b""
-    for match in _CHECKPOINT.finditer(tail):
-        checkpoint = match[0]
-    return Progress(step, epoch, checkpoint.decode("utf-8", "replace").strip())
+    step, epoch, checkpoint = (last_match(each, tail) for each in (_STEP, _EPOCH, _CHECKPOINT))
+    return Progress(
+        int(step["step"] or step["bar"]) if step else None,
+        int(epoch["epoch"]) if epoch else None,
+        checkpoint[0].decode("utf-8", "replace").strip() if checkpoint else "",
+    )
 
 
 def step_times(data: bytes) -> dict[int, Moment]:

@@ -94,21 +94,28 @@ _JAX = re.compile(
 _HOROVOD = re.compile(rb"(?:Missing|Stalled) ranks:\s*\n?(?:[^\n]*\n)?\s*(?P<rank>\d+):? ")
 
 _ENDED = (
-    _ROOT_CAUSE,
-    _OPEN_MPI_SIGNAL,
-    _OPEN_MPI_CODE,
-    _HYDRA,
-    _MPI_ABORT,
-    _SRUN,
-    _LIGHTNING,
-    _RAY_RANK,
-    _ELASTIC_LIST,
-    _ELASTIC,
+    (b"Root Cause", _ROOT_CAUSE),
+    (b"noticed that process", _OPEN_MPI_SIGNAL),
+    (b"Process name", _OPEN_MPI_CODE),
+    (b"RUNNING AT", _HYDRA),
+    (b"MPI_A", _MPI_ABORT),
+    (b"srun: error", _SRUN),
+    (b"Child process", _LIGHTNING),
+    (b"worker with rank", _RAY_RANK),
+    (b"exit_code=", _ELASTIC_LIST),
+    (b"exitcode", _ELASTIC),
 )
-_WORDS = (
-    b"failure", b"exitcode", b"exit_code", b"noticed that", b"Process name", b"RUNNING AT", b"MPI_A", b"srun: error",
-    b"Child process", b"with rank", b"collective", b"monitoredBarrier", b"lagging", b"/task:", b"heartbeat", b"ranks:",
-)  # fmt: skip
+"""Expressions, each after a word that its matches contain: most logs have none of the words."""
+
+_ABSENT = (
+    (b"monitoredBarrier", _BARRIER, "did not reach the barrier in time"),
+    (b"lagging ranks", _NEVER_JOINED, "never joined a collective"),
+    (b"finished collective", _DID_NOT_JOIN, "did not join collective {number}"),
+)
+_UNHEARD = (
+    (b"ask", _JAX, "stopped answering the coordinator"),
+    (b" ranks:", _HOROVOD, "is missing in a collective"),
+)
 
 
 _JOINED = re.compile(
@@ -131,37 +138,27 @@ def expected_ranks(log: Log) -> int | None:
 def testimonies(log: Log) -> Iterator[Testimony]:
     """What a log's lines report about ranks."""
     data = log.data
-    if not any(word in data for word in _WORDS):
-        return
     seen: set[int] = set()
-    for pattern in _ENDED:
-        for match in pattern.finditer(data):
+    for word, pattern in _ENDED:
+        for match in pattern.finditer(data) if word in data else ():
             rank = int(match["rank"])
             if rank in seen:
                 continue
             seen.add(rank)
             yield _ended(rank, match, first=pattern is not _ELASTIC_LIST)
-    for match in _DUMP_FROM.finditer(data):
-        words = f"rank {int(match['rank'])} was the first whose collective timed out"
-        yield Testimony(int(match["rank"]), "waiting", words, at=match.start())
-        break
-    for pattern, words in (
-        (_BARRIER, "did not reach the barrier in time"),
-        (_NEVER_JOINED, "never joined a collective"),
-        (_DID_NOT_JOIN, "did not join collective {number}"),
-    ):
-        for match in pattern.finditer(data):
+    if b"dump signal" in data and (match_ := _DUMP_FROM.search(data)):
+        words = f"rank {int(match_['rank'])} was the first whose collective timed out"
+        yield Testimony(int(match_["rank"]), "waiting", words, at=match_.start())
+    for word, pattern, words in _ABSENT:
+        for match in pattern.finditer(data) if word in data else ():
             ranks = [int(r) for r in match["ranks"].split(b",")]
             number = match.groupdict().get("number") or b""
             text = words.format(number=number.decode())
             if len(ranks) <= 8:
                 for rank in ranks:
                     yield Testimony(rank, MISSING, f"rank {rank} {text}", at=match.start())
-    for pattern, words in (
-        (_JAX, "stopped answering the coordinator"),
-        (_HOROVOD, "is missing in a collective"),
-    ):
-        if match_ := pattern.search(data):
+    for word, pattern, words in _UNHEARD:
+        if word in data and (match_ := pattern.search(data)):
             rank = int(match_["rank"] or match_.groupdict().get("task") or 0)
             yield Testimony(rank, MISSING, f"rank {rank} {words}", at=match_.start())
 

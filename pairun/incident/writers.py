@@ -162,15 +162,12 @@ def _is_shared(log: Log) -> bool:
     bare: Counter[str] = Counter()
     lines = 0
     for piece in (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:]):
-        if not _PREFIXED.search(piece):
-            continue
-        for raw in piece.split(b"\n")[:_MAX_LINES]:
-            if not raw.strip():
-                continue
-            lines += 1
-            if writer := _prefix_of(raw):
-                labels[writer.label] += 1
-                bare[writer.label] += writer.host == _BARE
+        in_piece = [raw for raw in piece.split(b"\n", _MAX_LINES)[:_MAX_LINES] if raw.strip()]
+        writers = [writer for raw in in_piece if (writer := _prefix_of(raw))]
+        lines += len(in_piece) if writers else 0
+        for writer in writers:
+            labels[writer.label] += 1
+            bare[writer.label] += writer.host == _BARE
     firm = [label for label in labels if not bare[label]]
     if len(firm) > 1:
         return True
@@ -207,10 +204,11 @@ def _prefix_of(raw: bytes) -> Writer | None:
 
 def _own_rank(log: Log) -> int | None:
     """The rank that a log names as its own; None if it names several or none."""
+    ends = (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:])
+    lines = {line for end in ends for line in end.split(b"\n") if b"ank" in line or b"RANK" in line}
+    naming = b"\n".join(lines)
     for pattern in _OWN_RANK:
-        seen: set[bytes] = set()
-        for piece in (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:]):
-            seen |= {m[1] for m in pattern.finditer(piece)}
+        seen = {match[1] for match in pattern.finditer(naming)}
         if len(seen) == 1:
             return int(seen.pop())
         if seen:
