@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from pairun.diagnose.doubts import FETCH_CLASSES
 from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.hits import CERTAIN, FIRM, SHELL_CLASSES, Hit
-from pairun.diagnose.segments import Segment
 from pairun.diagnose.surroundings import is_programs_exception, is_shells
 
 _SHUTDOWN_BYTES = 1 << 14
-_EARLIER = 35
-"""How much less an earlier attempt's hits weigh: they decide only if the last one shows none."""
-
 _STOPS = frozenset(("terminated_sigterm", "time_limit"))
 
 _NETWORK_CLASSES = frozenset(
@@ -105,19 +101,3 @@ def _outlived(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
         if f.at > hit.line.at and f.weight >= CERTAIN and f.klass != _OF_LAUNCHER
     ]
     return hit._replace(score=min(hit.score, max(later) - 1)) if later else hit
-
-
-def of_last_attempt(
-    hits: Sequence[Hit], facts: Sequence[Fact], attempts: Sequence[Segment]
-) -> tuple[list[Hit], list[Fact]]:
-    """Reduce the weights of hits and facts from earlier attempts."""
-    if len(attempts) < 2:
-        return list(hits), list(facts)
-    start = attempts[-1].start
-    return (
-        [hit if hit.line.at >= start else hit._replace(score=hit.score - _EARLIER) for hit in hits],
-        [
-            fact if not 0 <= fact.at < start else fact._replace(weight=fact.weight - _EARLIER)
-            for fact in facts
-        ],
-    )

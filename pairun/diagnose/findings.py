@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pairun.diagnose.consequences import discounted, explained, of_last_attempt
+from pairun.diagnose.consequences import discounted, explained
+from pairun.diagnose.earlier import ends_well, failures, has_ranks, of_last_attempt
 from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.facts.reading import facts_of
 from pairun.diagnose.hits import Hit, HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
+from pairun.diagnose.recurrences import recurrences
 from pairun.diagnose.searchlimit import SearchLimit
-from pairun.diagnose.segments import Mark, Segment, cut, mark_of, phases, recurrences, setbacks
+from pairun.diagnose.segments import Mark, Segment, cut, mark_of, phases, setbacks
 from pairun.diagnose.surroundings import is_answered
 from pairun.diagnose.table import Table
 
@@ -59,7 +61,12 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         # a system's report without a failure is no evidence, even if it contains words of failure
         if reported is None or reported:
             hits += search.hits_of(line)
-    marks += [*phases(log), *recurrences(log, marks), *setbacks(log, marks)]
+    failed_at = failures(hits, facts)
+    # the attempts of a log without a failure do not matter, and ranks print the same first lines
+    again = recurrences(log, marks) if failed_at and not has_ranks(hits) else []
+    marks += [*phases(log), *again, *setbacks(log, marks), *failed_at]
     attempts = cut(len(log.data), marks)
     hits = discounted([*hits, *echoes(log)], facts)
-    return Findings(log, *explained(*of_last_attempt(hits, facts, attempts)), attempts)
+    went_well = not failed and bool(attempts) and ends_well(log, attempts[-1], failed_at)
+    judged = of_last_attempt(hits, facts, attempts, went_well=went_well)
+    return Findings(log, *explained(*judged), attempts)

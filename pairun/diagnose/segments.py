@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 from pairun.diagnose.lines import HEADER, Line, Log
 
-_HEAD_LINES = 12
-_HEAD_TEXTS = 5
-_MIN_TEXT = 16
 _MAX_RECURRENCES = 16
 _WINDOW = 1 << 16
 _LAG = 2
@@ -54,9 +51,6 @@ _BEGAN = re.compile(
 )
 """A framework starts; each rank may print it."""
 
-_VARIES = re.compile(r"\d|[Ee]rror|[Ww]arning|Traceback|^\W+$")
-"""Parts of a line that do not distinguish a program's start from other lines."""
-
 _COUNTER = re.compile(
     rb"\b(?P<name>[Gg]lobal_step|[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch)\b['\"]?\W{0,4}(?P<at>\d{1,12})\b"
 )
@@ -80,11 +74,13 @@ class Segment(NamedTuple):
         start: offset of its first byte.
         end: offset after its last byte.
         why: why the log is cut at its start; empty for the first.
+        anew: whether the whole job starts again, not its processes in place.
     """
 
     start: int
     end: int
     why: str
+    anew: bool = False
 
 
 class Mark(NamedTuple):
@@ -137,25 +133,6 @@ def phases(log: Log) -> list[Mark]:
     ]
 
 
-def recurrences(log: Log, marks: Iterable[Mark]) -> list[Mark]:
-    """Marks where the first lines of the log, before its first failure, repeat."""
-    out = []
-    ends = [mark.at for mark in marks if mark.kind in ("end", "raised", "header")]
-    first_end = min(ends, default=0)
-    head = [each for each in [log.first(), *log.after(0, _HEAD_LINES)] if each.at < first_end]
-    texts = [each.text.strip() for each in head if not _VARIES.search(each.text)]
-    distinct = list(dict.fromkeys(text for text in texts if len(text) >= _MIN_TEXT))[:_HEAD_TEXTS]
-    for text in distinct:
-        at, encoded = first_end, text.encode()
-        for _ in range(_MAX_RECURRENCES):
-            at = log.data.find(encoded, at + 1)
-            if at < 0:
-                break
-            start = log.data.rfind(b"\n", 0, at) + 1
-            out.append(Mark(start, "begin", f"it begins again: {text[:80]}"))
-    return out
-
-
 def setbacks(log: Log, marks: Iterable[Mark]) -> list[Mark]:
     """Marks where a step counter decreases after an attempt ended.
 
@@ -170,7 +147,7 @@ def setbacks(log: Log, marks: Iterable[Mark]) -> list[Mark]:
             start = log.data.find(b"\n", at) + 1
             name = before[0].decode()
             why = f"{name} goes back from {before[1]} to {int(after['at'])}"
-            out.append(Mark(start, "launch", why))
+            out.append(Mark(start, "begin", why))
     return out
 
 
@@ -189,7 +166,7 @@ def cut(size: int, marks: Iterable[Mark]) -> list[Segment]:
     Returns:
         The attempts; they cover the log without gaps, and none is empty. None for an empty log.
     """
-    starts: list[tuple[int, str]] = [(0, "")]
+    starts: list[tuple[int, str, bool]] = [(0, "", False)]
     ended = raised = False
     restart = ""
     for mark in sorted(marks):
@@ -202,14 +179,14 @@ def cut(size: int, marks: Iterable[Mark]) -> list[Segment]:
             or (mark.kind == "begin" and ended)
         ):
             if mark.at > starts[-1][0]:
-                starts.append((mark.at, mark.why))
+                starts.append((mark.at, mark.why, mark.kind == "launch"))
             ended = raised = False
             restart = mark.key or restart
         ended = ended or mark.kind == "end"
         raised = raised or mark.kind == "raised"
-    ends = [start for start, _ in starts[1:]] + [size]
+    ends = [start for start, _, _ in starts[1:]] + [size]
     return [
-        Segment(start, end, why)
-        for (start, why), end in zip(starts, ends, strict=True)
+        Segment(start, end, why, anew)
+        for (start, why, anew), end in zip(starts, ends, strict=True)
         if end > start
     ]

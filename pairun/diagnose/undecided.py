@@ -60,7 +60,7 @@ def undecided(
     trouble = facts.exit_code not in (None, 0)
     unreadable = what_is_no_text(logs)
     if facts.exit_code is None:
-        trouble = any(_ends_in_trouble(log, table) for log in logs)
+        trouble = any(_ends_in_trouble(each, table) for each in findings)
     well = facts.exit_code == 0 or all(map(_ends_well, logs))
     klass = UNKNOWN if trouble else NONE
     said, advice = CLASSES[klass].meaning, CLASSES[klass].advice
@@ -105,14 +105,17 @@ def what_is_no_text(logs: Sequence[Log]) -> str:
     return ""
 
 
-def _ends_in_trouble(log: Log, table: Table) -> bool:
-    """Whether a log that no rule matches ends with an error."""
+def _ends_in_trouble(findings: Findings, table: Table) -> bool:
+    """Whether the last attempt, which no rule matches, ends with an error."""
+    log = findings.log
     if Surroundings(log).succeeded_at >= 0:
         return False
+    start = findings.attempts[-1].start if findings.attempts else 0
     tail = [
         line
         for line in log.tail(12)
-        if not any(match.rule.role == "noise" for match in table.matches(line.text))
+        if line.at >= start
+        and not any(match.rule.role == "noise" for match in table.matches(line.text))
     ]
     progress = [-1, *(n for n, line in enumerate(tail) if is_progress(line))]
     # much progress follows the error, so the program had handled it

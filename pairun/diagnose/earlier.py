@@ -1,0 +1,83 @@
+"""Reduces the weight of what earlier attempts show: the end of the last attempt decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pairun.diagnose import tracebacks
+from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.hits import CERTAIN, Hit
+from pairun.diagnose.lines import Log
+from pairun.diagnose.segments import Mark, Segment
+from pairun.diagnose.surroundings import ERROR_LEVEL, TROUBLE, Surroundings, is_progress
+
+_EARLIER = 35
+"""How much less an earlier attempt weighs if the last one shows no cause."""
+
+_HEALED = 90
+"""How much less an earlier attempt weighs if the last one shows no failure."""
+
+_TAIL_LINES = 5
+_EFFECTS = frozenset(("child_failed", "terminated_sigterm"))
+"""Classes that say only that an attempt ended."""
+
+
+def failures(hits: Sequence[Hit], facts: Sequence[Fact]) -> list[Mark]:
+    """Marks where an attempt may have failed."""
+    ends = [hit.line.at for hit in hits if hit.score >= CERTAIN]
+    ends += [fact.at for fact in facts if fact.weight >= CERTAIN]
+    return [Mark(at, "raised") for at in ends]
+
+
+def has_ranks(hits: Sequence[Hit]) -> bool:
+    """Whether several ranks or workers write to the log."""
+    return len({hit.line.source for hit in hits if hit.line.source}) > 1
+
+
+def ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:
+    """Whether the last attempt shows no failure.
+
+    A job that starts anew needs no proof of success: its program may still run. After a restart in
+    place the log may be cut off, so progress or a report of success is needed.
+    """
+    if any(mark.at >= last.start for mark in failed_at) or tracebacks.is_open(log):
+        return False
+    if Surroundings(log).succeeded_at >= last.start:
+        return True
+    tail = [line for line in log.tail(_TAIL_LINES) if line.at >= last.start]
+    if any(TROUBLE.search(line.text) or ERROR_LEVEL.search(line.text) for line in tail):
+        return False
+    return last.anew or any(map(is_progress, tail))
+
+
+def of_last_attempt(
+    hits: Sequence[Hit], facts: Sequence[Fact], attempts: Sequence[Segment], *, went_well: bool
+) -> tuple[list[Hit], list[Fact]]:
+    """Reduce the weights of hits and facts from earlier attempts.
+
+    Args:
+        hits: of the log.
+        facts: of the log.
+        attempts: of the log.
+        went_well: whether the last attempt ends without a failure.
+    """
+    if len(attempts) < 2:
+        return list(hits), list(facts)
+    start = attempts[-1].start
+    causes = [
+        h.score
+        for h in hits
+        if h.line.at >= start and h.rule.role != "consequence" and h.rule.klass not in _EFFECTS
+    ]
+    causes += [f.weight for f in facts if f.at >= start and f.klass not in _EFFECTS]
+    cause = max(causes, default=0)
+    highest = cause - 1 if cause >= CERTAIN else 98
+    loss = _HEALED if went_well else _EARLIER
+
+    def weighed(at: int, weight: int) -> int:
+        return weight if not 0 <= at < start else min(weight - loss, highest)
+
+    return (
+        [hit._replace(score=weighed(hit.line.at, hit.score)) for hit in hits],
+        [fact._replace(weight=weighed(fact.at, fact.weight)) for fact in facts],
+    )
