@@ -1,4 +1,8 @@
-"""Unwraps a program's lines from what Docker, CRI or JSON lines put around them."""
+"""Unwraps a program's lines from what Docker, CRI, log shippers or JSON lines put around them.
+
+Sources for the shippers' keys: Fluent Bit's and Vector's Kubernetes filters, Filebeat's
+``add_kubernetes_metadata``, LogEntry of Google Cloud, Loki's ``logcli --output jsonl``.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,13 @@ _HEAD_BYTES = 1 << 16
 _CRI = re.compile(
     rb"(?m)^(\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr)) P (.*)\n\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) ([FP]) "
 )
-_MESSAGES = ("log", "message", "msg", "text", "event", "body")
+_MESSAGES = ("log", "message", "msg", "text", "event", "body", "textPayload", "line")
 _TIMES = ("time", "timestamp", "@timestamp", "ts", "asctime")
 _LEVELS = ("level", "levelname", "severity", "lvl")
 _TRACES = ("exc_info", "exception", "stack", "stack_trace", "traceback", "exc_text", "error")
 _RANKS = ("rank", "global_rank")
+_DOCKER = {"log", "stream", "time"}
+_NAME = re.compile(r"[\w.-]{1,253}")
 
 
 def decoded(log: NumberedLog) -> NumberedLog:
@@ -71,7 +77,7 @@ def _from_json(log: NumberedLog) -> NumberedLog:
             lines[-1] += text.rstrip("\n").encode("utf-8", "replace")
             open_line = not text.endswith("\n")
             continue
-        open_line = "log" in record and "stream" in record and not text.endswith("\n")
+        open_line = record.keys() == _DOCKER and not text.endswith("\n")
         shown = _shown(record, text).encode("utf-8", "replace").split(b"\n")
         lines += shown
         runs.repeat(number_of(index), len(shown))
@@ -85,10 +91,30 @@ def _shown(record: Mapping[str, Any], text: str) -> str:
     )
     level = next((str(record[k]) for k in _LEVELS if isinstance(record.get(k), str)), "")
     rank = next((f"[rank{record[k]}]: " for k in _RANKS if isinstance(record.get(k), int)), "")
+    if pod := _pod(record):
+        rank = f"[pod/{pod}] {rank}"
     traces = [str(record[k]) for k in _TRACES if isinstance(record.get(k), str)]
     lines = [line for part in (text.rstrip("\n"), *traces) for line in part.split("\n")]
     first = " ".join(filter(None, (_clock(time), level.upper(), lines[0])))
     return "\n".join([rank + first, *(rank + line for line in lines[1:])])
+
+
+def _pod(record: Mapping[str, Any]) -> str:
+    """The Pod and container that wrote a shipped record, joined by ``/``; empty if unknown."""
+    for key in ("kubernetes", "resource", "labels"):
+        labels = record.get(key)
+        if isinstance(labels, dict) and isinstance(labels.get("labels"), dict):
+            labels = {**labels["labels"], **labels}
+        if not isinstance(labels, dict):
+            continue
+        names = []
+        for part in ("pod", "container"):
+            name = labels.get(f"{part}_name", labels.get(part))
+            name = name.get("name") if isinstance(name, dict) else name
+            names.append(name if isinstance(name, str) and _NAME.fullmatch(name) else "")
+        if names[0]:
+            return f"{names[0]}/{names[1] or 'main'}"
+    return ""
 
 
 def _clock(time: str) -> str:

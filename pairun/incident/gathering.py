@@ -25,6 +25,7 @@ from pairun.incident.history import Attempt, attempt_of
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
+from pairun.incident.roles import with_ranks
 from pairun.incident.walking import LogFile
 from pairun.incident.writers import split, writer_of
 
@@ -83,7 +84,7 @@ def gather(
         results = [task.read(file) for file in files]
     else:
         results = _in_pool(task, files, processes)
-    findings = tuple(f for r in results for f in r.findings)
+    findings = tuple(with_ranks([f for r in results for f in r.findings]))
     return Gathered(
         findings=findings,
         wholes=tuple(f for r in results for f in r.wholes),

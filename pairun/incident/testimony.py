@@ -2,12 +2,13 @@
 
 Sources: torch/distributed/elastic/multiprocessing/errors (the summary of a ChildFailedError) and api.py;
 Open MPI's and PRRTE's help texts; MPICH's hydra; srun of Slurm; Lightning's child processes; DeepSpeed's
-launcher; torch's monitoredBarrier and TraceUtils.h; JAX's coordination service; Horovod's stall check.
+launcher/launch.py; torch/multiprocessing/spawn.py; torch's monitoredBarrier and TraceUtils.h; JAX's coordination service; Horovod's stall check.
 """
 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -75,6 +76,14 @@ _SRUN = re.compile(
 _LIGHTNING = re.compile(
     rb"\[rank: (?P<rank>\d+)\] Child process with PID \d+ terminated with code (?P<code>-?\d+)"
 )
+_DEEPSPEED = re.compile(
+    rb"'--local_rank=(?P<rank>\d+)'[^\n]{0,4000}\] exits with return code = (?P<code>-?\d+)"
+)
+_DEEPSPEED_NODE = re.compile(rb"num_local_procs=(?P<size>\d+), node_rank=(?P<node>\d+)")
+_SPAWN = re.compile(
+    rb"process (?P<rank>\d+) terminated with (?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<code>\d+))"
+    rb"|-- Process (?P<raised>\d+) terminated with the following error:"
+)
 _RAY_RANK = re.compile(rb"The worker with rank (?P<rank>\d+) (?:died|failed)")
 _DUMP_FROM = re.compile(rb"dump signal due to a collective timeout from +rank (?P<rank>\d+)")
 _BARRIER = re.compile(
@@ -101,11 +110,16 @@ _ENDED = (
     (b"MPI_A", _MPI_ABORT),
     (b"srun: error", _SRUN),
     (b"Child process", _LIGHTNING),
+    (b"terminated with", _SPAWN),
+    (b"exits with return code", _DEEPSPEED),
     (b"worker with rank", _RAY_RANK),
     (b"exit_code=", _ELASTIC_LIST),
     (b"exitcode", _ELASTIC),
 )
 """Expressions, each after a word that its matches contain: most logs have none of the words."""
+
+_ORDERLESS = (_ELASTIC_LIST, _DEEPSPEED)
+"""Reports on a rank that is one of several that failed, and not always the first."""
 
 _ABSENT = (
     (b"monitoredBarrier", _BARRIER, "did not reach the barrier in time"),
@@ -141,11 +155,11 @@ def testimonies(log: Log) -> Iterator[Testimony]:
     seen: set[int] = set()
     for word, pattern in _ENDED:
         for match in pattern.finditer(data) if word in data else ():
-            rank = int(match["rank"])
+            rank = _rank_of(match, data)
             if rank in seen:
                 continue
             seen.add(rank)
-            yield _ended(rank, match, first=pattern is not _ELASTIC_LIST)
+            yield _ended(rank, match, first=pattern not in _ORDERLESS)
     if b"dump signal" in data and (match_ := _DUMP_FROM.search(data)):
         words = f"rank {int(match_['rank'])} was the first whose collective timed out"
         yield Testimony(int(match_["rank"]), "waiting", words, at=match_.start())
@@ -163,6 +177,15 @@ def testimonies(log: Log) -> Iterator[Testimony]:
             yield Testimony(rank, MISSING, f"rank {rank} {words}", at=match_.start())
 
 
+def _rank_of(match: re.Match[bytes], data: bytes) -> int:
+    """The rank that a report on an ended process names."""
+    rank = int(match["rank"] or match["raised"])
+    if match.re is _DEEPSPEED:
+        for node in _DEEPSPEED_NODE.finditer(data, 0, match.start()):
+            rank = int(match["rank"]) + int(node["size"]) * int(node["node"])
+    return rank
+
+
 def _ended(rank: int, match: re.Match[bytes], *, first: bool) -> Testimony:
     names = match.groupdict()
     code: int | None = None
@@ -173,6 +196,9 @@ def _ended(rank: int, match: re.Match[bytes], *, first: bool) -> Testimony:
         code = 128 + int(names["signal"])
     elif names.get("words"):
         code = 128 + _SIGNALS[names["words"]]
+    elif names.get("name"):
+        number = getattr(signal, names["name"].decode("ascii"), None)
+        code = None if number is None else 128 + number
     how = "" if code is None else f" with exit code {code}"
     if code is not None and 128 < code < 160:
         how = f" by signal {code - 128}"

@@ -36,7 +36,7 @@ _GENERIC = re.compile(
 )
 """Names of files and folders that do not identify the writer."""
 
-_INSTANCE = re.compile(r"(?P<label>[a-z][a-z0-9]*(?:-[a-z0-9]+)*-(?P<index>\d{1,5}))$")
+_INSTANCE = re.compile(r"(?P<label>(?P<role>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)-(?P<index>\d{1,5}))$")
 
 _RANK_PREFIX = (
     re.compile(r"\[?[Rr]ank:? ?(?P<rank>\d+)\]?: ?"),  # torchrun: [rank3]:
@@ -77,12 +77,31 @@ class Writer(NamedTuple):
         label: its name for people: ``rank 3``, ``worker-3``, a file's name.
         host: of the machine; empty if unknown.
         launcher: whether it starts the ranks, and is not one of them.
+        role: of the writers among which its index counts, such as ``bert-worker``; may be empty.
+        number: its number in the role; None if unknown.
+        is_stated: whether the rank is that which its log shows, and not only the number in the role.
     """
 
     rank: int | None
     label: str
     host: str = ""
     launcher: bool = False
+    role: str = ""
+    number: int | None = None
+    is_stated: bool = False
+
+    @classmethod
+    def of_pod(cls, name: str, host: str) -> Writer:
+        """The Pod with a name; the number in the name is its rank until the logs show another."""
+        if (match := _INSTANCE.search(name)) is None:
+            return cls(None, name, host)
+        number = int(match["index"])
+        return cls(number, match["label"], host, role=match["role"], number=number)
+
+    def ranked(self, rank: int) -> Writer:
+        """The writer with its rank in the job."""
+        label = f"rank {rank}" if self.label.startswith("rank ") else self.label
+        return self._replace(rank=rank, label=label)
 
 
 def writer_of(path: str, log: Log) -> Writer:
@@ -102,7 +121,8 @@ def writer_of(path: str, log: Log) -> Writer:
             return Writer(rank, f"rank {rank}", host)
     local = _LOCAL_IN_PATH.search(path) or _FOLDER.search(path)
     if inside is not None:
-        return Writer(inside, f"rank {inside}", host)
+        writer = Writer.of_pod(name, host)
+        return writer._replace(rank=inside, label=f"rank {inside}", host=host, is_stated=True)
     if local is not None:
         rank = int(local["local"])
         return Writer(rank, f"rank {rank}", host)
@@ -116,7 +136,7 @@ def writer_of(path: str, log: Log) -> Writer:
     name = next((part for part in parts if _INSTANCE.search(part)), name)
     is_launcher = _LAUNCHER.search(name) is not None
     if not is_launcher and (match := _INSTANCE.search(name)):
-        return Writer(int(match["index"]), match["label"], host or match["label"])
+        return Writer.of_pod(name, host or match["label"])
     return Writer(None, name or os.path.basename(path), host, is_launcher)
 
 
@@ -138,10 +158,13 @@ def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
         part[2].add(number)
     if len([p for p in parts.values() if p[0] is not _NOBODY]) < 2:
         return []
-    return [
-        (writer, NumberedLog(b"\n".join(lines), log.name, runs.runs))
-        for writer, lines, runs in parts.values()
-    ]
+    shared = []
+    for writer, lines, runs in parts.values():
+        text = NumberedLog(b"\n".join(lines), log.name, runs.runs)
+        own = _own_rank(text) if writer.number is not None else None
+        stated = writer if own is None else writer.ranked(own)._replace(is_stated=True)
+        shared.append((stated, text))
+    return shared
 
 
 _NOBODY = Writer(None, "lines without a rank", launcher=True)
@@ -190,13 +213,13 @@ def _prefix_of(raw: bytes) -> Writer | None:
             continue
         names = match.groupdict()
         if names.get("pod"):
-            pod = names["pod"]
-            index = _INSTANCE.search(pod)
-            return Writer(int(index["index"]) if index else None, pod, pod)
+            return Writer.of_pod(names["pod"], names["pod"])
         number = names.get("rank") or names.get("local") or names.get("label")
         if number is not None and len(number) < 7:
             rank = int(number)
-            return Writer(rank, f"rank {rank}", _BARE if names.get("label") else "")
+            local = rank if names.get("local") else None
+            host = _BARE if names.get("label") else ""
+            return Writer(rank, f"rank {rank}", host, number=local)
         if names.get("pid"):
             return Writer(None, f"pid {names['pid']}")
     return None

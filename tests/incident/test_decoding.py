@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,41 @@ def test_lines_that_docker_cut_are_joined() -> None:
     """A record without a newline goes on in the next one."""
     text = '{"log":"Key","stream":"stdout","time":"x"}\n{"log":"Error: 1\\n","stream":"stdout","time":"x"}\n'
     assert b"KeyError: 1" in decoded(NumberedLog(text.encode(), "a", [])).data
+
+
+def fluent_bit(pod: str, text: str) -> dict[str, object]:
+    """A record as Fluent Bit stores it, without a newline from CRI's form."""
+    where = {"pod_name": pod, "namespace_name": "jobs", "container_name": "main"}
+    return {"@timestamp": TIME, "log": text, "stream": "stderr", "kubernetes": where}
+
+
+def filebeat(pod: str, text: str) -> dict[str, object]:
+    """A record as Filebeat stores it."""
+    where = {"pod": {"name": pod}, "container": {"name": "main"}}
+    return {"@timestamp": TIME, "message": text, "kubernetes": where}
+
+
+def google_cloud(pod: str, text: str) -> dict[str, object]:
+    """A record as Google Cloud's logging exports it."""
+    labels = {"pod_name": pod, "container_name": "main"}
+    return {"textPayload": text, "timestamp": TIME, "resource": {"labels": labels}}
+
+
+def loki(pod: str, text: str) -> dict[str, object]:
+    """A record as Loki's client prints it."""
+    return {"labels": {"pod": pod, "container": "main"}, "line": text, "timestamp": TIME}
+
+
+@pytest.mark.parametrize("ship", [fluent_bit, filebeat, google_cloud, loki])
+def test_a_shippers_export_is_split_by_pod(
+    tmp_path: Path, table: Table, ship: Callable[[str, str], dict[str, object]]
+) -> None:
+    """The lines of two Pods alternate in one file; the Pod with the traceback failed first."""
+    records = []
+    for line in KEY_ERROR.splitlines():
+        records += [ship("train-1", line), ship("train-0", "INFO step 1 loss 0.5")]
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    incident = incident_of(write(tmp_path, {"export.jsonl": text}), table)
+    assert incident.first is not None
+    assert incident.first.label == "train-1"
+    assert incident.diagnosis.details["code_line"] == "41"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-Form = Literal["plain", "cri", "docker", "gz", "prefixed", "labelled", "mixed"]
+Form = Literal[
+    "plain", "cri", "docker", "gz", "prefixed", "labelled", "mixed", "kubectl", "shipped"
+]
 """How the output is kept: a file for each process as it is, in CRI's or Docker's form, or packed by
 gzip; or one file of all, with the process's name or number (as by ``srun --label``) before each
-line, or without."""
+line, or without; as ``kubectl logs --prefix`` prints it; as a log shipper stores it (JSON lines)."""
 
 
 class Label(NamedTuple):
@@ -20,6 +22,7 @@ class Label(NamedTuple):
         retry: what to do with the job; None for a healthy one.
         first_rank: the rank that fails first; None when there are no ranks, or none is first.
         also: classes that are acceptable, too.
+        also_first: ranks that are acceptable as the first, too, since they fail together.
     """
 
     how: str
@@ -27,11 +30,14 @@ class Label(NamedTuple):
     retry: str | None
     first_rank: int | None = None
     also: Sequence[str] = ()
+    also_first: Sequence[int] = ()
 
     def data(self, made: str) -> dict[str, Any]:
         """Return what expected.json holds."""
+        ranks = {"also_first": list(self.also_first)} if self.also_first else {}
         return {
             "first_rank": self.first_rank,
+            **ranks,
             "class": self.cls,
             "also": list(self.also),
             "retry": self.retry,
@@ -90,6 +96,7 @@ class Incident(NamedTuple):
         kernel: the kernel's messages are kept, too.
         pods: each process is a Pod whose end is kept as ``kubectl get pods -o json`` shows it.
         files: what lies in the job's folder before it starts: a function of the folder.
+        collect: what becomes of the logs before a person gets them: a function of their folder.
     """
 
     label: Label
@@ -102,6 +109,7 @@ class Incident(NamedTuple):
     kernel: bool = False
     pods: bool = False
     files: Callable[[str], None] | None = None
+    collect: Callable[[str], None] | None = None
 
 
 def ranks(

@@ -39,6 +39,8 @@ def record(name: str, incident: Incident, folder: str, venv: str) -> None:
             os.rmdir(left)
         for kept in incident.folders:
             shutil.copytree(os.path.join(job, kept), logs, dirs_exist_ok=True)
+        if incident.collect:
+            incident.collect(logs)
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         for path in _files(logs):

@@ -1,4 +1,4 @@
-"""``python -m tests.incidents.score [DIR]``: how well recorded incidents are diagnosed, in numbers."""
+"""``python -m tests.incidents.score [NAME ...]``: how well incidents are diagnosed, in numbers."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Score(NamedTuple):
         strict: the class is the one that was injected.
         acceptable: it is that one or an acceptable one.
         first: the first rank is right; None where none is known.
+        named: the diagnosis names a rank.
         retry: the advice is the label's.
         forbidden: the advice forbids a retry that may help.
         said: class, rank and advice of the diagnosis.
@@ -33,6 +34,7 @@ class Score(NamedTuple):
     strict: bool
     acceptable: bool
     first: bool | None
+    named: bool
     retry: bool
     forbidden: bool
     said: str
@@ -61,11 +63,13 @@ def score(folder: str, rules: Table) -> Score:
     expected = expected_of(folder)
     incident = joined(folder, rules)
     found, rank = incident.diagnosis, incident.first.rank if incident.first else None
+    ranks = {expected["first_rank"], *expected.get("also_first", [])}
     may_retry = expected["retry"] in {"retry", "retry_elsewhere"}
     return Score(
         found.klass == expected["class"],
         found.klass in {expected["class"], *expected["also"]},
-        None if expected["first_rank"] is None else rank == expected["first_rank"],
+        None if expected["first_rank"] is None else rank in ranks,
+        rank is not None,
         found.retry == expected["retry"],
         may_retry and found.retry in {"after_fix", "never"},
         f"{found.klass}, rank {rank}, {found.retry}",
@@ -74,13 +78,11 @@ def score(folder: str, rules: Table) -> Score:
 
 def main() -> None:
     """Print a line for each incident, and the shares."""
-    recorded = sys.argv[1] if len(sys.argv) > 1 else RECORDED
     rules = built_in_rules()
-    scores = {
-        name: score(os.path.join(recorded, name), rules) for name in sorted(os.listdir(recorded))
-    }
+    names = sys.argv[1:] or sorted(os.listdir(RECORDED))
+    scores = {name: score(os.path.join(RECORDED, name), rules) for name in names}
     for name, one in scores.items():
-        expected = expected_of(os.path.join(recorded, name))
+        expected = expected_of(os.path.join(RECORDED, name))
         label = f"{expected['class']}, rank {expected['first_rank']}, {expected['retry']}"
         verdict = "ok" if one.strict and one.first is not False else "ACCEPTABLE"
         if not one.acceptable or one.first is False:
@@ -89,15 +91,16 @@ def main() -> None:
     print(f"{len(scores)} incidents")
     print("class strict         ", _share([one.strict for one in scores.values()]))
     print("class acceptable     ", _share([one.acceptable for one in scores.values()]))
-    print(
-        "first rank           ", _share([s.first for s in scores.values() if s.first is not None])
-    )
+    known = [s for s in scores.values() if s.first is not None]
+    print("first rank           ", _share([s.first is True for s in known]))
+    print("  another is named   ", sum(s.named and not s.first for s in known))
+    print("  none is named      ", sum(not s.named for s in known))
     print("advice               ", _share([one.retry for one in scores.values()]))
     print("wrong do-not-retry   ", sum(one.forbidden for one in scores.values()))
     print(
         "false alarms         ",
         _share(
-            [not s.strict for n, s in scores.items() if expected_of(f"{recorded}/{n}")["healthy"]]
+            [not s.strict for n, s in scores.items() if expected_of(f"{RECORDED}/{n}")["healthy"]]
         ),
     )
 

@@ -15,13 +15,39 @@ from tests.incidents import by_hand, table
 from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 
 GAPS: dict[str, str] = {
+    "agent-abort": "torchrun's report on the ranks that it stopped outweighs that on the first one",
     "checkpoint-damaged": "torch says no more than: Invalid argument",
+    "dumping-stuck": "the first of the stacks is named, not the one that differs",
+    "halo-memory": "mpirun's report is not joined with the traceback that has no prefix",
+    "halo-stuck": "no log says which rank waits; no rank is named, and no failure",
     "jax-coordinator-killed": "the loss that a survivor reports as ValueError is taken for its own mistake",
     "jax-one-missing": "the process that never started has no log; the first one that gives up is named",
+    "kubeflow-memory": "an error that was handled long before is taken for the cause",
+    "loop-cut-tail": "the rank whose traceback is cut is not seen among those that lost it",
+    "loop-disk": "NumPy's message on a full disk is taken for the program's mistake",
+    "loop-emergency": "what fails while an exception is handled is taken for the cause",
+    "loop-exit-code": "the exit codes that a wrapper prints are not used",
+    "loop-host-lost": "of four logs that end without an error none is named",
+    "loop-late-start": "the rank that joins late is taken for one of those that waited",
+    "loop-missing-log": "a rank without a log is not seen among the others",
+    "loop-size": "a shipper's export is no Docker log",
+    "loop-two-causes-clocks": "what fails while an exception is handled is taken for the cause",
     "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
+    "ray-ranks-killed": "the rank in an actor's name is not used",
+    "ray-ranks-raise": "the rank in an actor's name is not used",
+    "replicas-fetch": "an error that was handled long before is taken for the cause",
+    "replicas-lease": "a TimeoutError of the program is taken for the network's",
+    "replicas-memory": "an error that was handled long before is taken for the cause",
+    "replicas-quiet": "an error that was handled long before is taken for the cause",
+    "replicas-two-fail-kubectl": "lines without times have no order",
+    "rows-asleep": "no log says which process waits",
+    "rows-segfault": "the aborts that follow a crash are taken for crashes",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
+    "scan-journal": "the host in the journal's form is not used",
     "server-healthy": "the access log's 404 and 501 are taken for failures",
+    "spawn-killed": "the rank that torch's spawn names has no log of its own",
+    "spawn-raises": "the traceback of the rank that failed was never printed",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
     "torchrun-attempts-differ": "the first attempt's failure outweighs that of the last",
 }
@@ -66,9 +92,9 @@ def test_a_label_is_what_its_case_injects(name: str) -> None:
 
 
 def test_recordings_are_small_and_name_no_machine() -> None:
-    """All together stay below 1.5 MB, and no path of the machine that recorded them is left."""
+    """All together stay below 2 MB, and no path of the machine that recorded them is left."""
     paths = [os.path.join(at, name) for at, _, names in os.walk(RECORDED) for name in names]
-    assert sum(os.path.getsize(path) for path in paths) < 1.5e6
+    assert sum(os.path.getsize(path) for path in paths) < 2e6
     texts = {path: _bytes(path) for path in paths}
     assert [
         path for path, text in texts.items() if re.search(rb"/(root|home|work|var/tmp)/", text)

@@ -39,6 +39,7 @@ def write_lines(incident: Incident, lines: list[Line], logs: str) -> None:
     processes = {process.name: n for n, process in enumerate(incident.processes)}
     skews = {process.name: process.skew_s for process in incident.processes}
     one = {"prefixed": "job.log", "mixed": "job.log", "labelled": "slurm-40721.out"}
+    one |= {"kubectl": "kubectl.log", "shipped": "export.jsonl"}
     texts: dict[str, list[bytes]] = {}
     for line in lines:
         skewed = line._replace(time_s=line.time_s + skews[line.process])
@@ -59,6 +60,13 @@ def _formed(form: str, line: Line, number: int) -> bytes:
         return json.dumps(data).encode() + b"\n"
     if form == "prefixed":
         return b"[%s] %s" % (line.process.encode(), line.text)
+    if form == "kubectl":
+        return b"[pod/%s/main] %s" % (line.process.encode(), line.text)
+    if form == "shipped":
+        pod = {"pod_name": line.process, "container_name": "main"}
+        text = line.text.decode(errors="replace").rstrip("\n")
+        shipped = {"@timestamp": stamp, "log": text, "stream": "stdout", "kubernetes": pod}
+        return json.dumps(shipped).encode() + b"\n"
     if form == "labelled":
         return b"%d: %s" % (number, line.text)
     return line.text

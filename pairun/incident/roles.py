@@ -1,0 +1,54 @@
+"""Finds the ranks of writers whose number counts only within a role, or on a node.
+
+The ranks that some logs of the role print show how far the others' ranks are from their numbers. Without
+them Kubeflow's names do: rank 0 of a PyTorchJob is ``NAME-master-0``, so rank 1 is ``NAME-worker-0``.
+Source: Kubeflow Trainer 1, ``pkg/controller.v1/pytorch/envvar.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pairun.incident.findings import Finding
+
+_LEADS = ("master", "chief")
+_FOLLOWER = "worker"
+
+
+def with_ranks(findings: Sequence[Finding]) -> list[Finding]:
+    """Correct the ranks that are numbers in a role.
+
+    Args:
+        findings: of all files of a job.
+    """
+    roles = {_role(f) for f in findings if f.writer.number is not None}
+    offsets = {role: offset for role in roles if (offset := _offset(role, roles, findings))}
+    return [_moved(f, offsets.get(_role(f), 0)) for f in findings]
+
+
+def _role(finding: Finding) -> str:
+    """The role; the prefixes of torchrun's tee count the ranks of one file's node."""
+    return finding.writer.role or finding.file
+
+
+def _offset(role: str, roles: set[str], findings: Sequence[Finding]) -> int:
+    """How far the ranks of a role are from its indices; 0 if unknown."""
+    writers = [f.writer for f in findings if _role(f) == role]
+    stated = {
+        w.rank - w.number
+        for w in writers
+        if w.is_stated and w.rank is not None and w.number is not None
+    }
+    if stated:
+        return stated.pop() if len(stated) == 1 else 0
+    job = role.removesuffix(_FOLLOWER)
+    if job == role or not any(job + lead in roles for lead in _LEADS):
+        return 0
+    return len({f.writer.label for f in findings if _role(f) in {job + lead for lead in _LEADS}})
+
+
+def _moved(finding: Finding, offset: int) -> Finding:
+    writer = finding.writer
+    if not offset or writer.is_stated or writer.number is None:
+        return finding
+    return finding._replace(writer=writer.ranked(writer.number + offset))

@@ -1,0 +1,34 @@
+"""Lines in which launchers name the rank that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from pairun.diagnose.lines import Log
+from pairun.incident import testimony
+
+_SPEED = (
+    "[2026-03-01 12:04:09,591] [INFO] [launch.py:158:main] nnodes={nodes}, num_local_procs=4, node_rank={node}\n"
+    "[2026-03-01 12:04:16,307] [ERROR] [launch.py:259:sigkill_handler] ['/usr/bin/python3', '-u', 'train.py', "
+    "'--local_rank=3', '--deepspeed'] exits with return code = -9\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "code"),
+    [
+        (_SPEED.format(nodes=1, node=0), 3, 137),
+        (_SPEED.format(nodes=2, node=1), 7, 137),
+        (
+            "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL\n",
+            1,
+            137,
+        ),
+        ("Exception: process 2 terminated with exit code 3\n", 2, 3),
+        ("-- Process 2 terminated with the following error:\nTraceback (most recent\n", 2, None),
+    ],
+)
+def test_a_launchers_line_names_rank_and_exit_code(text: str, rank: int, code: int | None) -> None:
+    """DeepSpeed counts on a node only; torch's spawn names signals."""
+    (each,) = testimony.testimonies(Log(text.encode()))
+    assert (each.rank, each.exit_code) == (rank, code)
