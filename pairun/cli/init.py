@@ -9,9 +9,6 @@ from pairun.base.paths import pai_dir
 from pairun.cli.options import add_roots
 from pairun.errors import PairunError, Problem
 from pairun.init.log import run_under_log
-from pairun.init.phase import EXIT_CODES, review_phase, run_phase
-from pairun.init.podplans import PodPlans
-from pairun.report.problems import print_problems
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +31,11 @@ def run(args: argparse.Namespace) -> int:
         code = run_under_log(pai_dir(), os.environ)
         if code is not None:
             return code
+    # Only the child that runs the phase imports it: a fork copies each page that is touched later.
+    from pairun.init.phase import EXIT_CODES, review_phase, run_phase
+    from pairun.init.podplans import PodPlans
+    from pairun.report.problems import print_problems
+
     try:
         plans = PodPlans(args.root, {**os.environ, **saved}, args.vault, placed=bool(saved))
         if args.dry_run:
