@@ -61,11 +61,9 @@ USERS = {
 }
 COMMAND = """\
 #!/opt/pairun/bin/python3
-import sys
+from pairun.__main__ import program
 
-from pairun.cli.main import main
-
-sys.exit(main())
+program()
 """
 ENVIRONMENT = "home = /usr/bin\ninclude-system-site-packages = false\nversion = 3.11.2\n"
 IN_ARCHIVES = ("dateutil", "kubernetes", "markdown_it", "oauthlib", "pygments", "websocket")
