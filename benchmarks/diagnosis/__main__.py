@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--labels", action="append", default=[], type=pathlib.Path, metavar="FILE",
                         help="labelled logs with their texts: JSON lines, or CSV beside a folder of logs")  # fmt: skip
     parser.add_argument("--root", action="append", default=[], metavar="DIR",
-                        help="a content root whose rules count too")  # fmt: skip
+                        help="a content root with further rules")  # fmt: skip
     parser.add_argument("--keep", action="store_true",
                         help="store labels, features and answers, without texts, in the project")  # fmt: skip
     args = parser.parse_args(argv)

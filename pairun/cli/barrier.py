@@ -18,14 +18,14 @@ LATE = 124
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="wait")
-    wait = verbs.add_parser("wait", help="come to a barrier, and wait until all have come",
+    wait = verbs.add_parser("wait", help="arrive at a barrier and wait until all instances arrive",
                             description="Come to a barrier, and wait until all instances have come. "
                             "A barrier opens once; give the next one another name.")  # fmt: skip
-    wait.add_argument("name", metavar="NAME", help="what this barrier is called")
+    wait.add_argument("name", metavar="NAME", help="the name of the barrier")
     wait.add_argument("--count", type=int, metavar="N",
-                      help="how many instances must come; all of the job by default")  # fmt: skip
+                      help="how many instances must arrive (default: all of the job)")  # fmt: skip
     wait.add_argument("--timeout", default="10m", metavar="TIME",
-                      help="how long to wait, as 30s or 1h; 10m by default")  # fmt: skip
+                      help="how long to wait, such as 30s or 1h (default: 10m)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the job's name in the cluster")
     add_access(parser)
     parser.add_argument("--wait", action="store_true",
-                        help="until its Pods have ended, for their grace time at the most")  # fmt: skip
+                        help="return when its Pods have ended; waits for their grace time at most")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

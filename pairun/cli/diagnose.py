@@ -29,19 +29,19 @@ DEADLINE_S = 20.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("logs", nargs="*", metavar="LOG|DIR",
-                        help="what the ranks of one job printed: files, also compressed, or a folder of "
+                        help="the logs of one job's ranks: files (plain or compressed) or a folder of "
                         "them; - reads standard input")  # fmt: skip
     parser.add_argument("--each", action="store_true",
                         help="diagnose each log alone; the logs are of different jobs")  # fmt: skip
     parser.add_argument("--exit-code", type=_exit_code, metavar="N",
-                        help="what it ended with, as a shell counts; -N: signal N ended it")  # fmt: skip
+                        help="the job's exit code as a shell shows it; -N for a job killed by signal N")  # fmt: skip
     parser.add_argument("--json", action="store_true",
-                        help="a JSON object; with --each one for each log, one per line")  # fmt: skip
+                        help="print a JSON object; with --each one line per log")  # fmt: skip
     parser.add_argument("--learn", metavar="DIR",
                         help="draft rules from the logs below a folder that no rule explains")  # fmt: skip
     parser.add_argument("--out", metavar="FILE",
                         help="with --learn: the rules file to write; if it exists, pairun checks its rules")  # fmt: skip
-    add_roots(parser, "a content root whose rules count too")
+    add_roots(parser, "a content root with further rules")
 
 
 def _exit_code(text: str) -> int:

@@ -37,23 +37,25 @@ class _JobsAlone(argparse.Action):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    side = f"content root, or several with ':' between; the word {BUILT_IN} is this version's own"
+    side = f"current content root, or several separated by ':'; {BUILT_IN} means this version's own"
     paths = [
         parser.add_argument("old", metavar="OLD_ROOT", help=f"the {side}"),
-        parser.add_argument("new", metavar="NEW_ROOT", help="the same, as it would be"),
         parser.add_argument(
-            "jobs", nargs="+", metavar="JOB", help="job files; - is standard input"
+            "new", metavar="NEW_ROOT", help="the changed content root, in the same form"
+        ),
+        parser.add_argument(
+            "jobs", nargs="+", metavar="JOB", help="job files; - for standard input"
         ),
     ]
     parser.add_argument("--against-openpai", action=_JobsAlone, paths=paths, nargs="*", metavar="JOB",
                         help="compare these jobs with what OpenPAI's own runtime does, "
                         "in place of two roots")  # fmt: skip
-    add_roots(parser, "with --against-openpai: a further content root (may be given again)")
-    parser.add_argument("--role", action="append", default=[], help="only this role")
+    add_roots(parser, "with --against-openpai: a further content root; repeat for several")
+    parser.add_argument("--role", action="append", default=[], help="this role only")
     parser.add_argument("--user", default="user", help="who submits the job")
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--exit-code", action="store_true",
-                        help="exit with 2 when something differs")  # fmt: skip
+                        help="exit 2 if something differs")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

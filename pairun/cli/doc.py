@@ -26,11 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="*", help="a module, plugin, keyword, error id or class of failure; or one "
                         "of modules, plugins, keywords, errors, failures; `plugin git` is the plugin of that "
                         "name only")  # fmt: skip
-    add_roots(parser, "a content root whose modules and plugins are known too")
+    add_roots(parser, "a content root with further modules and plugins")
     output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="JSON on standard output")
+    output.add_argument("--json", action="store_true", help="print JSON")
     output.add_argument("--site", type=pathlib.Path, metavar="DIR",
-                        help="write the whole documentation as a web site, with search, to DIR")  # fmt: skip
+                        help="write the whole documentation to DIR, as a web site with search")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

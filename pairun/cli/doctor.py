@@ -29,10 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--account", metavar="NAME", default=SERVICE_ACCOUNT,
                         help=f"the service account of init containers (default: {SERVICE_ACCOUNT})")  # fmt: skip
     parser.add_argument("--image", action="append", default=[], metavar="IMAGE",
-                        help="an image that nodes must be able to pull (default: PAIRUN_IMAGE)")  # fmt: skip
+                        help="an image that the nodes must be able to pull (default: PAIRUN_IMAGE)")  # fmt: skip
     parser.add_argument("--timeout", metavar="DURATION", default="1m",
-                        help="limit of the whole (default: 1m)")  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+                        help="time limit of the whole check (default: 1m)")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

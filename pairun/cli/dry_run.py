@@ -26,27 +26,27 @@ from pairun.secrets.vault import Vault
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help="job files; - is standard input")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="job files; - for standard input")
     add_roots(parser, "a content root: a cluster's playbooks, policy, modules, plugins")
     parser.add_argument("--init-config", metavar="FILE",
                         help="init plugins, instead of INIT_CONFIG or init_plugins.yaml")  # fmt: skip
     parser.add_argument("--runtime-config", metavar="FILE",
                         help="review a plain Pod with these commands and plugins")  # fmt: skip
-    parser.add_argument("--role", action="append", default=[], help="only this role")
+    parser.add_argument("--role", action="append", default=[], help="this role only")
     parser.add_argument("--user", default="user", help="who submits the job")
-    parser.add_argument("--full", action="store_true", help="every task with every value")
+    parser.add_argument("--full", action="store_true", help="show every task with every value")
     parser.add_argument("--html", metavar="FILE",
                         help="write the review as one HTML file (- for standard output)")  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--why",
         metavar="ID.PATH",
         action="append",
         default=[],
-        help="who set a value: git.args.depth, barrier.retries",
+        help="show who set a value, such as git.args.depth or barrier.retries",
     )
     parser.add_argument("--exit-code", action="store_true",
-                        help="exit with 2 when something would change")  # fmt: skip
+                        help="exit 2 if something would change")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,11 +20,11 @@ RULES = "rules"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("format", choices=(*WRITERS, RULES),
-                        help=f"{RULES}: the rules as PID 1 reads them, for an image's build")  # fmt: skip
+                        help=f"{RULES}: the rules in the form that PID 1 reads, for building an image")  # fmt: skip
     parser.add_argument("--container", metavar="NAME", default="app",
                         help="the container whose exit codes a policy reads (default: app, as in "
                         "`pairun manifest`)")  # fmt: skip
-    add_roots(parser, "a content root whose rules and exit codes count too")
+    add_roots(parser, "a content root with further rules and exit codes")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -28,10 +28,10 @@ STUCK_TIMEOUT = "10m"
 def add_follow_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--timeout`` and ``--stuck-timeout``."""
     parser.add_argument("--timeout", metavar="DURATION",
-                        help="follow no longer than that; the job continues")  # fmt: skip
+                        help="stop following after this time; the job continues")  # fmt: skip
     parser.add_argument("--stuck-timeout", metavar="DURATION",
-                        help="follow no longer when an instance is stuck for so long, as with an "
-                        "image that does not exist (10m; 0s for no limit); the job continues")  # fmt: skip
+                        help="stop following when an instance is stuck for this long, such as on an "
+                        "image that does not exist (default: 10m; 0s for no limit); the job continues")  # fmt: skip
 
 
 class FollowLimits(NamedTuple):

@@ -13,15 +13,15 @@ from pairun.init.log import run_under_log
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_roots(parser, "a content root above those of PAIRUN_PATH")
+    add_roots(parser, "a content root that overrides those of PAIRUN_PATH")
     parser.add_argument("--framework", metavar="FILE",
-                        help="a saved Framework object, whose addresses are taken as they are")  # fmt: skip
+                        help="a saved Framework object; its addresses are used as they are")  # fmt: skip
     parser.add_argument("--role", metavar="NAME",
                         help="with --framework: the role of this instance")  # fmt: skip
     parser.add_argument("--index", metavar="N",
-                        help="with --framework: the number of this instance")  # fmt: skip
+                        help="with --framework: the index of this instance")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
-                        help="probe in this container, and change nothing")  # fmt: skip
+                        help="probe in this container without changing anything")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -36,47 +36,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("file", metavar="FILE", nargs="?", default="-",
                         help="the manifest, or a folder of manifests (default: -, standard input)")  # fmt: skip
-    parser.add_argument("--remove", action="store_true", help="take pairun out again")
+    parser.add_argument("--remove", action="store_true", help="remove pairun from the manifest")
     parser.add_argument("--image", metavar="IMAGE",
                         help=f"pairun's image, for the init container (default: ${IMAGE})")  # fmt: skip
     parser.add_argument("--container", metavar="NAME",
-                        help="the main container, where a Pod has several")  # fmt: skip
+                        help="the main container, if a Pod has several")  # fmt: skip
     parser.add_argument("--entrypoint", metavar="COMMAND",
-                        help="what images run whose containers have no command")  # fmt: skip
+                        help="the command of containers that have none, instead of asking the registry")  # fmt: skip
     parser.add_argument("--auth", metavar="FILE",
-                        help="logins of registries, which are asked what images run "
+                        help="registry logins, to look up the commands of images "
                         "(default: ~/.docker/config.json)")  # fmt: skip
     parser.add_argument("--diagnose", action="store_true",
-                        help="PID 1 and its diagnosis alone: the default")  # fmt: skip
+                        help="add PID 1 and its diagnosis only (the default)")  # fmt: skip
     parser.add_argument("--barrier", action="store_true",
-                        help="wait until the whole gang has addresses")  # fmt: skip
+                        help="wait until all Pods of the gang have addresses")  # fmt: skip
     parser.add_argument("--ssh", action="store_true",
-                        help="the Pods of the gang reach each other by ssh; with --barrier")  # fmt: skip
+                        help="let the Pods of the gang reach each other by ssh; needs --barrier")  # fmt: skip
     parser.add_argument("--events", action="store_true",
-                        help="Pods report incomplete gangs and failed commands as Events")  # fmt: skip
+                        help="report incomplete gangs and failed commands as Events")  # fmt: skip
     parser.add_argument("--env", action="append", choices=("torchrun", "mpi", "jax"), default=[],
-                        help="export the gang's variables for this; with --barrier")  # fmt: skip
+                        help="set the gang's variables for this launcher; needs --barrier")  # fmt: skip
     parser.add_argument("--gang", type=int, metavar="N",
-                        help="the number of Pods of the gang, where the kind does not say it")  # fmt: skip
+                        help="the number of Pods of the gang, if the kind has no such field")  # fmt: skip
     parser.add_argument("--selector", metavar="KEY=VALUE,...",
-                        help="labels of the gang's Pods, with --gang "
+                        help="with --gang: labels of the gang's Pods "
                         "(default: those of the kind or of the Pod template)")  # fmt: skip
     parser.add_argument("--index-label", metavar="KEY",
-                        help="the label with a Pod's number, from 0, with --gang "
+                        help="with --gang: the label that holds a Pod's index, from 0 "
                         "(default: the end of the Pod's name)")  # fmt: skip
     parser.add_argument("--service-account", metavar="NAME",
-                        help="whose token init gets; it may list and get pods "
-                        "(default: one that is made beside the workload)")  # fmt: skip
+                        help="the init container's service account, which may get and list Pods "
+                        "(default: pairun adds one)")  # fmt: skip
     parser.add_argument("--key-secret", metavar="NAME",
-                        help="a Secret whose 'key' the Pods of the gang share; none for no key "
-                        "(default: one that is made beside the workload)")  # fmt: skip
+                        help="a Secret with the 'key' that the gang's Pods share; none for no key "
+                        "(default: pairun adds one)")  # fmt: skip
     parser.add_argument("--hold", metavar="TIME", default="",
-                        help="keep a failed container for this long, as 30m")  # fmt: skip
+                        help="keep a failed container for this long, such as 30m")  # fmt: skip
     parser.add_argument("--playbook", metavar="FILE",
-                        help="changes of the playbooks, as in extras.pairun of a job")  # fmt: skip
+                        help="overrides of the playbooks, in the form of extras.pairun")  # fmt: skip
     add_roots(parser, "a content root of the cluster, to hold --playbook against its policy")
     parser.add_argument("--init-resources", metavar="NAME=QUANTITY,...",
-                        help="requests and limits of the init container; none for no such fields")  # fmt: skip
+                        help="requests and limits of the init container; none to set neither")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

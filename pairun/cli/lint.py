@@ -23,10 +23,10 @@ FORMATS = ("text", "json", "github", "sarif")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE",
-                        help="a file, or a folder with all its files; - is standard input")  # fmt: skip
+                        help="files, or folders to check recursively; - for standard input")  # fmt: skip
     add_roots(parser, "a content root that the files are checked against")
     parser.add_argument("--format", choices=FORMATS, default="text",
-                        help="text for people, github: workflow commands, sarif: SARIF 2.1.0")  # fmt: skip
+                        help="text (default), json, github (workflow commands) or sarif (SARIF 2.1.0)")  # fmt: skip
     parser.add_argument("--json", dest="format", action="store_const", const="json",
                         help="the same as --format json")  # fmt: skip
 

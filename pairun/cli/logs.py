@@ -18,15 +18,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("name", metavar="NAME", help="the job's name in the cluster")
     add_access(parser)
-    parser.add_argument("--role", metavar="ROLE", help="this role only, as its Pods are called")
-    parser.add_argument("--index", metavar="N", type=_number, help="this number of a role only")
+    parser.add_argument("--role", metavar="ROLE", help="this role only")
+    parser.add_argument("--index", metavar="N", type=_number, help="this instance of the role only")
     parser.add_argument("--init", action="store_true",
-                        help="of the init phase instead of the command")  # fmt: skip
+                        help="the logs of the init phase instead of the command")  # fmt: skip
     parser.add_argument("--follow", "-f", action="store_true",
-                        help="continue until the job has ended; also with Pods that come later")  # fmt: skip
+                        help="follow until the job has ended, including Pods that start later")  # fmt: skip
     parser.add_argument("--previous", "-p", action="store_true",
-                        help="of the container's run before this one")  # fmt: skip
-    parser.add_argument("--tail", metavar="N", type=_number, help="the last N lines of each only")
+                        help="the logs of the container's previous run")  # fmt: skip
+    parser.add_argument(
+        "--tail", metavar="N", type=_number, help="the last N lines of each instance only"
+    )
 
 
 def _number(text: str) -> int:

@@ -14,27 +14,27 @@ from pairun.secrets.vault import Vault
 
 COMMANDS = {
     "run": "run every instance of a job on this machine",
-    "init": "the init phase of a Pod (its init container's command)",
-    "runtime": "the runtime phase of a Pod (PID 1 of the user's container)",
-    "manifest": "what a job needs in a Kubernetes cluster, as YAML for kubectl apply",
-    "inject": "pairun in the Pod templates of any manifest: PID 1, its diagnosis, a gang barrier",
-    "submit": "make a job in a Kubernetes cluster, and follow it",
-    "status": "how far a job in a cluster is",
-    "logs": "what the instances of a job in a cluster print",
-    "delete": "end a job in a cluster, and remove all that belongs to it",
-    "doctor": "whether a cluster is ready for jobs: what is missing, and what to do about it",
-    "barrier": "wait in the user's code until all instances of the job have come",
-    "progress": "say in the user's code how far it has come, for advice on retries",
-    "new": "write a commented start of a job, plugin, module or content root",
+    "init": "run the init phase of a Pod (the init container's command)",
+    "runtime": "run the runtime phase of a Pod (PID 1 of the user's container)",
+    "manifest": "print a job's Kubernetes objects as YAML for kubectl apply",
+    "inject": "add pairun to the Pod templates of any manifest: PID 1, diagnosis, gang barrier",
+    "submit": "create a job in a Kubernetes cluster and follow it",
+    "status": "show the state of a job in a cluster",
+    "logs": "print the logs of a job in a cluster",
+    "delete": "stop a job in a cluster and delete its objects",
+    "doctor": "check that a cluster is ready for jobs: what is missing and how to fix it",
+    "barrier": "wait, from your code, until all instances of the job arrive",
+    "progress": "report progress from your code, for advice on retries",
+    "new": "create a commented job, plugin, module or content root to start from",
     "lint": "check job files, playbooks and plugin specs",
-    "convert": "a job of OpenPAI on YARN, or a Framework, as a job file of protocol v2",
-    "diagnose": "why a job died: the cause in its log, whose fault it is, and what to do",
-    "report": "what happened in a run, and where its time went",
-    "doc": "documentation of a module, plugin, keyword or error",
-    "schema": "JSON Schema of the formats, for editors",
-    "diff": "what other content roots, or an upgrade, change for a job",
-    "export": "which exit codes to run again after, for Kubernetes, JobSet and OpenPAI",
-    "completion": "what a shell completes: a script for bash, zsh or fish",
+    "convert": "convert an OpenPAI job for YARN, or a Framework, to a protocol v2 job file",
+    "diagnose": "find out why a job failed: the cause, whose fault it is, and what to do",
+    "report": "show what happened in a run and where the time went",
+    "doc": "show the documentation of a module, plugin, keyword or error",
+    "schema": "print the JSON Schema of a format, for editors",
+    "diff": "show what another content root or an upgrade changes for a job",
+    "export": "print which exit codes to retry, for Kubernetes, JobSet and OpenPAI",
+    "completion": "print the completion script for bash, zsh or fish",
     "tasks": argparse.SUPPRESS,
     "summary": argparse.SUPPRESS,
     "rendezvous": argparse.SUPPRESS,
@@ -152,10 +152,10 @@ def _top_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true",
-                        help="the version, and the digest of the default playbooks; with --json a "
+                        help="print the version and the digest of the default playbooks; with --json a "
                         "bill of materials in CycloneDX")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
-                        help="review the jobs; nothing is probed or changed")  # fmt: skip
+                        help="review the jobs without probing or changing anything")  # fmt: skip
     dry_run.add_arguments(parser)
     return parser
 

@@ -12,12 +12,12 @@ from pairun.scaffold.starting import KINDS, write_start
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("kind", choices=tuple(KINDS), metavar="|".join(KINDS),
-                        help="what to write")  # fmt: skip
+                        help="what to create")  # fmt: skip
     defaults = ", ".join(f"{kind.name} for a {name}" for name, kind in KINDS.items())
     parser.add_argument("name", nargs="?", metavar="NAME",
-                        help=f"its name; of a root, its folder (default: {defaults})")  # fmt: skip
+                        help=f"its name; for a root, its folder (default: {defaults})")  # fmt: skip
     parser.add_argument("--root", metavar="DIR", default="",
-                        help="the folder that gets the files; of a plugin or module, its content "
+                        help="where to write the files; for a plugin or module, its content "
                         "root (default: the current folder)")  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def add_roots(parser: argparse.ArgumentParser, meaning: str) -> None:
 def add_color(parser: argparse.ArgumentParser) -> None:
     """Declare ``--color WHEN``."""
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto",
-                        help="colours: on a terminal unless NO_COLOR is set (auto), always, never")  # fmt: skip
+                        help="when to use colours; auto: on a terminal, unless NO_COLOR is set")  # fmt: skip
 
 
 def print_json(document: Mapping[str, Any]) -> None:

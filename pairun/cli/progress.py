@@ -17,13 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--step",
         type=_count,
         metavar="N",
-        help="the last step that is done (default: of the earlier call)",
+        help="the last completed step (default: from the previous call)",
     )
     parser.add_argument(
-        "--epoch", type=_count, metavar="N", help="the last epoch that is done (default: likewise)"
+        "--epoch", type=_count, metavar="N", help="the last completed epoch (default: likewise)"
     )
     parser.add_argument("--checkpoint", default="", metavar="PATH",
-                        help="where the last checkpoint is (default: likewise)")  # fmt: skip
+                        help="path of the last checkpoint (default: likewise)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

@@ -33,13 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "last run in pairun-run/); or a job's name in the cluster")  # fmt: skip
     add_access(parser)
     parser.add_argument("--blame", action="store_true",
-                        help="where the time went, the longest first")  # fmt: skip
+                        help="show where the time went, longest first")  # fmt: skip
     parser.add_argument("--html", metavar="FILE",
                         help="write the report to FILE as one HTML page with a timeline; - for standard "
                         "output")  # fmt: skip
     parser.add_argument("--metrics", action="store_true",
-                        help="sums of all journals as OpenMetrics text, for a scrape")  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+                        help="print sums of all journals as OpenMetrics text, for a scrape")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

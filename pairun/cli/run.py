@@ -34,20 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("job", metavar="JOB", help="the job file; - for standard input")
     parser.add_argument("--role", action="append", default=[], metavar="ROLE",
-                        help="run this role only; may be given again")  # fmt: skip
+                        help="run this role only; repeat for several")  # fmt: skip
     parser.add_argument("--instances", action="append", default=[], metavar="[ROLE=]N",
                         help="run N instances of the role, or of every role")  # fmt: skip
     parser.add_argument("--workdir", metavar="DIR",
-                        help="where everything of the run lies (default: pairun-run/JOB-NAME)")  # fmt: skip
+                        help="the folder for the run's files (default: pairun-run/JOB-NAME)")  # fmt: skip
     parser.add_argument("--grace", metavar="DURATION", default="30s",
-                        help="from TERM to KILL of an instance (default: 30s); the command gets 80 %%, "
+                        help="time from SIGTERM to SIGKILL (default: 30s); the command gets 80 %%, "
                         "20 %% (at least 1 s) is reserved for exit handlers")  # fmt: skip
     parser.add_argument("--no-namespace", action="store_true",
-                        help="do without namespaces; paths below /usr/local/pai are rewritten")  # fmt: skip
+                        help="use no namespaces; rewrite paths below /usr/local/pai instead")  # fmt: skip
     parser.add_argument("--overcommit", action="store_true",
-                        help="run more instances than this machine can carry")  # fmt: skip
+                        help="run more instances than this machine has resources for")  # fmt: skip
     add_color(parser)
-    add_roots(parser, "a content root above those of PAIRUN_PATH")
+    add_roots(parser, "a content root that overrides those of PAIRUN_PATH")
 
 
 def run(args: argparse.Namespace) -> int:

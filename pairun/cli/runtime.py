@@ -12,9 +12,9 @@ from pairun.secrets.vault import Vault
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments; everything else is on the shared volume."""
     parser.add_argument("command", nargs="*", metavar="-- COMMAND",
-                        help="the user's command, in place of the plan's")  # fmt: skip
+                        help="the user's command, instead of the plan's")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
-                        help="probe in this container, and change nothing")  # fmt: skip
+                        help="probe in this container without changing anything")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

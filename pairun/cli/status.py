@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("name", metavar="NAME", help="the job's name in the cluster")
     add_access(parser)
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--watch", action="store_true",
-                        help="follow the job until it has ended; the exit code is its own")  # fmt: skip
+                        help="follow the job until it has ended, and exit with its exit code")  # fmt: skip
     add_follow_arguments(parser)
     add_color(parser)
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_object_arguments(parser)
     add_access(parser, namespace=False)
     parser.add_argument("--wait", action="store_true",
-                        help="follow the job until it has ended; the exit code is its own")  # fmt: skip
+                        help="follow the job until it has ended, and exit with its exit code")  # fmt: skip
     add_follow_arguments(parser)
     add_color(parser)
 

@@ -275,7 +275,7 @@ _ALL = (
     ),
     PodSetting(
         key="shm",
-        meaning="the size of /dev/shm; takes the place of shmMB",
+        meaning="the size of /dev/shm; overrides shmMB",
         schema=_QUANTITY,
         target="sizeLimit of the volume dshm",
         example="16Gi",
@@ -383,8 +383,7 @@ _ALL = (
     ),
     PodSetting(
         key="resources.limits",
-        meaning="further limits of the user's container; an entry takes the place of "
-        "resourcePerInstance's",
+        meaning="further limits of the user's container; an entry overrides resourcePerInstance's",
         schema=_QUANTITIES,
         target="app.resources.limits",
         example={"rdma/hca": 1, "ephemeral-storage": "20Gi"},
@@ -465,7 +464,7 @@ _ALL = (
     ),
     PodSetting(
         key="suspend",
-        meaning="the job is made, and starts when someone resumes it",
+        meaning="create the job suspended; it starts when it is resumed",
         schema=_BOOL,
         target="workload.suspend",
         targets={"pod": None, "framework": "executionType Create"},
