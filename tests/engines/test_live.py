@@ -216,7 +216,7 @@ def test_a_reader_that_ends_stops_the_run(job: Any) -> None:
             pass
         run.stdout.close()
         said = run.stderr.read().decode()
-        assert run.wait() == 141
+        assert run.wait() == 141, said
     assert "Traceback" not in said
     assert "standard output cannot be written: Broken pipe; the log files in" in said
     assert not job.running()
@@ -227,7 +227,7 @@ def test_fifty_instances_stay_readable(job: Any, terminal: Any) -> None:
     job.role("w", "sleep 1", instances=50)
     job.document["taskRoles"]["w"]["completion"] = {"minSucceededInstances": -1}
     with terminal("--no-namespace") as run:
-        run.wait_for(lambda text: re.search(r"and \d\d more: ", text))
+        run.wait_for(lambda text: re.search(r"and \d\d more: .*\n.*of 50 running", text))
         foot = run.rows[
             next(n for n, row in enumerate(run.rows) if re.match(r"w-\d+ +(init|runtime) ", row)) :
         ]

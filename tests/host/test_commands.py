@@ -82,7 +82,7 @@ def test_the_deadline_holds(tmp_path: Path, capture: bool) -> None:
     ctx = HostContext(ENV, str(tmp_path), start + 0.2)
     with pytest.raises(TimedOut):
         ctx.run(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], capture=capture)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
     with pytest.raises(TimedOut):
         ctx.sleep(60)
     assert (ctx.remaining_s() or 0) < 0
@@ -91,9 +91,9 @@ def test_the_deadline_holds(tmp_path: Path, capture: bool) -> None:
 def test_a_background_process_does_not_hold_the_capture(ctx: HostContext) -> None:
     """What a command leaves behind may keep its output open; nobody waits for it."""
     start = time.monotonic()
-    done = ctx.query(["sh", "-c", "sleep 6 & echo done"])
+    done = ctx.query(["sh", "-c", "sleep 60 & echo done"])
     assert done.stdout == b"done\n"
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 30
 
 
 def test_an_endless_capture_is_stopped(ctx: HostContext, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,14 +266,14 @@ def test_a_command_ends_with_its_time(harness: Harness) -> None:
     outcome = harness.run("cmd", {"argv": ["sleep", "60"]}, deadline=start + 0.2)
     assert outcome.failure is not None
     assert outcome.failure.kind == "timeout"
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
 
 
 def test_what_stays_in_the_background_is_not_waited_for(harness: Harness) -> None:
     """A capture ends with the script, not with what holds its output open."""
     start = time.monotonic()
-    args = {"script": "sleep 8 & echo done", "capture": True}
+    args = {"script": "sleep 60 & echo done", "capture": True}
     outcome = harness.run("cmd", args)
     assert outcome.result is not None
     assert outcome.result.values["stdout"] == "done\n"
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30

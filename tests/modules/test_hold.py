@@ -56,7 +56,7 @@ def test_table(harness: Harness, row: dict[str, Any]) -> None:
     outcome = harness.table("hold", row)
     if outcome.verdict is not None and outcome.verdict.kind == "will_change":
         seconds = float(str(row["args"]["time"]).removesuffix("ms")) / 1000
-        assert seconds <= time.monotonic() - began < seconds + 5
+        assert seconds <= time.monotonic() - began < seconds + 30
 
 
 def test_wrong_arguments(harness: Harness) -> None:

