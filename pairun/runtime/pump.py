@@ -14,13 +14,14 @@ import os
 import select
 import termios
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pairun.handover.logfile import Data
 from pairun.runtime.containerstream import ContainerStream
 from pairun.runtime.sinks import Sink
-from pairun.secrets.vault import Vault
+from pairun.secrets.vault import RELEASE_S, Vault
 
 if TYPE_CHECKING:
     # Imported with the first secret.
@@ -88,6 +89,7 @@ class Pump:
         """The piece after the filter, if the filter has taken it."""
         self._poll = select.poll()
         self._poll.register(self._reader, select.POLLIN)
+        self._read_at = 0.0
 
     def start(self) -> None:
         """Start the thread.
@@ -195,31 +197,45 @@ class Pump:
 
     def _copy(self) -> None:
         while True:
-            due_s = min(
-                (s for sink in self._sinks if (s := sink.due_s()) is not None), default=None
-            )
+            due_s = min(self._due_s(), default=None)
             ready = self._poll.poll(None if due_s is None else due_s * 1000)
             with self._lock:
                 if self._over:
                     return
-                if not ready:
-                    for sink in self._sinks:
-                        if sink.due_s() == 0.0:
-                            sink.flush()
-                    continue
-                data = self._read()
+                data = self._read() if ready else None
                 if data is None:
-                    continue
-                self._piece, self._masked = data, None
-                self._read_bytes += len(data)
-                out = self._to_files(data) if data else self._finish_files()
-                self._over, self._piece, self._masked = not data, b"", None
+                    out = self._in_pause() if not ready else b""
+                else:
+                    self._read_at = time.monotonic()
+                    self._piece, self._masked = data, None
+                    self._read_bytes += len(data)
+                    out = self._to_files(data) if data else self._finish_files()
+                    self._over, self._piece, self._masked = not data, b"", None
             self._stream.write(out)
             self._copied_bytes = self._read_bytes
-            if not data or (self._stream.gone and not self._sinks):
+            if data == b"" or (self._stream.gone and not self._sinks):
                 # Close the stream: its writers get SIGPIPE, as they would without us.
                 self._close_reader()
                 return
+
+    def _due_s(self) -> Iterator[float]:
+        """The seconds until what the sinks and the filter hold must be written."""
+        yield from (s for sink in self._sinks if (s := sink.due_s()) is not None)
+        if self._filter is not None and self._filter.has_release:
+            yield max(0.0, self._read_at + RELEASE_S - time.monotonic())
+
+    def _in_pause(self) -> Data:
+        """Write what is due; returns what the container's stream still needs."""
+        data = b""
+        if self._filter is not None and time.monotonic() - self._read_at >= RELEASE_S:
+            self._piece, self._masked = b"", (data := self._filter.release())
+            for sink in self._sinks:
+                sink.take(data)
+            self._masked = None
+        for sink in self._sinks:
+            if sink.due_s() == 0.0:
+                sink.flush()
+        return data
 
     def _read(self) -> Data | None:
         """Read a piece: empty at the end, None if the pipe is empty now."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import array
 import bisect
 import itertools
+import re
 from typing import Protocol
 
-from pairun.secrets.forms import MASK
+from pairun.base.escapes import ESCAPE
+from pairun.secrets.forms import MASK, MIN_BYTES
 from pairun.secrets.scanner import Scanner, Span, first_of, run_before
 
 _ESC = 0x1B
+_ESCAPES = re.compile(ESCAPE.encode())
 
 
 class Holder(Protocol):
@@ -91,11 +94,31 @@ class MaskedStream:
         self._holder = holder
         # The waiting bytes are not masked yet, because a longer form may contain them all.
         self._tail = b""
+        self._released = 0
         self._before = 0
 
     def feed(self, data: bytes) -> bytes:
         """Take the next piece; return the bytes that can be written now."""
         return self._take(data, final=False)
+
+    @property
+    def has_release(self) -> bool:
+        """Whether `release` would return bytes."""
+        return self._released < len(self._tail) and (
+            len(_ESCAPES.sub(b"", self._tail).strip()) < MIN_BYTES
+        )
+
+    def release(self) -> bytes:
+        """Return the waiting bytes if they are too few to reveal a secret.
+
+        For a pause in the output: the last line should be complete. If the secret continues later,
+        the rest of it is still masked.
+        """
+        if not self.has_release:
+            return b""
+        released = self._tail[self._released :]
+        self._released = len(self._tail)
+        return released
 
     def close(self) -> bytes:
         """Return the waiting bytes, masked."""
@@ -111,4 +134,13 @@ class MaskedStream:
         self._before = run_before(data, size, self._before)
         self._tail = data[size:]
         # no copy if there is nothing to mask
-        return data[:size] if out is None else out
+        masked = data[:size] if out is None else out
+        if not self._released:
+            return masked
+        released = data[: min(self._released, size)]
+        self._released -= len(released)
+        # If a form has started in the released bytes, they are not in the masked ones.
+        same = itertools.takewhile(
+            lambda pair: pair[0] == pair[1], zip(masked, released, strict=False)
+        )
+        return masked[sum(1 for _ in same) :]

@@ -14,6 +14,9 @@ _ELLIPSIS = "…".encode()
 _CUT = re.compile(rb"(\.\.\.|" + _ELLIPSIS + rb")")
 """Marks where a text was cut."""
 
+RELEASE_S = 1.0
+"""After so many seconds without output a stream can be asked for the bytes that wait in it."""
+
 # Every start of pairun makes a vault, so the scanner is imported with the first secret.
 
 

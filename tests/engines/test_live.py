@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -201,6 +202,19 @@ def test_ctrl_z_and_ctrl_c_leave_the_terminal_in_order(job: Any) -> None:
         assert "failed: stopped by Ctrl-C (SIGINT)" in run.text
         run.press(b"exit $?\r")
         assert run.end() == 130
+
+
+def test_the_last_line_before_a_pause_is_shown(job: Any) -> None:
+    """A line whose end may start a secret is shown while the command is silent."""
+    job.document["secrets"] = {"token": "open-sesame"}
+    job.role("w", "echo /data/checkpoints/the-last-checkpoint-o; sleep 100")
+    argv = [sys.executable, "-m", "pairun", "run", "--grace", "2s", str(job.save())]
+    with subprocess.Popen(argv, cwd=job.folder, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert any("| /data/checkpoints/the-last-checkpoint-o\n" in line for line in run.stdout)
+        run.send_signal(signal.SIGTERM)
+        run.stdout.read()
+    assert run.returncode == 143
 
 
 def test_a_reader_that_ends_stops_the_run(job: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
 from typing import Any
 
 import pytest
@@ -130,6 +132,18 @@ def test_unusable_plan(volume: Any, start: Any, content: str | None, id_: str) -
     assert running.end() == 1
     assert "plan.json" in running.got(f"error[{id_}]")[0]
     assert not running.got("ran")
+
+
+def test_the_last_line_before_a_pause_is_whole(volume: Any, start: Any) -> None:
+    """A line whose end may start a secret is shown in a pause of the output, not at its end."""
+    (volume.files / "secrets.json").write_text(
+        json.dumps({"schema": 1, "values": {}, "redact": ["secret"]})
+    )
+    volume.command("echo /data/checkpoints/last-checkpoint-s; exec sleep 600")
+    running = start()
+    running.line("/data/checkpoints/last-checkpoint-s")
+    running.signal(signal.SIGTERM)
+    assert running.end() == 143
 
 
 def test_secrets_stay_out_of_our_lines(volume: Any, start: Any) -> None:

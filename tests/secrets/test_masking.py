@@ -300,3 +300,51 @@ def test_what_is_added_later_is_hidden_from_then_on() -> None:
     assert stream.feed(b"geheim\n") == b"geheim\n"
     vault.add(["geheim"])
     assert stream.feed(b"geheim\n") == b"******\n"
+
+
+def released(vault: Vault, data: bytes, cuts: Iterable[int]) -> bytes:
+    """What a stream lets through if the output pauses at each of these positions."""
+    stream, out, last = vault.stream(), b"", 0
+    for cut in [*sorted(cuts), len(data)]:
+        out += stream.feed(data[last:cut]) + stream.release()
+        last = cut
+    return out + stream.close()
+
+
+@given(secret=SECRETS, before=AROUND, after=AROUND, cuts=st.lists(st.integers(0, 60), max_size=4))
+@settings(max_examples=cases(200))
+def test_a_pause_reveals_at_most_the_first_bytes(
+    secret: str, before: str, after: str, cuts: list[int]
+) -> None:
+    """A pause within a secret shows fewer bytes of it than could be one; the rest is masked."""
+    vault = Vault([secret])
+    data = (before + secret + after).encode()
+    out = released(vault, data, [min(cut, len(data)) for cut in cuts])
+    assert secret.encode() not in out.replace(MASK.encode(), b"\0")
+    assert MASK.encode() in out
+    # Only the first bytes of the secret are shown twice: before the mask, and in it.
+    assert 0 <= len(out) - len(vault.data(data)) < MIN_BYTES + len("\n") * len(cuts)
+
+
+def test_the_last_line_before_a_pause_is_complete() -> None:
+    """A line that ends as wrapped base64 would, with the first character of a secret, is shown."""
+    stream = Vault(["secret"]).stream()
+    line = b"/data/checkpoints/last-checkpoint-s\n"
+    assert stream.feed(line) == line[:-2]
+    assert [(stream.has_release, stream.release()) for _ in range(2)] == [
+        (True, b"s\n"),
+        (False, b""),
+    ]
+    assert stream.feed(b"ecret\nthe next\n") == b"******\nthe next\n"
+
+
+def test_what_a_pause_has_shown_is_not_shown_again() -> None:
+    """Other output than a secret follows the released bytes unchanged."""
+    stream = Vault(["secret"]).stream()
+    assert [stream.feed(b"a se"), stream.release(), stream.feed(b"t"), stream.close()] == [
+        b"a ", b"se", b"t", b"",
+    ]  # fmt: skip
+    assert stream.feed(b"secre") == b""
+    # four bytes could be a secret
+    assert stream.release() == b""
+    assert stream.close() == b"secre"

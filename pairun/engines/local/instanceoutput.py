@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 
 from pairun.secrets.masking import MaskedStream
-from pairun.secrets.vault import Vault
+from pairun.secrets.vault import RELEASE_S, Vault
 
 MAX_LINE = 64 * 1024
 
@@ -31,6 +32,7 @@ class InstanceOutput:
         self._show_line = show
         self._stream: MaskedStream = vault.stream()
         self._rest = b""
+        self._read_at = 0.0
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._log = os.open(log_path, flags, 0o600)
 
@@ -45,8 +47,14 @@ class InstanceOutput:
         except BlockingIOError:
             return False
         if data:
+            self._read_at = time.monotonic()
             self._take(self._stream.feed(data))
         return not data
+
+    def release(self) -> None:
+        """Take the bytes that still wait in a pause of the output, if they reveal no secret."""
+        if self._stream.has_release and time.monotonic() - self._read_at >= RELEASE_S:
+            self._take(self._stream.release())
 
     def close(self) -> None:
         """Flush the last line, complete or not."""

@@ -279,6 +279,9 @@ class LocalRun:
 
     def _show(self) -> None:
         """Refresh the view; if the reader is gone, stop the run, as in any pipeline."""
+        for instance in self.instances:
+            if instance.output is not None:
+                instance.output.release()
         self._view.refresh(self._activities.standing())
         self._show_at = time.monotonic() + self._view.interval_s
         if isinstance(self._view.lost, BrokenPipeError) and self._stopped_by is None:
