@@ -14,6 +14,7 @@ from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.incident.collectives import RankState, states_in
+from pairun.incident.losses import loss_after, loss_before
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
 from pairun.incident.testimony import Testimony, expected_ranks, testimonies
@@ -45,6 +46,8 @@ class Finding(NamedTuple):
         progress: how far the job got.
         steps: times of its last steps.
         tail: its last lines.
+        loss_before: the lost peer during whose handling the deciding exception was raised.
+        loss_after: the lost peer that ends the log, which continued after the deciding line.
     """
 
     writer: Writer
@@ -61,6 +64,8 @@ class Finding(NamedTuple):
     progress: Progress = Progress()
     steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
     tail: tuple[Evidence, ...] = ()
+    loss_before: Diagnosis | None = None
+    loss_after: Diagnosis | None = None
 
     @property
     def is_cause(self) -> bool:
@@ -101,6 +106,7 @@ def finding_of(
     diagnosis = diagnose([log], table, facts, deadline_s, clock=time.process_time)
     line = _line_of(diagnosis)
     at = log.offset(line) if line else -1
+    is_cause = at >= 0 and not is_consequence(diagnosis)
     return Finding(
         writer=writer,
         file=log.name,
@@ -116,6 +122,8 @@ def finding_of(
         progress=progress_in(log.data),
         steps=step_times(log.data),
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
+        loss_before=loss_before(log, at, table, deadline_s) if is_cause else None,
+        loss_after=loss_after(log, at, table, deadline_s) if is_cause else None,
     )
 
 

@@ -19,8 +19,10 @@ from pairun.diagnose.classes import CLASSES
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
+from pairun.incident.absence import came_late, ended_quietly, without_log
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall
+from pairun.incident.findings import CHILD_FAILED
 from pairun.incident.members import Member
 from pairun.incident.testimony import ENDED, MISSING, Testimony
 from pairun.incident.times import seconds_between
@@ -88,35 +90,25 @@ def first_member(
     if odd := odd_rank(places):
         member = next(m for m in members if m.label == odd.label)
         return member, _by_place(odd, member), odd.words
-    if (absent := _absent(members)) is not None:
-        return Member.unseen(absent), None, f"rank {absent} never joined the others, and has no log"
+    if (absent := without_log(members)) is not None:
+        return absent.member, None, absent.words
     missing = {t.rank: t for t in said if t.kind == MISSING}
     if len(missing) == 1:
         each = next(iter(missing.values()))
         return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
     ranks = [m for m in members if not m.launcher]
-    silent = [m for m in ranks if m.is_silent]
     waiting = [m for m in ranks if m.is_waiting]
-    if len(silent) == 1 and waiting and (stalled is None or not stalled.all_entered):
-        return (
-            silent[0],
-            None,
-            f"the log of {silent[0].label} ends without an error while others report timeouts or closed connections",
-        )
-    if late := _late(waiting, clocks):
+    quiet = ended_quietly(members)
+    if quiet is not None and (stalled is None or not stalled.all_entered):
+        is_failed = quiet.member.diagnosis.klass == CHILD_FAILED
+        return quiet.member, quiet.member.diagnosis if is_failed else None, quiet.words
+    if late := came_late(waiting, clocks):
         return late, None, f"{late.label} came when the others had stopped waiting"
     for each in said:
         if each.kind == "waiting" or (each.kind == ENDED and each.first):
             member = by_rank.get(each.rank) or Member.unseen(each.rank)
             is_plain = each.exit_code is not None and not any(m.is_waiting for m in members)
             return member, _by_exit(each, member, table) if is_plain else None, each.words
-    timed = clocks.earliest(waiting) if len(waiting) > 1 and stalled is None else None
-    if timed is not None:
-        return (
-            timed,
-            None,
-            f"{timed.label} is the first that reports a timeout or a closed connection",
-        )
     if len(waiting) == 1 and len(ranks) == 1:
         return waiting[0], None, "it is the only log with a failure"
     return None, None, ""
@@ -147,30 +139,6 @@ def _lost(said: Testimony) -> Diagnosis:
         "peer_lost", kind.fault, kind.retry, 0.7, said.words, kind.advice,
         (Evidence("", 0, said.words),), {}, (), "",
     )  # fmt: skip
-
-
-def _absent(members: Sequence[Member]) -> int | None:
-    """The one rank that never joined: by the number of expected ranks, or rank 0.
-
-    The others connect to rank 0.
-    """
-    expected = {f.expected_ranks for m in members for f in m.findings} - {None}
-    ranks = [m for m in members if m.rank is not None and not m.launcher]
-    known = {m.rank for m in ranks}
-    if len(expected) == 1:
-        absent = [rank for rank in range(expected.pop() or 0) if rank not in known]
-        return absent[0] if len(absent) == 1 and known else None
-    others = set(range(1, len(ranks) + 1))
-    return 0 if len(ranks) > 1 and known == others and all(m.is_waiting for m in ranks) else None
-
-
-def _late(waiting: Sequence[Member], clocks: Clocks) -> Member | None:
-    """The one rank whose connections closed while all others timed out before."""
-    lost = [m for m in waiting if m.diagnosis.klass == "peer_lost"]
-    if len(waiting) < 3 or len(lost) != 1:
-        return None
-    delays = [clocks.delay(m, lost[0]) for m in waiting if m is not lost[0]]
-    return lost[0] if all(d is None or d >= 0 for d in delays) else None
 
 
 def is_solid(member: Member) -> bool:

@@ -19,6 +19,7 @@ from pairun.incident.findings import Finding
 from pairun.incident.firstmember import SAME_ORDER, first_member, is_solid
 from pairun.incident.gathering import Gathered
 from pairun.incident.members import Member, members_of
+from pairun.incident.reconsidering import reconsidered
 
 SKEW_S = 2.0
 """The assumed clock difference of two hosts without common steps, in seconds."""
@@ -73,7 +74,7 @@ def join(gathered: Gathered, table: Table, facts: Circumstances | None = None) -
         table: the rules.
         facts: known of the whole job besides its logs.
     """
-    members = members_of(gathered.findings)
+    members = members_of(reconsidered(gathered.findings))
     clocks = Clocks(members, SKEW_S)
     said = [t for f in gathered.findings for t in f.testimonies]
     silent = [m.rank for m in members if m.rank is not None and m.is_silent]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from pairun.base.escapes import visible
@@ -11,6 +11,7 @@ from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis
 from pairun.incident.firstmember import NO_OTHER_FAILURE
 from pairun.incident.joining import Consequence, Incident
+from pairun.incident.labels import named
 from pairun.incident.members import Member
 from pairun.incident.spans import later
 
@@ -182,27 +183,3 @@ def _waited(consequence: Consequence, members: Iterable[Member]) -> bool:
 def _consequence(consequence: Consequence) -> str:
     about = ", ".join(filter(None, (consequence.klass, later(consequence.after_s).strip())))
     return f"{named(consequence.members)}: {consequence.headline} ({about})"
-
-
-def named(labels: Sequence[str]) -> str:
-    """Labels for a sentence: ranks as ranges, of others the first few."""
-    ranks = [
-        int(label[5:]) for label in labels if label.startswith("rank ") and label[5:].isdigit()
-    ]
-    if len(ranks) == len(labels):
-        word = "rank" if len(ranks) == 1 else "ranks"
-        return f"{word} {_ranges(ranks)}"
-    if len(labels) <= 4:
-        return ", ".join(labels)
-    return f"{', '.join(labels[:3])} and {len(labels) - 3} more"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    ordered = sorted(numbers)
-    ranges: list[list[int]] = []
-    for number in ordered:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)

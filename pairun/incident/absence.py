@@ -1,0 +1,104 @@
+"""Finds the member that the others lost or waited for, if none shows a cause.
+
+It has no log, its log ends without a reason, or it came when the others had stopped waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pairun.diagnose.classes import UNKNOWN
+from pairun.incident.clocks import Clocks
+from pairun.incident.findings import CHILD_FAILED
+from pairun.incident.labels import named
+from pairun.incident.members import Member
+
+_TIMEOUTS = frozenset(("nccl_timeout", "rendezvous_timeout"))
+_LATE_S = 5.0
+"""How much later than all others a rank must fail to be the one that they waited for."""
+
+
+class Absent(NamedTuple):
+    """The member that the others lost or waited for.
+
+    Attributes:
+        member: the member; the lowest rank of a lost host.
+        words: the fact for people.
+    """
+
+    member: Member
+    words: str
+
+
+def without_log(members: Sequence[Member]) -> Absent | None:
+    """The one rank that has no log: by the number of expected ranks, or by a gap in the ranks.
+
+    Args:
+        members: of the job.
+    """
+    expected = {f.expected_ranks for m in members for f in m.findings} - {None}
+    ranks = [m for m in members if m.rank is not None and not m.launcher]
+    known = {m.rank for m in ranks if m.rank is not None}
+    if not known:
+        return None
+    if len(expected) == 1:
+        absent = set(range(expected.pop() or 0)) - known
+        what = "never joined the others, and has no log"
+    elif len(ranks) > 1 and all(m.is_waiting for m in ranks):
+        absent = set(range(max(known) + 1)) - known
+        what = "has no log, and all others report timeouts or closed connections"
+    else:
+        return None
+    if len(absent) != 1:
+        return None
+    rank = absent.pop()
+    return Absent(Member.unseen(rank), f"rank {rank} {what}")
+
+
+def ended_quietly(members: Sequence[Member]) -> Absent | None:
+    """The one rank, or the ranks of one host, whose logs end without a reason while others wait.
+
+    Args:
+        members: of the job.
+    """
+    ranks = [m for m in members if not m.launcher]
+    quiet = [m for m in ranks if is_quiet(m)]
+    waiting = [m for m in ranks if m.is_waiting and not is_quiet(m)]
+    if not quiet or not waiting:
+        return None
+    others = "while others report timeouts or closed connections"
+    if len(quiet) == 1:
+        return Absent(quiet[0], f"the log of {quiet[0].label} ends without an error {others}")
+    hosts = {m.host for m in quiet}
+    if len(hosts) == 1 and hosts.isdisjoint({"", *(m.host for m in waiting)}):
+        logs = f"the logs of {named([m.label for m in quiet])}, all on {hosts.pop()},"
+        return Absent(quiet[0], f"{logs} end without an error {others}")
+    return None
+
+
+def is_quiet(member: Member) -> bool:
+    """Whether a member's logs show no reason for its end: at most its exit code, or a cut traceback."""
+    return member.is_silent or member.diagnosis.klass in (UNKNOWN, CHILD_FAILED)
+
+
+def came_late(waiting: Sequence[Member], clocks: Clocks) -> Member | None:
+    """The one rank that failed when all others had stopped waiting.
+
+    Args:
+        waiting: the members that only report timeouts or closed connections.
+        clocks: compares their times.
+    """
+    lost = [m for m in waiting if m.diagnosis.klass == "peer_lost"]
+    if len(waiting) < 3:
+        return None
+    if len(lost) == 1:
+        delays = [clocks.delay(m, lost[0]) for m in waiting if m is not lost[0]]
+        return lost[0] if all(d is None or d >= 0 for d in delays) else None
+    if any(m.diagnosis.klass not in _TIMEOUTS for m in waiting):
+        return None
+    for member in waiting:
+        delays = [clocks.delay(m, member) for m in waiting if m is not member]
+        if all(d is not None and d > _LATE_S for d in delays):
+            return member
+    return None
