@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pairun.diagnose.circumstances import Circumstances
@@ -23,6 +23,7 @@ from pairun.incident.findings import Finding, finding_of
 from pairun.incident.flightrecorder import is_dump, read_dump
 from pairun.incident.history import Attempt, attempt_of
 from pairun.incident.numbered import NumberedLog
+from pairun.incident.numberednames import ranks_by_name
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
 from pairun.incident.roles import with_ranks
@@ -76,9 +77,9 @@ def gather(
         facts: known besides the logs; for a single log.
     """
     budget = max(_LEAST_BYTES, min(_MOST_BYTES, _JUDGED_BYTES // max(1, len(files))))
-    task = _Task(
-        table, budget, deadline_s, facts, is_alone=sum(not file.skipped for file in files) == 1
-    )
+    read = [file for file in files if not file.skipped]
+    ranks = ranks_by_name(file.within for file in read)
+    task = _Task(table, budget, deadline_s, facts, ranks, is_alone=len(read) == 1)
     processes = min(len(files), len(os.sched_getaffinity(0)), 8)
     if processes < 2 or sum(map(_size, files)) < _POOL_BYTES:
         results = [task.read(file) for file in files]
@@ -112,10 +113,11 @@ class _Task:
         budget: int,
         deadline_s: float,
         facts: Circumstances | None,
+        ranks: Mapping[str, int],
         *,
         is_alone: bool,
     ) -> None:
-        self._table, self._budget, self._facts = table, budget, facts
+        self._table, self._budget, self._facts, self._ranks = table, budget, facts, ranks
         self._deadline_s, self._is_alone = deadline_s, is_alone
         self.start()
 
@@ -140,7 +142,7 @@ class _Task:
         if is_dump(reading.log.data[:4096]):
             return self._dump(file)
         log = decoded(reading.log)
-        writer = writer_of(file.within, log)
+        writer = writer_of(file.within, log, self._ranks.get(file.within))
         if not self._is_alone and what_is_no_text([log]) == NO_TEXT:
             unread = (*unread, f"{file.name}: {NO_TEXT}")
             if writer.rank is None:

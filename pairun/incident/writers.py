@@ -16,7 +16,13 @@ _SHARE = 0.5
 
 _LAUNCHER = re.compile(
     r"(?i)^slurm[._-]\d+$|launch|torchrun|mpirun|mpiexec|srun|sbatch|elastic|agent|driver|scheduler|slurmstepd|head"
+    r"|^raylet$|^gcs_server$|^monitor$|^dashboard$|^log_monitor$"
 )
+_RAY_WORKER = re.compile(
+    r"^(?:python-core-)?worker-[0-9a-f]{20,60}[-_](?:[0-9a-f]{8}[-_])?(?P<pid>\d+)$"
+)
+"""Ray's logs of a worker: its id, the job's id, and the process id."""
+
 _STREAMS = re.compile(r"(?i)[._-]?(?:stdout|stderr|std_?out|std_?err|out|err|log|txt|json|jsonl)$")
 _RANK_IN_NAME = (
     re.compile(r"(?i)(?<![a-z])rank[._-]?(?P<rank>\d{1,6})(?!\d)"),
@@ -104,12 +110,13 @@ class Writer(NamedTuple):
         return self._replace(rank=rank, label=label)
 
 
-def writer_of(path: str, log: Log) -> Writer:
+def writer_of(path: str, log: Log, numbered: int | None = None) -> Writer:
     """The writer of a whole file.
 
     Args:
         path: the file, relative to the folder that the user named.
         log: its contents.
+        numbered: the rank by comparison with the names of the job's other files; see `ranks_by_name`.
     """
     head = log.data[:_HEAD_BYTES]
     host = _host_in(path, head)
@@ -131,6 +138,10 @@ def writer_of(path: str, log: Log) -> Writer:
             r"(?i)(?<![a-z])rank[._-]?(\d{1,6})(?!\d)", part
         ):  # mpirun: 1/rank.3/stdout
             return Writer(int(match[1]), f"rank {int(match[1])}", host)
+    if ray := _RAY_WORKER.match(name):
+        return Writer(None, f"pid {ray['pid']}", host)
+    if numbered is not None and not _INSTANCE.search(name):
+        return Writer(numbered, f"rank {numbered}", host)
     parts = [_STREAMS.sub("", part) for part in reversed(path.split("/"))]
     name = next((part for part in parts if part and not _GENERIC.match(part)), name)
     name = next((part for part in parts if _INSTANCE.search(part)), name)

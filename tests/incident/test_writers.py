@@ -22,6 +22,16 @@ from pairun.incident.writers import split, writer_of
         ("train.log", "RANK=6\n", 6, "rank 6"),
         ("slurm-1734.out", "", None, "slurm-1734"),
         ("torchrun.log", "", None, "torchrun"),
+        ("1/rank.03/stdout", "", 3, "rank 3"),
+        ("rank-3/stdout", "", 3, "rank 3"),
+        ("id_x/attempt_1/0/stdout.log", "", 0, "rank 0"),
+        (
+            "session_x/logs/worker-0a1b2c3d4e5f60718293a4b5c6d7-01000000-4711.err",
+            "",
+            None,
+            "pid 4711",
+        ),
+        ("session_x/logs/raylet.out", "", None, "raylet"),
     ],
 )
 def test_the_rank_of_a_file(path: str, text: str, rank: int | None, label: str) -> None:
@@ -46,3 +56,13 @@ def test_one_ranks_log_is_not_split() -> None:
     """A few lines that begin with numbers make no ranks."""
     text = "epoch 1\n" * 20 + "3: a note\n4: another\n" + "epoch 2\n" * 20
     assert split(NumberedLog(text.encode(), "a.log", [])) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "rank"),
+    [("train_3.log", "", 3), ("worker3/stderr.log", "", 3), ("train_3.log", "RANK=11\n", 11)],
+)
+def test_the_rank_by_comparison_with_other_names(path: str, text: str, rank: int) -> None:
+    """It counts unless the log itself names another rank."""
+    writer = writer_of(path, NumberedLog(text.encode(), path, []), 3)
+    assert (writer.rank, writer.launcher) == (rank, False)
