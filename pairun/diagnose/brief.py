@@ -6,10 +6,10 @@ import json
 
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE, UNKNOWN
-from pairun.diagnose.diagnosis import Diagnosis, Evidence
+from pairun.diagnose.diagnosis import FORBIDDING, Diagnosis, Evidence
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import Table
-from pairun.diagnose.weighing import FORBIDDING, diagnose
+from pairun.diagnose.weighing import diagnose
 
 CONSEQUENCES = frozenset(
     (

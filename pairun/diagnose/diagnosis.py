@@ -17,6 +17,9 @@ from pairun.diagnose.tracebacks import Frame
 FORBIDS = frozenset(("after_fix", "never"))
 """Advice against running the job again unchanged."""
 
+FORBIDDING = 70
+"""The minimum weight at which pairun advises against running the job again."""
+
 _EVIDENCE_CHARS = 400
 _PATH_CHARS = 100
 
@@ -133,6 +136,29 @@ def of_fact(place: Place, details: dict[str, str]) -> Diagnosis:
         advice=fact.advice or kind.advice,
         evidence=of_place(place),
         details=details,
+        alternatives=(),
+        source=fact.source,
+    )
+
+
+def of_reported(fact: Fact, where: Evidence) -> Diagnosis:
+    """The diagnosis from a fact that a system reports as data.
+
+    Args:
+        fact: the fact.
+        where: the data that reports it.
+    """
+    kind = CLASSES[fact.klass]
+    retry = fact.retry or kind.retry
+    return Diagnosis(
+        klass=fact.klass,
+        fault=fact.fault or kind.fault,
+        retry=None if retry in FORBIDS and fact.weight < FORBIDDING else retry,
+        confidence=confidence_of(fact.weight),
+        headline=fact.words,
+        advice=fact.advice or kind.advice,
+        evidence=(where,),
+        details={},
         alternatives=(),
         source=fact.source,
     )

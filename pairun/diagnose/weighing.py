@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pairun.diagnose.circumstances import Circumstances, clues
 from pairun.diagnose.classes import EXIT_CODES, UNKNOWN
 from pairun.diagnose.diagnosis import (
+    FORBIDDING,
     FORBIDS,
     Diagnosis,
     Evidence,
@@ -33,9 +34,6 @@ DEADLINE_S = 2.0
 
 ADVISED = 60
 """The minimum weight of an exit code alone on which controllers act."""
-
-FORBIDDING = 70
-"""The minimum weight at which pairun advises against running the job again."""
 
 BY_CODE = "exit code"
 """The source of a diagnosis that is based on an exit code alone."""

@@ -10,8 +10,9 @@ from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import NONE
 from pairun.diagnose.table import Table
 from pairun.incident.gathering import Gathered, gather
-from pairun.incident.history import Attempt, RetryAdvice, attempt_of, retry_advice
+from pairun.incident.history import Attempt, RetryAdvice, attempt_of, retry_advice, with_retries
 from pairun.incident.joining import Incident, join
+from pairun.incident.podreports import retries_of
 from pairun.incident.progress import Progress
 from pairun.incident.walking import LogFile
 
@@ -58,7 +59,7 @@ def answer(
     history += [*gathered.earlier, _last_attempt(incident, gathered)]
     if incident.diagnosis.klass == NONE:
         return Answer(incident, None, gathered.failed)
-    advice = retry_advice(history)
+    advice = with_retries(retry_advice(history), retries_of(gathered.objects))
     diagnosis = incident.diagnosis._replace(retry=advice.retry)
     return Answer(incident._replace(diagnosis=diagnosis), advice, gathered.failed)
 

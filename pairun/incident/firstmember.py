@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pairun.diagnose.circumstances import Circumstances
-from pairun.diagnose.classes import CLASSES
+from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
@@ -182,6 +182,8 @@ def _first_cause(
 
 def _by_exit(said: Testimony, member: Member, table: Table) -> Diagnosis:
     diagnosis = diagnose([], table, Circumstances(exit_code=said.exit_code))
+    if diagnosis.klass == UNKNOWN and not member.is_healthy:
+        diagnosis = member.diagnosis
     evidence = (Evidence("", 0, said.words),)
     return diagnosis._replace(evidence=(*evidence, *member.diagnosis.evidence[:1]))
 

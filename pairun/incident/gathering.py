@@ -16,6 +16,8 @@ from pairun.diagnose.undecided import EMPTY, NO_TEXT, what_is_no_text
 from pairun.diagnose.weighing import diagnose
 from pairun.handover.progressfile import NAME as NOTED
 from pairun.handover.progressfile import NotedProgress, parse_progress
+from pairun.incident.clusterobjects import MAX_BYTES as OBJECT_BYTES
+from pairun.incident.clusterobjects import ClusterObject, may_be_objects, objects_in
 from pairun.incident.collectives import RankState
 from pairun.incident.commandcodes import exit_code_beside
 from pairun.incident.decoding import decoded
@@ -24,6 +26,7 @@ from pairun.incident.flightrecorder import is_dump, read_dump
 from pairun.incident.history import Attempt, attempt_of
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.numberednames import ranks_by_name
+from pairun.incident.podfindings import with_objects
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
 from pairun.incident.roles import with_ranks
@@ -48,6 +51,7 @@ class Gathered(NamedTuple):
         wholes: of each file in which several writers' lines alternate, the diagnosis of all of it.
         states: of collectives, from flight recorders.
         noted: the progress that the job's code reports.
+        objects: of Kubernetes.
         earlier: attempts in a file before its last one, earliest first.
         unread: what was not read, for people.
         failed: unreadable files, each with the reason.
@@ -57,6 +61,7 @@ class Gathered(NamedTuple):
     wholes: tuple[Finding, ...] = ()
     states: tuple[RankState, ...] = ()
     noted: tuple[NotedProgress, ...] = ()
+    objects: tuple[ClusterObject, ...] = ()
     earlier: tuple[Attempt, ...] = ()
     unread: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
@@ -86,8 +91,10 @@ def gather(
     else:
         results = _in_pool(task, files, processes)
     findings = tuple(with_ranks([f for r in results for f in r.findings]))
+    objects = tuple(o for r in results for o in r.objects)
     return Gathered(
-        findings=findings,
+        findings=tuple(with_objects(findings, objects, table, deadline_s)),
+        objects=objects,
         wholes=tuple(f for r in results for f in r.wholes),
         states=tuple(s for r in results for s in r.states),
         noted=tuple(n for r in results for n in r.noted),
@@ -141,6 +148,8 @@ class _Task:
             return Gathered(noted=(noted,))
         if is_dump(reading.log.data[:4096]):
             return self._dump(file)
+        if may_be_objects(reading.log.data[:4096]) and (objects := self._objects(file)):
+            return Gathered(objects=objects)
         log = decoded(reading.log)
         writer = writer_of(file.within, log, self._ranks.get(file.within))
         if not self._is_alone and what_is_no_text([log]) == NO_TEXT:
@@ -179,6 +188,10 @@ class _Task:
                 return Gathered(states=tuple(read_dump(stream.read(64 << 20), file.within)))
         except (OSError, ValueError) as e:
             return Gathered(unread=(f"{file.name}: {e}",))
+
+    def _objects(self, file: LogFile) -> tuple[ClusterObject, ...]:
+        whole = read_file(file.path, file.name, OBJECT_BYTES, is_over=self._is_over)
+        return tuple(objects_in(whole.log.data, file.name)) if not whole.unread else ()
 
     def _is_over(self) -> bool:
         return time.process_time() - self._began > self._deadline_s

@@ -109,6 +109,21 @@ def retry_advice(attempts: Sequence[Attempt]) -> RetryAdvice:
     return advice._replace(retry="after_fix", words=f"{same}, and no progress is known")
 
 
+def with_retries(advice: RetryAdvice, retries: int) -> RetryAdvice:
+    """An advice that counts the retries of FrameworkController, which keeps only their number.
+
+    Args:
+        advice: from the attempts whose logs are known.
+        retries: how often the controller has retried the job or the task.
+    """
+    if retries < advice.attempts:
+        return advice
+    words = (
+        f"attempt {retries + 1}; FrameworkController does not keep the results of earlier attempts"
+    )
+    return advice._replace(attempts=retries + 1, words=advice.words or words)
+
+
 def advised(diagnosis: Diagnosis, advice: RetryAdvice) -> Diagnosis:
     """A diagnosis with the advice from all attempts; its deciding fact follows the advice."""
     if not advice.words:

@@ -140,14 +140,14 @@ def writer_of(path: str, log: Log, numbered: int | None = None) -> Writer:
             return Writer(int(match[1]), f"rank {int(match[1])}", host)
     if ray := _RAY_WORKER.match(name):
         return Writer(None, f"pid {ray['pid']}", host)
-    if numbered is not None and not _INSTANCE.search(name):
-        return Writer(numbered, f"rank {numbered}", host)
     parts = [_STREAMS.sub("", part) for part in reversed(path.split("/"))]
     name = next((part for part in parts if part and not _GENERIC.match(part)), name)
     name = next((part for part in parts if _INSTANCE.search(part)), name)
     is_launcher = _LAUNCHER.search(name) is not None
     if not is_launcher and (match := _INSTANCE.search(name)):
         return Writer.of_pod(name, host or match["label"])
+    if not is_launcher and numbered is not None:
+        return Writer(numbered, f"rank {numbered}", host)
     return Writer(None, name or os.path.basename(path), host, is_launcher)
 
 

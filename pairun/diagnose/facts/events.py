@@ -35,28 +35,41 @@ _NO_ANSWER = re.compile(r"failed liveness probe")
 _IMAGE = re.compile(r"[Bb]ack-off pulling image|ErrImagePull|ImagePullBackOff")
 
 
+def facts_of_event(kind: str, reason: str, message: str, at: int = -1) -> list[Fact] | None:
+    """The facts of an Event.
+
+    Args:
+        kind: its type, ``Normal`` or ``Warning``.
+        reason: a word in CamelCase.
+        message: its text.
+        at: offset of its line in the log, in bytes; -1 if it is not from a log.
+
+    Returns:
+        None if neither reason nor text is known.
+    """
+    if _NO_ANSWER.search(message):
+        return [_fact("hang", LIKELY, "the container did not answer its liveness probe", at)]
+    if _IMAGE.search(message):
+        return [_fact("image_missing", HINT + 8, "the image could not be pulled", at)]
+    if reason in _REASONS:
+        klass, weight, words = _REASONS[reason]
+        if reason == "FailedScheduling" and (why := message.partition("nodes are available: ")[2]):
+            return [_fact(klass, DECISIVE, f"{words}: {why[:200]}", at)]
+        return [_fact(klass, weight, words, at)]
+    if reason == "Unhealthy":
+        return []  # the kubelet retries the probe; another event reports if it ends the container
+    return [] if kind == "Normal" and reason in _ROUTINE else None
+
+
 def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
     match = _ROW.match(line.text)
     if match is None:
         return None
-    reason, rest = match["reason"], match["rest"]
-    if _NO_ANSWER.search(rest):
-        return [_fact(("hang", LIKELY, "the container did not answer its liveness probe"), line)]
-    if _IMAGE.search(rest):
-        return [_fact(("image_missing", HINT + 8, "the image could not be pulled"), line)]
-    if reason in _REASONS:
-        if reason == "FailedScheduling" and (why := rest.partition("nodes are available: ")[2]):
-            klass, _, words = _REASONS[reason]
-            return [_fact((klass, DECISIVE, f"{words}: {why[:200]}"), line)]
-        return [_fact(_REASONS[reason], line)]
-    if reason == "Unhealthy":
-        return []  # the kubelet retries the probe; another event reports if it ends the container
-    return [] if match["type"] == "Normal" and reason in _ROUTINE else None
+    return facts_of_event(match["type"], match["reason"], match["rest"], line.at)
 
 
-def _fact(what: tuple[str, int, str], line: Line) -> Fact:
-    klass, weight, words = what
-    return Fact(klass, weight, words, "Kubernetes", line.at)
+def _fact(klass: str, weight: int, words: str, at: int) -> Fact:
+    return Fact(klass, weight, words, "Kubernetes", at)
 
 
 EVENTS = Reader(("normal ", "warning "), _read)

@@ -30,7 +30,8 @@ _TAINT = re.compile(
 
 def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
     if match := _CONDITION.match(line.text):
-        return _of_condition(match["type"], match["state"], match["why"].strip(), line)
+        fact = fact_of_condition(match["type"], match["state"], match["why"].strip(), line.at)
+        return [] if fact is None else [fact]
     if match := _ROW.match(line.text):
         words = f"the node is {match['state']}"
         is_ready = match["state"] == "Ready"
@@ -41,15 +42,23 @@ def _read(line: Line, _log: Log) -> Sequence[Fact] | None:
     return None
 
 
-def _of_condition(kind: str, state: str, why: str, line: Line) -> Sequence[Fact]:
-    """Every condition but ``Ready`` names a problem, which is absent only if it is false."""
+def fact_of_condition(kind: str, state: str, why: str, at: int = -1) -> Fact | None:
+    """The fact that a node's condition states.
+
+    Every condition but ``Ready`` names a problem, which is absent only if it is false.
+
+    Args:
+        kind: its type.
+        state: ``True``, ``False`` or ``Unknown``.
+        why: its reason or message.
+        at: offset of its line in the log, in bytes; -1 if it is not from a log.
+    """
     if state == ("True" if kind == "Ready" else "False"):
-        return []
+        return None
     weight = STRONG + 2 if kind == "Ready" or state == "True" else LIKELY
     klass = "storage_io_error" if kind == "ReadonlyFilesystem" else "node_stuck"
-    return [
-        Fact(klass, weight, f"the node's condition {kind} is {state}: {why}", "Kubernetes", line.at)
-    ]
+    words = f"the node's condition {kind} is {state}: {why}"
+    return Fact(klass, weight, words, "Kubernetes", at)
 
 
 NODES = Reader(

@@ -98,81 +98,98 @@ _CODES: Mapping[int, tuple[str, int]] = {
 """The meaning of a container's exit code alone."""
 
 
+def fact_of_reason(reason: str, at: int = -1) -> Fact | None:
+    """The fact that a reason of a Pod, a container or a condition states; None for any other.
+
+    Args:
+        reason: a word in CamelCase.
+        at: offset of its line in the log, in bytes; -1 if it is not from a log.
+    """
+    if reason in _REASONS:
+        klass, weight, words = _REASONS[reason]
+        return _fact(klass, weight, f"{words} ({reason})", at)
+    if _OUT_OF.match(reason):
+        resource = reason.removeprefix("OutOf")
+        return _fact("unschedulable", DECISIVE, f"the node has no {resource} left", at)
+    return None
+
+
+def fact_of_message(message: str, at: int = -1) -> Fact | None:
+    """The fact that the scheduler or the kubelet states in a sentence; None for any other text."""
+    if match := _OVER.search(message):
+        return _over(match["volume"], at)
+    if match := _LOW.search(message):
+        resource = match["resource"] or match["condition"]
+        return _fact("evicted", DECISIVE, f"the node was low on {resource}: Pods were evicted", at)
+    if match := _NODES.search(message):
+        return _fact("unschedulable", DECISIVE, f"no node fits the Pod: {match['why']}", at)
+    return None
+
+
+def fact_of_code(code: int, at: int = -1) -> Fact | None:
+    """The fact that a container's exit code alone states; None for 0."""
+    if code == 0:
+        return None
+    klass, weight = _CODES.get(code, ("child_failed", HINT))
+    return _fact(klass, weight, f"the container's exit code is {code}", at)
+
+
 def _read(line: Line, log: Log) -> Sequence[Fact] | None:
     text = line.text
-    if match := _OVER.search(text):
-        return [_over(match["volume"], line)]
-    if match := _LOW.search(text):
-        resource = match["resource"] or match["condition"]
-        return [
-            _fact("evicted", DECISIVE, f"the node was low on {resource}: Pods were evicted", line)
-        ]
-    if match := _NODES.search(text):
-        return [_fact("unschedulable", DECISIVE, f"no node fits the Pod: {match['why']}", line)]
+    if (stated := fact_of_message(text, line.at)) is not None:
+        return [stated]
     if _WAITS.match(text):
         nowhere = any(_NOWHERE.match(above.text) for above in log.before(line.at, _HEAD_LINES))
         words = "the Pod waits, and has no node"
-        return [_fact("unschedulable", LIKELY, words, line)] if nowhere else []
+        return [_fact("unschedulable", LIKELY, words, line.at)] if nowhere else []
     if match := _SCHEDULED.match(text):
-        return [_of("Unschedulable", line)] if match["state"] == "False" else []
+        return _of("Unschedulable", line) if match["state"] == "False" else []
     if match := _DOCKER.match(text):
-        return [_of("OOMKilled", line)] if match["state"] == "true" else []
+        return _of("OOMKilled", line) if match["state"] == "true" else []
     if match := _EXIT.match(text):
-        return _of_code(int(match["code"]), line)
+        fact = fact_of_code(int(match["code"]), line.at)
+        return [] if fact is None else [fact]
     if _STATE.match(text):
         return []  # the next lines contain the reason
     if match := _ROW.match(text):
         status = match["status"] or match["evicted"]
         return _of_status(status, line)
     for match in _NAMED.finditer(text):
-        reason = match["reason"].rstrip(".")
-        if reason in _REASONS:
-            return [_of(reason, line)]
-        if _OUT_OF.match(reason):
-            resource = reason.removeprefix("OutOf")
-            return [_fact("unschedulable", DECISIVE, f"the node has no {resource} left", line)]
+        if facts := _of(match["reason"].rstrip("."), line):
+            return facts
     return None
 
 
-def _of(reason: str, line: Line) -> Fact:
-    klass, weight, words = _REASONS[reason]
-    return _fact(klass, weight, f"{words} ({reason})", line)
+def _of(reason: str, line: Line) -> list[Fact]:
+    fact = fact_of_reason(reason, line.at)
+    return [] if fact is None else [fact]
 
 
 def _of_status(status: str, line: Line) -> Sequence[Fact] | None:
     """The facts of a row of ``kubectl get pods``."""
     if status in _REASONS:
-        return [_of(status, line)]
+        return _of(status, line)
     if status == "Pending":
-        return [_fact("unschedulable", HINT, "the Pod waits for a node", line)]
+        return [_fact("unschedulable", HINT, "the Pod waits for a node", line.at)]
     if status in ("Error", "Failed"):
-        return [_fact("child_failed", HINT, "the container failed", line)]
+        return [_fact("child_failed", HINT, "the container failed", line.at)]
     return (
         [] if status in ("Running", "Completed", "ContainerCreating", "PodInitializing") else None
     )
 
 
-def _of_code(code: int, line: Line) -> Sequence[Fact]:
-    if code == 0:
-        return []
-    klass, weight = _CODES.get(code, ("child_failed", HINT))
-    return [_fact(klass, weight, f"the container's exit code is {code}", line)]
-
-
-def _over(volume: str | None, line: Line) -> Fact:
+def _over(volume: str | None, at: int) -> Fact:
     """The Pod exceeded its own limit: the job's fault, not the node's."""
     if volume and "shm" in volume:
-        return _fact("shm_too_small", DECISIVE, f"the volume {volume} is full", line)
+        return _fact("shm_too_small", DECISIVE, f"the volume {volume} is full", at)
     words = f"the volume {volume}" if volume else "the Pod's ephemeral storage"
-    fact = _fact(
-        "evicted", DECISIVE, f"the kubelet evicted the Pod: {words} exceeds its limit", line
-    )
+    fact = _fact("evicted", DECISIVE, f"the kubelet evicted the Pod: {words} exceeds its limit", at)
     advice = "write less to the container's disk, or ask for more ephemeral storage"
     return fact._replace(fault="user", retry="after_fix", advice=advice)
 
 
-def _fact(klass: str, weight: int, words: str, line: Line) -> Fact:
-    return Fact(klass, weight, words, "Kubernetes", line.at)
+def _fact(klass: str, weight: int, words: str, at: int) -> Fact:
+    return Fact(klass, weight, words, "Kubernetes", at)
 
 
 PODS = Reader(

@@ -11,12 +11,12 @@ import attrs
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal
 from pairun.engines.kubernetes.cluster import Cluster
 from pairun.engines.kubernetes.clusterlogs import lines
-from pairun.engines.kubernetes.endwords import INIT
 from pairun.engines.kubernetes.jobobjects import find, instances_of
 from pairun.engines.kubernetes.podstates import APP, PodState
 from pairun.errors import PairunError, Problem
 from pairun.handover.logjournal import read_log
 from pairun.handover.metrics import Totals
+from pairun.kube.frameworkpods import INIT
 from pairun.report.journal.history import UNFINISHED
 from pairun.report.journal.historybuilding import phases_of
 from pairun.report.journal.pastinstances import InstancePast

@@ -12,12 +12,12 @@ import attrs
 
 from pairun.engines.kubernetes.apierrors import SILENCE_S, ClusterRefusal, Patience, Unreachable
 from pairun.engines.kubernetes.cluster import Cluster
-from pairun.engines.kubernetes.endwords import INIT
 from pairun.engines.kubernetes.frameworktasks import log_folder
 from pairun.engines.kubernetes.jobobjects import JobObjects, find, instances_of
 from pairun.engines.kubernetes.jobstate import state_of
 from pairun.engines.kubernetes.podstates import APP, ENDED, PodState
 from pairun.errors import PairunError, Problem
+from pairun.kube.frameworkpods import INIT
 
 MOST_STREAMS = 50
 """The largest number of Pods to follow at once; each needs a connection."""

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from pairun.base.escapes import visible
+from pairun.kube.frameworkpods import INIT
 from pairun.runtime.termination import END, START
 
-INIT = "init"
 MESSAGE_BYTES = 12 * 1024
 """Kubernetes keeps at most this many bytes of all termination messages of a Pod."""
 HEADLINE = 200

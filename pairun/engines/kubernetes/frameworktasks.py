@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from pairun.engines.kubernetes.endwords import INIT, one_line
+from pairun.engines.kubernetes.endwords import one_line
 from pairun.engines.kubernetes.podstates import PodState, read_pod
-from pairun.kube.statuses import task_statuses
+from pairun.kube.frameworkpods import completion_of, ended_pod, init_names, tasks_of
 
 Object = Mapping[str, Any]
 
@@ -25,14 +25,14 @@ def framework_instances(framework: Object, pods: Iterable[PodState]) -> tuple[Po
         framework: the Framework object; its task statuses may be compressed.
         pods: the Pods that the API server still has.
     """
-    init_names = _init_names(framework)
+    inits = init_names(framework)
     job_retries = _retries(framework.get("status") or {})
     by_uid = {each.uid: each for each in pods}
     instances = []
-    for role, task in _tasks(framework):
+    for role, task in tasks_of(framework):
         attempt = task.get("attemptStatus") or {}
         pod = by_uid.pop(str(attempt.get("podUID")), None)
-        state = _ended_task(role, task, attempt, init_names) or pod
+        state = _ended_task(role, task, attempt, inits) or pod
         if state is not None:
             container_restarts = pod.restarts if pod else 0
             restarts = container_restarts + _retries(task) + job_retries
@@ -51,13 +51,6 @@ def decisive_instance(framework: Object, instances: Iterable[PodState]) -> PodSt
     return next((each for each in instances if (each.role, each.index) == wanted), None)
 
 
-def completion_of(framework: Object) -> Object:
-    """How the Framework's last attempt ended; empty while it runs."""
-    attempt = (framework.get("status") or {}).get("attemptStatus") or {}
-    completion = attempt.get("completionStatus")
-    return completion if isinstance(completion, dict) else {}
-
-
 def completion_words(completion: Object) -> str:
     """Why a task or Framework ended, if its containers do not say so.
 
@@ -68,23 +61,12 @@ def completion_words(completion: Object) -> str:
     return one_line(": ".join(str(w).strip() for w in words if w))
 
 
-def _tasks(framework: Object) -> Iterable[tuple[str, Object]]:
-    try:
-        roles = task_statuses(framework)
-    except ValueError:
-        # The Pods are still useful; the barrier reports what is wrong with such a status.
-        return []
-    return [(str(role["name"]), task) for role in roles for task in role["taskStatuses"] or ()]
-
-
-def _ended_task(
-    role: str, task: Object, attempt: Object, init_names: frozenset[str]
-) -> PodState | None:
+def _ended_task(role: str, task: Object, attempt: Object, inits: frozenset[str]) -> PodState | None:
     """The state of a task whose last attempt has ended; None while it runs."""
     completion = attempt.get("completionStatus")
     if not isinstance(completion, dict):
         return None
-    state = read_pod(_pod_object(role, task, attempt, completion, init_names))
+    state = read_pod(ended_pod(role, task, attempt, completion, inits))
     if "pod" not in completion:
         # FrameworkController stopped it, or its Pod was deleted.
         is_stopped = completion.get("code") in _STOPS
@@ -99,48 +81,6 @@ _STOPS = (-210, -220)
 
 def _failure_words(state: PodState, completion: Object) -> str:
     return completion_words(completion) if state.phase == "failed" else ""
-
-
-def _pod_object(
-    role: str, task: Object, attempt: Object, completion: Object, init_names: frozenset[str]
-) -> Object:
-    """The Pod at its end, rebuilt from the status."""
-    pod = completion.get("pod") or {}
-    ended = {"finishedAt": attempt.get("completionTime")}
-    statuses: dict[bool, list[Object]] = {True: [], False: []}
-    for container in pod.get("containers") or ():
-        terminated = {k: container[k] for k in ("reason", "message") if container.get(k)}
-        terminated |= {"exitCode": container.get("code"), **ended}
-        name = container.get("name")
-        status = {"name": name, "state": {"terminated": terminated}}
-        statuses[name in init_names].append(status)
-    if any(s["state"]["terminated"]["exitCode"] for s in statuses[True]):
-        # For a container that never started, the status has code 0.
-        statuses[False] = []
-    return {
-        "metadata": {
-            "name": attempt.get("podName"),
-            "uid": attempt.get("podUID"),
-            "creationTimestamp": attempt.get("startTime"),
-            "labels": {"FC_TASKROLE_NAME": role, "FC_TASK_INDEX": str(task["index"])},
-            "ownerReferences": [{"kind": "ConfigMap"}],
-        },
-        "spec": {"nodeName": attempt.get("podNodeName")},
-        "status": {
-            "phase": "Failed" if completion.get("code") else "Succeeded",
-            "initContainerStatuses": statuses[True],
-            "containerStatuses": statuses[False],
-            **{k: pod[k] for k in ("reason", "message") if pod.get(k)},
-        },
-    }
-
-
-def _init_names(framework: Object) -> frozenset[str]:
-    """The names of init containers; pairun's own name if the Framework has no specification."""
-    roles = (framework.get("spec") or {}).get("taskRoles") or ()
-    specs = [((r.get("task") or {}).get("pod") or {}).get("spec") or {} for r in roles]
-    names = {c.get("name") for spec in specs for c in spec.get("initContainers") or ()}
-    return frozenset(names or {INIT})
 
 
 def _retries(status: Object) -> int:

@@ -13,13 +13,13 @@ import attrs
 from pairun.base.escapes import visible
 from pairun.engines.completionpolicy import Ended, RolePolicy, decide
 from pairun.engines.kubernetes.frameworktasks import (
-    completion_of,
     completion_words,
     decisive_instance,
 )
 from pairun.engines.kubernetes.jobobjects import POD, JobObjects
 from pairun.engines.kubernetes.podstates import ENDED, PodState
 from pairun.incident.instances import InstanceFailure, first_of, what_followed
+from pairun.kube.frameworkpods import completion_of
 
 NAMED = 3
 """How many instances to name; more are counted."""

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import attrs
 
 from pairun.base.escapes import visible
-from pairun.engines.kubernetes.endwords import INIT, diagnosis, ended_with, one_line
+from pairun.engines.kubernetes.endwords import diagnosis, ended_with, one_line
 from pairun.engines.manifest.objectnames import INDEX_LABEL, ROLE_LABEL
+from pairun.kube.frameworkpods import INIT
 from pairun.kube.pods import STUCK, is_scheduled, unscheduled
 
 APP = "app"

@@ -1,0 +1,226 @@
+"""Ties what Kubernetes reports about Pods and nodes to the ranks whose logs are known.
+
+A Pod belongs to a log by its name or uid in the file's path, by the writer's name, or by the number
+of the rank if the job has one role. A fact about a Pod is a finding of its rank. An exit code alone
+is a report about the rank: the log explains it better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import process_time
+
+from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Diagnosis, Evidence, of_reported
+from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.facts.pods import fact_of_code
+from pairun.diagnose.lines import Log
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import diagnose
+from pairun.incident.clusterobjects import ClusterObject
+from pairun.incident.findings import CHILD_FAILED, Finding
+from pairun.incident.ownreports import diagnosis_in, diagnosis_of_task, failed_task_in
+from pairun.incident.podreports import PodReport, node_facts, pod_reports, trigger_of
+from pairun.incident.testimony import ENDED, Testimony
+from pairun.incident.times import Moment, seconds_between
+from pairun.incident.writers import Writer
+
+_SAME_S = 1.5
+"""Pods' ends that differ by less have no order, in seconds: Kubernetes counts whole seconds."""
+
+_KILLED = (137, 143)
+
+
+def with_objects(
+    findings: Sequence[Finding], objects: Sequence[ClusterObject], table: Table, deadline_s: float
+) -> list[Finding]:
+    """The findings of logs, with those of Kubernetes' objects.
+
+    Args:
+        findings: of the job's logs.
+        objects: of its files.
+        table: the rules.
+        deadline_s: limit for each termination message, in seconds of CPU time.
+    """
+    reports = pod_reports(objects)
+    joined = list(findings)
+    writers: dict[str, Writer] = {}
+    # where no log shows a failure, exit codes are all there is
+    are_quiet = all(f.diagnosis.klass in (NONE, UNKNOWN) for f in findings)
+    failed = [each for each in reports if each.exit_code]
+    earliest = _earliest(failed, trigger_of(objects))
+    for report in reports:
+        mine = _logs_of(report, findings, reports)
+        writer = findings[mine[0]].writer if mine else _writer(report, reports)
+        writers[report.name] = writer
+        for n in mine:
+            joined[n] = _at_node(joined[n], report)
+        said = _testimonies(report, writer, earliest, failed)
+        own = _finding(
+            report,
+            writer,
+            table,
+            deadline_s,
+            is_told=bool(mine) and not are_quiet,
+            has_log=bool(mine),
+        )
+        if own is not None and (own.diagnosis.klass != NONE or not findings):
+            joined.append(own._replace(at=_moment(report, findings, mine), testimonies=said))
+        elif mine:
+            before = joined[mine[0]]
+            joined[mine[0]] = before._replace(testimonies=(*before.testimonies, *said))
+    return [*joined, *_of_nodes(objects, reports, writers)]
+
+
+def _logs_of(
+    report: PodReport, findings: Sequence[Finding], reports: Sequence[PodReport]
+) -> list[int]:
+    """The indexes of the findings from a Pod's logs."""
+    names = {report.name, report.label, report.uid} - {""}
+    named = [
+        n
+        for n, f in enumerate(findings)
+        if {f.writer.label, f.writer.host} & names or names & set(_parts(f.file))
+    ]
+    if named or report.number is None or not _is_one_role(reports):
+        return named
+    return [n for n, f in enumerate(findings) if f.writer.rank == report.number]
+
+
+def _parts(path: str) -> list[str]:
+    """The folders of a path, and the file name, also without its last ending."""
+    parts = path.split("/")
+    return [*parts, parts[-1].rpartition(".")[0]]
+
+
+def _is_one_role(reports: Sequence[PodReport]) -> bool:
+    """Whether the numbers of the Pods are those of ranks: each is there once."""
+    numbers = [each.number for each in reports]
+    return len(set(numbers)) == len(numbers) and len({each.role for each in reports}) == 1
+
+
+def _writer(report: PodReport, reports: Sequence[PodReport]) -> Writer:
+    rank = report.number if _is_one_role(reports) else None
+    return Writer(rank, report.label, report.node)
+
+
+def _at_node(finding: Finding, report: PodReport) -> Finding:
+    """A finding with its Pod's node, unless the log names its host."""
+    host = finding.writer.host
+    if not report.node or host not in ("", finding.writer.label, report.name):
+        return finding
+    return finding._replace(writer=finding.writer._replace(host=report.node))
+
+
+def _finding(
+    report: PodReport,
+    writer: Writer,
+    table: Table,
+    deadline_s: float,
+    *,
+    is_told: bool,
+    has_log: bool,
+) -> Finding | None:
+    """What a Pod's state shows; None for a Pod without a fact whose log is known.
+
+    Args:
+        report: the Pod.
+        writer: of its log.
+        table: the rules.
+        deadline_s: limit for its termination message, in seconds of CPU time.
+        is_told: whether logs tell more than an exit code.
+        has_log: whether its log is known.
+    """
+    facts = [f for f in report.facts if not (is_told and f.klass == CHILD_FAILED)]
+    if not is_told and report.exit_code and (by_code := fact_of_code(report.exit_code)):
+        facts.append(by_code)
+    best = max(facts, key=lambda f: f.weight, default=None)
+    if best is None and has_log:
+        return None
+    diagnosis = _healthy() if best is None else _diagnosis(best, report)
+    if not has_log and report.messages:
+        shown = _of_message("\n".join(report.messages), report, table, deadline_s)
+        if shown.klass != UNKNOWN and shown.confidence > diagnosis.confidence:
+            diagnosis = shown
+    return Finding(
+        writer, report.file, diagnosis, last=report.at, finished=report.exit_code == 0, bytes=1
+    )
+
+
+def _of_message(message: str, report: PodReport, table: Table, deadline_s: float) -> Diagnosis:
+    """The diagnosis from a termination message: PID 1's own one, or that of the log's end."""
+    own = diagnosis_in(message, report.file, report.line)
+    if own is not None:
+        return own
+    if (failure := failed_task_in(message)) is not None:
+        where = Evidence(report.file, report.line, f"Pod {report.name}: {failure.message}")
+        return diagnosis_of_task(failure, table, where, deadline_s)
+    shown = diagnose([Log(message.encode(), report.file)], table, None, deadline_s, process_time)
+    return shown._replace(evidence=tuple(e._replace(line=report.line) for e in shown.evidence))
+
+
+def _diagnosis(fact: Fact, report: PodReport) -> Diagnosis:
+    where = Evidence(report.file, report.line, f"Pod {report.name}: {fact.words}")
+    return of_reported(fact, where)
+
+
+def _healthy() -> Diagnosis:
+    kind = CLASSES[NONE]
+    return Diagnosis(NONE, kind.fault, None, 0.7, kind.meaning, kind.advice, (), {}, (), "")
+
+
+def _moment(report: PodReport, findings: Sequence[Finding], mine: Sequence[int]) -> Moment | None:
+    """When a Pod ended, on the clock of its log: a log without a zone may be in local time."""
+    for n in mine:
+        last = findings[n].last
+        if last is not None and last.form != "zone":
+            return last
+    return report.at
+
+
+def _earliest(failed: Sequence[PodReport], trigger: str) -> list[PodReport]:
+    """The Pods of which one failed first, by a Framework's status or by their times."""
+    triggered = [each for each in failed if each.label == trigger]
+    if triggered or any(each.at is None for each in failed):
+        return triggered or list(failed)
+    return [each for each in failed if all(_seconds(other, each) < _SAME_S for other in failed)]
+
+
+def _seconds(earlier: PodReport, later: PodReport) -> float:
+    if earlier.at is None or later.at is None:
+        return 0.0
+    return seconds_between(earlier.at, later.at)
+
+
+def _testimonies(
+    report: PodReport, writer: Writer, earliest: Sequence[PodReport], failed: Sequence[PodReport]
+) -> tuple[Testimony, ...]:
+    """The report that a rank's container failed; only of those that failed first."""
+    if report not in earliest or writer.rank is None:
+        return ()
+    words = f"Kubernetes recorded that {report.label} ended with exit code {report.exit_code}"
+    is_first = len(earliest) == 1 and len(failed) > 1
+    words += " before the others" if is_first else ""
+    return (Testimony(writer.rank, ENDED, words, report.exit_code, first=is_first),)
+
+
+def _of_nodes(
+    objects: Sequence[ClusterObject],
+    reports: Sequence[PodReport],
+    writers: Mapping[str, Writer],
+) -> list[Finding]:
+    """The findings about nodes; without any Pod's node, or on a node of the job."""
+    known = {each.node for each in reports} - {""}
+    findings: dict[tuple[str, str], Finding] = {}
+    for each, node, fact in node_facts(objects):
+        if (known and node not in known) or (node, fact.klass) in findings:
+            continue
+        where = Evidence(each.file, each.line, f"node {node}: {fact.words}")
+        diagnosis = of_reported(fact, where)
+        stuck = [r for r in reports if r.node == node and r.exit_code in (None, *_KILLED)]
+        writer = Writer(None, node, node, launcher=bool(writers))
+        if len(stuck) == 1 and not stuck[0].facts:
+            # the only Pod there did not end by itself
+            writer = writers[stuck[0].name]
+        findings[node, fact.klass] = Finding(writer, each.file, diagnosis, bytes=1)
+    return list(findings.values())

@@ -1,0 +1,227 @@
+"""What Kubernetes' objects report about each Pod of a job: facts, exit codes, messages, times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pairun.diagnose.facts.events import facts_of_event
+from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.facts.nodes import fact_of_condition
+from pairun.diagnose.facts.pods import fact_of_message, fact_of_reason
+from pairun.incident.clusterobjects import ClusterObject
+from pairun.incident.times import Moment, moment_in
+from pairun.kube.frameworkpods import completion_of, ended_pod, init_names, tasks_of
+
+_ROLES = ("pairun/role", "FC_TASKROLE_NAME", "jobset.sigs.k8s.io/replicatedjob-name",
+          "training.kubeflow.org/replica-type")  # fmt: skip
+_INDEXES = ("pairun/index", "FC_TASK_INDEX", "batch.kubernetes.io/job-completion-index",
+            "training.kubeflow.org/replica-index", "apps.kubernetes.io/pod-index")  # fmt: skip
+"""Labels and annotations with an instance's role and number: pairun's and the controllers'."""
+
+_BEFORE_START = frozenset(("unschedulable", "image_missing", "registry_unavailable"))
+"""Classes that no longer hold once the Pod's container has started."""
+
+
+class PodReport(NamedTuple):
+    """What the objects in a job's files report about one Pod.
+
+    Attributes:
+        name: the Pod's name.
+        uid: its uid; may be empty.
+        role: the role in its labels; may be empty.
+        number: its number in the role; None if unknown.
+        node: its node; may be empty.
+        facts: heaviest first.
+        exit_code: of the first container that failed; 0 if the others ended with 0; None if none ended.
+        at: when it ended; None if unknown.
+        messages: termination messages of its containers: the end of the log, or PID 1's diagnosis.
+        file: the file of the object, for people.
+        line: its line there.
+        started: whether a container of the Pod has started.
+    """
+
+    name: str
+    uid: str = ""
+    role: str = ""
+    number: int | None = None
+    node: str = ""
+    facts: tuple[Fact, ...] = ()
+    exit_code: int | None = None
+    at: Moment | None = None
+    messages: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 1
+    started: bool = False
+
+    @property
+    def label(self) -> str:
+        """Role and number as pairun names an instance; else the Pod's name."""
+        return f"{self.role}-{self.number}" if self.role and self.number is not None else self.name
+
+
+def pod_reports(objects: Sequence[ClusterObject]) -> list[PodReport]:
+    """The Pods that the objects report about, each once; also Pods that only Events name."""
+    reports: dict[str, PodReport] = {}
+    for each in objects:
+        for pod in _pods_of(each):
+            # of two states of a Pod, as a watch prints them, the last counts
+            reports[pod.name] = pod
+    for each in objects:
+        involved = each.part("involvedObject") or each.part("regarding")
+        if each.kind != "Event" or involved.get("kind") != "Pod":
+            continue
+        name = str(involved.get("name") or "")
+        report = reports.get(name) or PodReport(
+            name, uid=str(involved.get("uid") or ""), file=each.file, line=each.line
+        )
+        reports[name] = _with_event(report, each)
+    return [_settled(each) for each in reports.values()]
+
+
+def node_facts(objects: Sequence[ClusterObject]) -> Iterator[tuple[ClusterObject, str, Fact]]:
+    """The facts about nodes: the object, the node's name and the fact."""
+    for each in objects:
+        if each.kind == "Node":
+            for condition in _dicts(each.part("status").get("conditions")):
+                why = str(condition.get("message") or condition.get("reason") or "")
+                fact = fact_of_condition(
+                    str(condition.get("type")), str(condition.get("status")), why
+                )
+                if fact is not None:
+                    yield each, each.name, fact
+        involved = each.part("involvedObject") or each.part("regarding")
+        if each.kind == "Event" and involved.get("kind") == "Node":
+            for fact in _facts_of_event(each):
+                yield each, str(involved.get("name") or ""), fact
+
+
+def retries_of(objects: Sequence[ClusterObject]) -> int:
+    """How often FrameworkController has retried the job or one of its tasks."""
+    counts = [0]
+    for each in objects:
+        if each.kind == "Framework":
+            counts.append(_retries(each.part("status")))
+            counts += [_retries(task) for _, task in tasks_of(each.data)]
+    return max(counts)
+
+
+def trigger_of(objects: Sequence[ClusterObject]) -> str:
+    """The label of the task that ended a Framework's last attempt; empty if none did."""
+    for each in objects:
+        if each.kind == "Framework":
+            trigger = completion_of(each.data).get("trigger")
+            if isinstance(trigger, dict) and "taskIndex" in trigger:
+                return f"{trigger.get('taskRoleName')}-{trigger['taskIndex']}"
+    return ""
+
+
+def _retries(status: Mapping[str, Any]) -> int:
+    count = _dict(status.get("retryPolicyStatus")).get("totalRetriedCount")
+    return count if isinstance(count, int) else 0
+
+
+def _pods_of(each: ClusterObject) -> Iterator[PodReport]:
+    if each.kind == "Pod" and each.name:
+        yield _report(each, each.data)
+    if each.kind == "Framework":
+        inits = init_names(each.data)
+        for role, task in tasks_of(each.data):
+            attempt = _dict(task.get("attemptStatus"))
+            completion = _dict(attempt.get("completionStatus"))
+            if completion and attempt.get("podName"):
+                yield _report(each, ended_pod(role, task, attempt, completion, inits))
+
+
+def _report(each: ClusterObject, pod: Mapping[str, Any]) -> PodReport:
+    meta, status = _dict(pod.get("metadata")), _dict(pod.get("status"))
+    labels = {**_dict(meta.get("annotations")), **_dict(meta.get("labels"))}
+    states = [
+        state
+        for key in ("initContainerStatuses", "containerStatuses")
+        for container in _dicts(status.get(key))
+        for state in _states(container)
+    ]
+    ended = [terminated for state in states if (terminated := _dict(state.get("terminated")))]
+    codes = [code for each_ in ended if isinstance(code := each_.get("exitCode"), int)]
+    failed = [each_ for each_ in ended if each_.get("exitCode")]
+    times = [moment_in(str(each_.get("finishedAt") or "")) for each_ in failed or ended]
+    index = next((str(labels[k]) for k in _INDEXES if str(labels.get(k, "")).isdecimal()), "")
+    return PodReport(
+        name=str(meta.get("name")),
+        uid=str(meta.get("uid") or ""),
+        role=next((str(labels[k]) for k in _ROLES if labels.get(k)), ""),
+        number=int(index) if len(index) in range(1, 7) else _last_number(str(meta.get("name"))),
+        node=str(_dict(pod.get("spec")).get("nodeName") or ""),
+        facts=tuple(_facts(status, states)),
+        exit_code=next((code for code in codes if code), 0 if codes else None),
+        at=min((t for t in times if t is not None), default=None),
+        messages=tuple(str(e["message"]) for e in failed if e.get("message")),
+        file=each.file,
+        line=each.line,
+        started=any("running" in state or state.get("terminated") for state in states),
+    )
+
+
+def _last_number(name: str) -> int | None:
+    match = re.search(r"-(\d{1,5})$", name)
+    return int(match[1]) if match else None
+
+
+def _states(container: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The state of a container, and how it ended before if it has restarted since."""
+    state = _dict(container.get("state"))
+    yield state
+    if not state.get("terminated"):
+        yield _dict(container.get("lastState"))
+
+
+def _facts(status: Mapping[str, Any], states: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
+    if status.get("phase") == "Succeeded":
+        return
+    stated = [
+        fact_of_message(str(status.get("message") or "")),
+        fact_of_reason(str(status.get("reason") or "")),
+    ]
+    for condition in _dicts(status.get("conditions")):
+        kind, holds = condition.get("type"), condition.get("status")
+        if (kind, holds) in (("DisruptionTarget", "True"), ("PodScheduled", "False")):
+            stated.append(fact_of_message(str(condition.get("message") or "")))
+            stated.append(fact_of_reason(str(condition.get("reason") or "")))
+    for state in states:
+        parts = (_dict(state.get("waiting")), _dict(state.get("terminated")))
+        stated += [fact_of_reason(str(part.get("reason") or "")) for part in parts]
+    yield from (fact for fact in stated if fact is not None)
+
+
+def _with_event(report: PodReport, event: ClusterObject) -> PodReport:
+    reason = event.data.get("reason")
+    facts = (*report.facts, *_facts_of_event(event))
+    times = ("eventTime", "lastTimestamp", "deprecatedLastTimestamp", "firstTimestamp")
+    text = next((str(event.data[key]) for key in times if event.data.get(key)), "")
+    at = report.at or (moment_in(text) if len(facts) > len(report.facts) else None)
+    return report._replace(facts=facts, at=at, started=report.started or reason == "Started")
+
+
+def _facts_of_event(event: ClusterObject) -> Sequence[Fact]:
+    kind, reason = str(event.data.get("type") or ""), str(event.data.get("reason") or "")
+    message = str(event.data.get("message") or event.data.get("note") or "")
+    return facts_of_event(kind, reason, message) or ()
+
+
+def _settled(report: PodReport) -> PodReport:
+    """A report with each class once, and without what the Pod has overcome."""
+    facts: dict[str, Fact] = {}
+    for fact in sorted(report.facts, key=lambda f: -f.weight):
+        if not (report.started and fact.klass in _BEFORE_START):
+            facts.setdefault(fact.klass, fact)
+    return report._replace(facts=tuple(facts.values()))
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
