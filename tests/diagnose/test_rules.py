@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pairun.diagnose.classes import CLASSES
+from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.hits import CERTAIN
 from pairun.diagnose.lines import Log
 from pairun.diagnose.table import SCHEMA_VERSION, Table
@@ -19,6 +20,8 @@ from pairun.playbook import ruletrial
 from pairun.playbook.content import Content, Root, built_in_root
 from pairun.playbook.document.reading import read_text
 from pairun.playbook.rules import Rules, check_rules, compiled, read_rules
+from tests.diagnose.cases import TRACE
+from tests.diagnose.messages import MESSAGES
 
 RULE: dict[str, Any] = {
     "id": "site-reactor",
@@ -64,6 +67,26 @@ def test_every_sample_of_the_built_in_rules_is_diagnosed(rules: Rules, table: Ta
             assert diagnose([Log(text.encode())], table).klass == rule.klass, text
         for text in sample.negative:
             assert diagnose([Log(text.encode())], table).rule != name, text
+
+
+@pytest.mark.slow
+def test_messages_of_common_software_get_their_class(table: Table) -> None:
+    """Each message, alone or after a traceback, gets the class of its cause."""
+    found = [(klass, diagnose([Log(text.encode())], table).klass, text) for klass, text in MESSAGES]
+    assert [each for each in found if each[0] != each[1]] == []
+
+
+def test_no_exception_of_python_is_unknown(table: Table) -> None:
+    """A traceback that ends with a built-in exception, with or without a message, gets a class."""
+    names = [
+        name
+        for name, kind in vars(builtins).items()
+        if isinstance(kind, type) and issubclass(kind, Exception) and not name.endswith("Warning")
+    ]
+    ends = [name + end for name in names for end in ("", ": x")]
+    logs = [Log(f"{TRACE}{end}\n".encode()) for end in ends]
+    verdicts = {end: diagnose([log], table).klass for end, log in zip(ends, logs, strict=True)}
+    assert [end for end, klass in verdicts.items() if klass in (NONE, UNKNOWN)] == []
 
 
 def test_every_rule_says_where_its_message_comes_from(rules: Rules) -> None:
