@@ -30,10 +30,11 @@ _RETRY = re.compile(
     r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
     r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\btrying (?:another|the next)\b"
     r"|\b(?:exists?|found|missing|available)\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+    r"|\b(?:continuing|proceeding|running|going on) without\b"
 )
 _RETRY_FOLLOWS = re.compile(
-    r"\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill (?:re)?try|[Tt]rying again|[Ff]alling back"
-    r"|[Uu]sing (?:the |a )?(?:local|cached|fallback))\b"
+    r"(?:.* will be retried\b|\W*(?:\w+ ?[:|-] ?)?(?:[Rr]etrying|[Ww]ill (?:re)?try|[Tt]rying again|[Ff]alling back"
+    r"|[Uu]sing (?:the |a )?(?:local|cached|fallback))\b)"
     r"(?!.*\b(?P<attempt>\d+) ?(?:/|of) ?(?P=attempt)\b)"
 )
 
@@ -67,6 +68,11 @@ _QUOTED = re.compile(r"\s*\d+ \| ")
 """The form in which compilers and linters quote source code."""
 
 
+def is_handled(line: Line) -> bool:
+    """Whether a line says that the program retries, or continues without what failed."""
+    return bool(_RETRY.search(line.text)) and not _EXHAUSTED.search(line.text)
+
+
 def _is_conditional(match: re.Match[str]) -> bool:
     """Whether the text describes the match as merely possible."""
     upto = (match.string[: match.start()], match.string[: match.end()])
@@ -82,7 +88,7 @@ def doubt_of(rule: Rule, match: re.Match[str], line: Line, log: Log) -> int:
     elif not rule.is_warning:
         warned = 45 if rule.role == "end" else 52
         doubt += 60 if _HARMLESS.search(head) else warned if _WARNING.search(head) else 0
-    if _RETRY.search(line.text) and not _EXHAUSTED.search(line.text):
+    if is_handled(line):
         doubt += 55 if not _RETRY.search(match[0]) else 0
     elif any(_RETRY_FOLLOWS.match(after.text) for after in log.after(line.at, 1)):
         doubt += 55

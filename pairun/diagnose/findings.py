@@ -12,7 +12,7 @@ from pairun.diagnose.hits import Hit, HitSearch, echoes
 from pairun.diagnose.lines import Log, parse
 from pairun.diagnose.recurrences import recurrences
 from pairun.diagnose.searchlimit import SearchLimit
-from pairun.diagnose.segments import Mark, Segment, cut, mark_of, phases, setbacks
+from pairun.diagnose.segments import Mark, Segment, cut, mark_of, phases, relaunches, setbacks
 from pairun.diagnose.surroundings import is_answered
 from pairun.diagnose.table import Table
 
@@ -64,7 +64,8 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
     failed_at = failures(hits, facts)
     # the attempts of a log without a failure do not matter, and ranks print the same first lines
     again = recurrences(log, marks) if failed_at and not has_ranks(hits) else []
-    marks += [*phases(log), *again, *setbacks(log, marks), *failed_at]
+    marks += [*phases(log), *again, *setbacks(log, marks), *relaunches(log, marks)]
+    marks += failed_at
     attempts = cut(len(log.data), marks)
     hits = discounted([*hits, *echoes(log)], facts)
     went_well = not failed and bool(attempts) and ends_well(log, attempts[-1], failed_at)

@@ -39,7 +39,7 @@ _LAUNCHED = re.compile(
     r"Setting OMP_NUM_THREADS environment variable for each process"
     r"|Starting elastic_operator with launch configs|\[(?:runner|launch)\.py:\d+:main\] (?:cmd = |WORLD INFO)"
     r"|The following values were not passed to `accelerate launch`|Started a local Ray instance"
-    r"|^SLURM_JOB_?ID\s?[=:]|(?i:begin (?:of )?(?:slurm|pbs|torque|sge) pro?logue?)|^Sender: LSF System"
+    r"|^SLURM_JOB_?ID\s?[=:]|(?i:begin (?:of )?(?:slurm|pbs|torque|sge) pro?logue?)"
     r"|srun: job \d+ has been allocated resources|salloc: Granted job allocation"
 )
 """A launcher or a scheduler starts an attempt."""
@@ -60,7 +60,7 @@ WORDS = (
     "bad termination", "srun: ", "slurmstepd", "exited with", "term_", "pbs: job", " killed", "terminated",
     "aborted", "segmentation", "bus error", "wandb: ", "worker group", "error", "exception", "interrupt",
     "restart", "omp_num_threads", "elastic_operator", "runner.py", "launch.py", "accelerate launch",
-    "ray instance", "slurm_job", "begin ", "lsf system", "salloc",
+    "ray instance", "slurm_job", "begin ", "salloc",
     "running training", "nccl version", "server version", "server_args", "global_rank", "world size",
     "server process", "start training", "tensorflow binary",
 )  # fmt: skip
@@ -90,13 +90,19 @@ class Mark(NamedTuple):
         at: offset of the line, or of the next one after a restart.
         kind: ``end``, ``header`` (of a traceback), ``raised``, ``restart``, ``launch`` or ``begin``.
         why: for people.
-        key: distinguishes restarts; may be empty.
+        key: distinguishes restarts, and the launchers that report an end; may be empty.
     """
 
     at: int
     kind: str
     why: str = ""
     key: str = ""
+
+
+_AGENT = re.compile(
+    r"[EW]\d{4} [\d:.]+ (?P<pid>\d+) torch/distributed/elastic/.*failed \(exitcode: "
+)
+"""torchrun's agent reports once for each attempt that a process failed."""
 
 
 def mark_of(line: Line, end: int) -> Mark | None:
@@ -114,7 +120,8 @@ def mark_of(line: Line, end: int) -> Mark | None:
         key = next((f"{name}{value}" for name, value in match.groupdict().items() if value), "")
         return Mark(end + 1, "restart", "the launcher restarts the job", key)
     if _ENDED.search(text):
-        return Mark(line.at, "end")
+        agent = _AGENT.match(text)
+        return Mark(line.at, "end", key=agent["pid"] if agent else "")
     if _LAUNCHED.search(text):
         return Mark(line.at, "launch", f"a launcher starts: {text.strip()[:80]}")
     if _BEGAN.search(text):
@@ -130,6 +137,18 @@ def phases(log: Log) -> list[Mark]:
     """Marks where pairun started the job's command again, as after a restart in place."""
     return [
         Mark(at, "restart", "pairun starts the command", str(at)) for at in log.command_starts[1:]
+    ]
+
+
+def relaunches(log: Log, marks: Iterable[Mark]) -> list[Mark]:
+    """Marks where an agent of torchrun, which reports another failure later, started an attempt."""
+    ends = sorted(mark for mark in marks if mark.kind == "end" and mark.key)
+    return [
+        Mark(
+            log.data.find(b"\n", each.at) + 1, "restart", "the agent starts it again", str(each.at)
+        )
+        for n, each in enumerate(ends)
+        if any(later.key == each.key for later in ends[n + 1 :])
     ]
 
 

@@ -21,10 +21,10 @@ _PROGRESS = re.compile(
 )
 _LOADING = re.compile(rb"(?i)load|fetch|map\b|map:|resolv|unpack|extract|tokeniz|filter")
 _SUCCESS = re.compile(
-    r"(?i)\b(?:training|evaluation|testing|benchmark|job|run|experiment|pipeline|inference|export)\b"
-    r"(?: \w+)? (?:is |was |has )?(?:done|complete[d]?|finished|succeeded)\b"
+    r"(?i)\b(?:training|evaluation|testing|benchmark|experiment|pipeline|inference|export)\b"
+    r"(?: \w+)? (?:is |was |has )?(?:done|complete[d]?|finished|succeeded)\b|\b(?:job|run) (?:has )?succeeded\b"
     r"|\bfinished (?:training|evaluation|successfully)|\bcompleted successfully|\bsuccessfully (?:completed|finished)"
-    r"|\ball (?:done|tests passed|\d+ tests)|\bexit(?:ed)?(?: with)?(?: code)?[ :=]+0\b"
+    r"|\ball (?:tests passed|\d+ tests)|\bexit(?:ed)?(?: with)?(?: code)?[ :=]+0\b"
     r"|\bApplication startup complete|\bserver is fired up and ready|\bServer started at |\bis ready to serve"
     r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
 )
@@ -40,7 +40,7 @@ ERROR_LEVEL = re.compile(r"^E\d{4} |\[E\d{3}")
 
 _ACCESS = re.compile(
     r"\"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \S{1,400} HTTP/\d(?:\.\d)?\" \d{3}\b"
-    r"|HTTP Request: [A-Z]{3,7} \S{1,400} \"HTTP/\d|\bkube-probe/|\bELB-HealthChecker/"
+    r"|\] code \d{3}, message |HTTP Request: [A-Z]{3,7} \S{1,400} \"HTTP/\d|\bkube-probe/|\bELB-HealthChecker/"
 )
 """The access log of a server, including health checks, or of a client."""
 
@@ -128,7 +128,8 @@ class Surroundings:
             if not _LOADING.search(data, begin, min(progress.start(), begin + 200)):
                 count += 1
         if self.succeeded_at > at:
-            return 60 if count >= 2 else 35
+            # a script prints its last line also after a program that failed
+            return 60 if count >= 2 else 0 if tracebacks.is_of_program(self._log, line) else 35
         if 4 <= count < 40:
             # a program may flush earlier output after its traceback
             frame = tracebacks.place(self._log, line)

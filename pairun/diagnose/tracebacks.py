@@ -154,6 +154,28 @@ def is_source(log: Log, line: Line) -> bool:
     return False
 
 
+def is_of_program(log: Log, line: Line) -> bool:
+    """Whether the exception on a line ended a program: no logger printed it, and no function is left.
+
+    Python's own report begins with the module that it runs.
+    """
+    frames: list[Frame] = []
+    for before in log.before(line.at, _MAX_FRAMES):
+        if before.source != line.source:
+            continue
+        if match := _FRAME.match(before.text):
+            frames.append(Frame(match["file"], int(match["line"]), match["function"] or ""))
+        if HEADER in before.text:
+            return (
+                before.text.startswith(HEADER)
+                and bool(frames)
+                and (frames[-1].function in ("<module>", "_run_module_as_main"))
+            )
+        if before.text and not before.text.startswith((" ", "\t")):
+            return False
+    return False
+
+
 def place(log: Log, line: Line) -> Frame | None:
     """The innermost frame in the job's code before an exception, else the innermost frame."""
     last: Frame | None = None

@@ -9,6 +9,7 @@ from pairun.diagnose import tracebacks
 from pairun.diagnose.circumstances import Circumstances
 from pairun.diagnose.classes import CLASSES, NONE, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, confidence_of, headline, of_hit, of_line
+from pairun.diagnose.doubts import is_handled
 from pairun.diagnose.findings import Findings
 from pairun.diagnose.hits import FIRM, Hit
 from pairun.diagnose.lines import Log
@@ -121,7 +122,7 @@ def _ends_in_trouble(findings: Findings, table: Table) -> bool:
     # much progress follows the error, so the program had handled it
     handled = progress[-_MUCH_PROGRESS] if len(progress) > _MUCH_PROGRESS else -1
     return tracebacks.is_open(log) or any(
-        not tracebacks.is_ignored(log, line)
+        not tracebacks.is_ignored(log, line) and not is_handled(line)
         for n, line in enumerate(tail)
         if (n > handled and TROUBLE.search(line.text))
         or (n > progress[-1] and _COMPLAINT.search(line.text))

@@ -21,6 +21,9 @@ _BANNER = (
     "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, tune it\n"
 )
 _FAILED = "failed (exitcode: 1) local_rank: 3 (pid: 71) of binary: /usr/bin/python3\n"
+_REPORTED = (
+    "E1122 10:01:08.192000 4 torch/distributed/elastic/multiprocessing/api.py:1002] " + _FAILED
+)
 _PREEMPTED = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT T DUE TO PREEMPTION ***\n"
 _START = "[pairun] starting the command: python train.py\n"
 _KEY = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    d[k]\nKeyError: 9\n'
@@ -55,6 +58,9 @@ def attempts(text: str, table: Table) -> int:
         ),
         ("loading the tokenizer files\n" + STEPS + _FAILED + "loading the tokenizer files\n" + STEPS, 2),
         ("loading the tokenizer files\n" * 8 + STEPS, 1),
+        # torchrun's agent reports once for each attempt
+        (_KEY + _REPORTED + _KEY + _REPORTED.replace("10:01", "10:09"), 2),
+        (_KEY + _REPORTED + _KEY + _REPORTED.replace(" 4 torch", " 5 torch"), 1),
         (f"[pairun] one task is ok\n{_START}{STEPS}", 1),
         (f"{_START}{_KEY}[pairun] the command failed\n{_START}{STEPS}", 2),
     ],

@@ -740,7 +740,7 @@ def test_an_error_level_line_is_no_output_of_a_shell_command(table: Table) -> No
 def test_a_log_that_ends_with_a_line_of_an_error_has_failed(text: str, table: Table) -> None:
     """No rule knows the message, but the log does not end well."""
     assert said(f"started\n{text}\n", table).klass == "unknown"
-    assert said(f"{text}\njob finished\n", table).klass == "none"
+    assert said(f"{text}\ntraining finished\n", table).klass == "none"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ GAPS: dict[str, str] = {
     "jax-coordinator-killed": "the loss that a survivor reports as ValueError is taken for its own mistake",
     "jax-one-missing": "the process that never started has no log; the first one that gives up is named",
     "loop-size": "a shipper's export is no Docker log",
-    "ray-heals": "Ray's worker that died was replaced, and all tasks finished",
     "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
     "ray-ranks-killed": "the rank in an actor's name is not used",
     "ray-ranks-raise": "the rank in an actor's name is not used",
@@ -34,11 +33,10 @@ GAPS: dict[str, str] = {
     "rows-segfault": "the aborts that follow a crash are taken for crashes",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "scan-journal": "the host in the journal's form is not used",
-    "server-healthy": "the access log's 404 and 501 are taken for failures",
     "spawn-killed": "the rank that torch's spawn names has no log of its own",
     "spawn-raises": "the traceback of the rank that failed was never printed",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
-    "torchrun-attempts-differ": "the first attempt's failure outweighs that of the last",
+    "torchrun-attempts-differ": "the rank of an earlier attempt is named",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 

@@ -1,0 +1,54 @@
+"""What a log prints after an error shows whether the program outlived it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pairun.diagnose.lines import Log
+from pairun.diagnose.table import Table
+from pairun.diagnose.weighing import diagnose
+from tests.diagnose.cases import STEPS
+
+_KEY = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    d[k]\nKeyError: 9\n'
+_REPORT = (
+    "Sender: LSF System <lsfadmin@n1>\nSubject: Job 7: <train> in cluster <c1> Exited\n\n"
+    "Exited with exit code 1.\n\nResource usage summary:\n\n    CPU time :  512.31 sec.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "klass"),
+    [
+        # a job script's last line says nothing about the program before it
+        (STEPS + _KEY + "End time: 10:11\nJob finished\n", "user_code_error"),
+        (STEPS + _KEY + "Training completed\n", "user_code_error"),
+        (STEPS + "fatal: unable to access 'https://h.example/r': Could not resolve host: h.example\nAll done\n",
+         "network_unreachable"),
+        # the program printed it itself, after the function that failed
+        (STEPS + _KEY.replace("<module>", "probe") + STEPS + "Training completed\n", "none"),
+        # LSF prints its report below the output
+        (STEPS + _KEY + _REPORT, "user_code_error"),
+    ],
+)  # fmt: skip
+def test_a_last_line_of_success(text: str, klass: str, table: Table) -> None:
+    """Only the program's own success outweighs an error."""
+    assert diagnose([Log(text.encode())], table).klass == klass
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            '10.0.0.1 - - [22/Nov/2026 14:23:25] code 404, message File not found\n'
+            '10.0.0.1 - - [22/Nov/2026 14:23:25] "GET /x HTTP/1.1" 404 -\n'
+        ),
+        (
+            "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+            "(raylet) Task f failed. There are 3 retries remaining, so the task will be retried.\nall tasks ended\n"
+        ),
+        "Failed to load libjpeg.so: cannot open shared object file; continuing without it\n",
+    ],
+)  # fmt: skip
+def test_a_failure_that_the_program_handles(text: str, table: Table) -> None:
+    """It answers the request, starts the task again, or goes on without what is missing."""
+    assert diagnose([Log(text.encode())], table).klass == "none"
