@@ -14,7 +14,7 @@ WORKERS ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 IMAGE ?= localhost/pairun:dev
 PLATFORMS ?= linux/amd64,linux/arm64
 
-.PHONY: run test test-beyond test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
+.PHONY: run test test-beyond test-slow test-servers test-all nightly fuzz soak incidents bench bundle image docs lint lock clean
 
 run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 	$(VENV)/bin/pairun run examples/two-roles.yaml
@@ -22,8 +22,12 @@ run: $(STAMP) ## watch a job of two roles go through both phases on this machine
 test: $(STAMP) ## all that needs only Python and this kernel, on every core
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(BEYOND:%=--ignore=%)
 
-test-beyond: $(STAMP) $(BROWSER) ## the others: what is slow, the bundle, containers, a node, real servers (root on Debian 12)
+test-beyond: test-slow test-servers ## the others (root on Debian 12)
+
+test-slow: $(STAMP) ## what needs only Python and this kernel, and takes long
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(BEYOND:%=--ignore=%)
+
+test-servers: $(STAMP) $(BROWSER) ## the bundle, containers, a node, real servers, a browser
 	$(VENV)/bin/python -m pytest $(BEYOND)
 
 test-all: bundle test test-beyond ## every test

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Shell
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 SECRETS = """\

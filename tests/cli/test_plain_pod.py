@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Shell
 from tests.doors import DoorWatch
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Shell
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ import pytest
 from pairun import module
 from pairun.testing import FakeWorld, load, make, run
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 ROOT = pathlib.Path(__file__).parents[2]

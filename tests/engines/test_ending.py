@@ -16,7 +16,7 @@ import yaml
 
 from pairun.handover.journal import read_journal
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 LOOP = "while :; do sleep 0.1; done"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 

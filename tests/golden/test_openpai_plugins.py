@@ -14,7 +14,7 @@ import yaml
 
 from tests.doors import DoorWatch
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 GOLDEN = (

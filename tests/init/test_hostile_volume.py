@@ -10,7 +10,7 @@ import pytest
 from pairun.base.paths import PLAIN_FILES
 from tests.cli.test_init import SENTINEL, UID, Init, init
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 __all__ = ["init"]

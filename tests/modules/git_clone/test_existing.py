@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.modules.conftest import Harness
 from tests.modules.git_clone.conftest import Served, clone_of, commit, git
 
-# Whole jobs, phase by phase: `make test` leaves them to `make test-beyond`.
+# Whole jobs, phase by phase: `make test` leaves them to `make test-slow`.
 pytestmark = pytest.mark.slow
 
 
