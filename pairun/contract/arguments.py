@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import types
@@ -79,6 +80,7 @@ def default_text(argument: Argument) -> str:
     return json.dumps(argument.default)
 
 
+@functools.cache
 def may_be_secret(kind: Any) -> bool:
     """Whether a value of a type, or a part of it, may be a `Secret`."""
     return kind is Secret or any(may_be_secret(a) for a in typing.get_args(kind))

@@ -1,7 +1,7 @@
 """Evaluates expressions that only name a value without Jinja, whose compiler takes 1 ms each.
 
-Jinja evaluates everything else: names that are missing, unknown or secret, and every operator. The
-tests compare the results of both.
+Jinja evaluates everything else: names that are missing or secret, unknown parts of known values,
+and every operator. The tests compare the results of both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pairun.playbook.expressions.views import Partial
+from pairun.playbook.expressions.views import Partial, Unknown
 
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _EXPRESSION = re.compile(rf"\{{\{{ *({_PATH.pattern}) *\}}\}}")
@@ -36,7 +36,7 @@ def plain_expression(text: str, names: Mapping[str, Any]) -> Any:
         names: the names of the scope.
 
     Returns:
-        A copy of the value, or `NOT_PLAIN`.
+        A copy of the value, `Unknown` if its first name is unknown, or `NOT_PLAIN`.
     """
     match = _EXPRESSION.fullmatch(text)
     return NOT_PLAIN if match is None else _value(match[1], names)
@@ -47,7 +47,7 @@ def plain_condition(text: str, names: Mapping[str, Any]) -> bool | NotPlain:
     if _PATH.fullmatch(text) is None:
         return NOT_PLAIN
     value = _value(text, names)
-    return value if isinstance(value, NotPlain) else bool(value)
+    return NOT_PLAIN if isinstance(value, NotPlain | Unknown) else bool(value)
 
 
 def _value(path: str, names: Mapping[str, Any]) -> Any:
@@ -55,6 +55,9 @@ def _value(path: str, names: Mapping[str, Any]) -> Any:
     if first in _RESERVED or first not in names:
         return NOT_PLAIN
     value = names[first]
+    if isinstance(value, Unknown):
+        exists = not keys or value.children is None or keys[0] in value.children
+        return value if exists else NOT_PLAIN
     for key in keys:
         entries = value.known if isinstance(value, Partial) else value
         if not isinstance(entries, Mapping) or key not in entries:

@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 
 from jinja2 import TemplateError, TemplateSyntaxError
 from jinja2 import nodes as ast
+from jinja2.environment import TemplateExpression
 from jinja2.meta import find_undeclared_variables
+from jinja2.parser import Parser
 
 from pairun.errors import PairunError, Place, Problem, did_you_mean
 from pairun.module import Secret
@@ -74,6 +76,8 @@ def render(text: str, place: Place | None, scope: Scope) -> Any:
         PairunError: the expression is invalid, uses an undefined name, fails, or exceeds a limit.
     """
     value = plain_expression(text, scope.names)
+    if isinstance(value, Unknown):
+        return Late(template=text, expression=True, because=value.because, where=str(place or ""))
     if value is not NOT_PLAIN:
         return value
     return _evaluate(text, _prepare(text, place, scope.statements), place, scope)
@@ -88,10 +92,8 @@ def condition(text: str, place: Place | None, scope: Scope) -> bool | Late:
     truth = plain_condition(text, scope.names)
     if not isinstance(truth, NotPlain):
         return truth
-    check_condition(text, place)
-    # Its truth value may be known even if its value is not: `unknown or true`.
-    wrapped = "{{ true if (" + text + ") else false }}"
-    value = _evaluate(wrapped, _prepare(wrapped, place, statements=False), place, scope)
+    prepared = _prepare_condition(text, place)
+    value = _evaluate("{{ true if (" + text + ") else false }}", prepared, place, scope)
     if isinstance(value, Late):
         return value
     return value.reveal() == "true" if isinstance(value, Secret) else bool(value)
@@ -108,19 +110,7 @@ def check_text(text: str, place: Place | None) -> None:
 
 def check_condition(text: str, place: Place | None) -> None:
     """Compile the bare expression of a ``when``, as `check_text` does."""
-    if is_template(text):
-        raise PairunError(
-            Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
-        )
-    with _syntax(text, place):
-        # Compile it alone, so that an extra parenthesis cannot combine with the text after it.
-        _compile_condition(text)
-
-
-@functools.lru_cache(maxsize=1024)
-def _compile_condition(text: str) -> None:
-    """Compile once: tasks of a plugin that a job uses often share conditions."""
-    ENVIRONMENT.compile_expression(text)
+    _prepare_condition(text, place)
 
 
 def resolve(late: Late, names: Mapping[str, Any]) -> Any:
@@ -165,6 +155,15 @@ def _prepare(text: str, place: Place | None, statements: bool) -> _Prepared:
         raise PairunError(Problem("PR304", "the text is too long for expressions", place))
     with _syntax(text, place):
         return _compiled(text, statements)
+
+
+def _prepare_condition(text: str, place: Place | None) -> _Prepared:
+    if is_template(text):
+        raise PairunError(
+            Problem("PR302", "'when' is an expression already", place, "leave out the {{ }}")
+        )
+    with _syntax(text, place):
+        return _compiled_condition(text)
 
 
 class _Statement(Exception):
@@ -218,7 +217,21 @@ def _compiled(text: str, statements: bool) -> _Prepared:
     return _Prepared(template.render, False, names)
 
 
-def _names_in(tree: ast.Template) -> frozenset[str]:
+@functools.lru_cache(maxsize=1024)
+def _compiled_condition(text: str) -> _Prepared:
+    """Its truth value may be known even if its value is not: ``unknown or true``."""
+    parser = Parser(ENVIRONMENT, text, state="variable")
+    test = parser.parse_expression()
+    if not parser.stream.eos:
+        raise TemplateSyntaxError("chunk after expression", parser.stream.current.lineno)
+    truth = ast.CondExpr(test, ast.Const(True), ast.Const(False))  # noqa: FBT003 - Jinja's node
+    result = ast.Assign(ast.Name("result", "store"), truth, lineno=1)
+    tree = ast.Template([result], lineno=1).set_environment(ENVIRONMENT)
+    expression = TemplateExpression(ENVIRONMENT.from_string(tree), undefined_to_none=False)
+    return _Prepared(lambda given: expression(**given), True, _names_in(truth))
+
+
+def _names_in(tree: ast.Node) -> frozenset[str]:
     """The names that expressions use; they define none, so no code needs to be generated."""
     names = {name.name for name in tree.find_all(ast.Name)}
     return frozenset(names - ENVIRONMENT.globals.keys() - {"self"})

@@ -15,7 +15,7 @@ from pairun.playbook.expressions.views import Partial, Unknown
 NAMES: dict[str, Any] = {
     "a": {"b": {"c": [1, (2.5, None)], "items": "an entry"}, "empty": {}, "no": False, "zero": 0},
     "text": "a text", "n": None, "nothing": [], "in": 1, "range": 2, "true": 3,
-    "later": Unknown("it is not known"), "part": Partial({"known": "x", "deep": {"s": "y"}}, "why"),
+    "later": Unknown("it is not known"), "listed": Unknown("not yet", frozenset({"x"})), "part": Partial({"known": "x", "deep": {"s": "y"}}, "why"),
     "s": Secret("a secret"), "mixed": {"plain": 1, "s": Secret("a secret")},
     "waiting": {"plain": 1, "later": Unknown("it is not known")},
 }  # fmt: skip
@@ -24,8 +24,8 @@ PLAIN = [
     "part.known", "part.deep", "part.deep.s", "mixed.plain", "waiting.plain",
 ]  # fmt: skip
 FOR_JINJA = [
-    "a.keys", "a.missing", "missing", "text.upper", "later", "later.x", "part", "part.other", "s",
-    "mixed", "mixed.s", "waiting", "waiting.later", "in", "range", "true", "a.b.c.first", "a['b']",
+    "a.keys", "a.missing", "missing", "text.upper", "listed.y", "part", "part.other", "s", "mixed",
+    "mixed.s", "waiting", "waiting.later", "in", "range", "true", "a.b.c.first", "a['b']",
     "a | length", "not a", "", "a.", "text ~ text",
 ]  # fmt: skip
 
@@ -63,9 +63,17 @@ def test_its_truth_is_what_jinja_says(path: str, by_jinja: Any) -> None:
     assert plain_condition(path, NAMES) is by_jinja(template.condition, path)
 
 
+@pytest.mark.parametrize("path", ["later", "later.x", "later.x.y", "listed", "listed.x", "listed.x.y"])
+def test_a_part_of_an_unknown_is_as_unknown_as_jinja_says(path: str, by_jinja: Any) -> None:
+    """With the same reason; only Jinja determines the truth of an unknown."""
+    text = "{{ " + path + " }}"
+    assert template.render(text, None, Scope(NAMES)) == by_jinja(template.render, text)
+    assert plain_condition(path, NAMES) is NOT_PLAIN
+
+
 @pytest.mark.parametrize("path", FOR_JINJA)
 def test_everything_else_is_left_to_jinja(path: str) -> None:
-    """Unknowns, secrets, missing names, methods, operators, and words that Jinja takes otherwise."""
+    """Parts that are unknown, secrets, missing names, methods, operators, and words that Jinja takes otherwise."""
     assert plain_expression("{{ " + path + " }}", NAMES) is NOT_PLAIN
     assert plain_condition(path, NAMES) is NOT_PLAIN
 
