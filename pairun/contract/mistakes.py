@@ -34,14 +34,11 @@ def mistakes(cls: type[Module]) -> Iterator[tuple[str, str | None]]:
         if getattr(cls, name) is getattr(base, name):
             kind = "state" if base is StateModule else "check"
             yield f"lacks the method '{name}'", f"a {kind} module has {', '.join(needed)}"
-    unresolved = list(_unresolved(cls))
-    yield from unresolved
-    if unresolved:
-        return
     try:
         known = arguments(cls)
     except Exception as e:  # noqa: BLE001 - a module's code may raise any exception
-        yield f"has arguments that cannot be read: {error_text(e)}", None
+        unread = (f"has arguments that cannot be read: {error_text(e)}", None)
+        yield from list(_unresolved(cls)) or [unread]
         return
     for a in known:
         if not _supported(a.type):

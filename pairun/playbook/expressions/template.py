@@ -224,9 +224,10 @@ def _compiled_condition(text: str) -> _Prepared:
     test = parser.parse_expression()
     if not parser.stream.eos:
         raise TemplateSyntaxError("chunk after expression", parser.stream.current.lineno)
-    truth = ast.CondExpr(test, ast.Const(True), ast.Const(False))  # noqa: FBT003 - Jinja's node
+    truth = ast.CondExpr(test, ast.Const(True), ast.Const(False))
     result = ast.Assign(ast.Name("result", "store"), truth, lineno=1)
-    tree = ast.Template([result], lineno=1).set_environment(ENVIRONMENT)
+    tree = ast.Template([result], lineno=1)
+    tree.set_environment(ENVIRONMENT)
     expression = TemplateExpression(ENVIRONMENT.from_string(tree), undefined_to_none=False)
     return _Prepared(lambda given: expression(**given), True, _names_in(truth))
 

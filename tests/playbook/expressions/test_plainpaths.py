@@ -63,7 +63,9 @@ def test_its_truth_is_what_jinja_says(path: str, by_jinja: Any) -> None:
     assert plain_condition(path, NAMES) is by_jinja(template.condition, path)
 
 
-@pytest.mark.parametrize("path", ["later", "later.x", "later.x.y", "listed", "listed.x", "listed.x.y"])
+@pytest.mark.parametrize(
+    "path", ["later", "later.x", "later.x.y", "listed", "listed.x", "listed.x.y"]
+)
 def test_a_part_of_an_unknown_is_as_unknown_as_jinja_says(path: str, by_jinja: Any) -> None:
     """With the same reason; only Jinja determines the truth of an unknown."""
     text = "{{ " + path + " }}"
