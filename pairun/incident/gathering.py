@@ -7,7 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pairun.base.paths import JOURNAL
 from pairun.diagnose.circumstances import Circumstances
+from pairun.diagnose.classes import NONE, UNKNOWN
+from pairun.diagnose.diagnosis import Evidence
 from pairun.diagnose.findings import findings_in
 from pairun.diagnose.lines import Log
 from pairun.diagnose.searchlimit import SearchLimit
@@ -19,14 +22,15 @@ from pairun.handover.progressfile import NotedProgress, parse_progress
 from pairun.incident.clusterobjects import MAX_BYTES as OBJECT_BYTES
 from pairun.incident.clusterobjects import ClusterObject, may_be_objects, objects_in
 from pairun.incident.collectives import RankState
-from pairun.incident.commandcodes import exit_code_beside
 from pairun.incident.decoding import decoded
 from pairun.incident.findings import Finding, finding_of
 from pairun.incident.flightrecorder import is_dump, read_dump
 from pairun.incident.history import Attempt, attempt_of
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.numberednames import ranks_by_name
+from pairun.incident.ownreports import diagnosis_of_task
 from pairun.incident.podfindings import with_objects
+from pairun.incident.podjournal import PodJournal, journal_of
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
 from pairun.incident.roles import with_ranks
@@ -150,26 +154,48 @@ class _Task:
             return self._dump(file)
         if may_be_objects(reading.log.data[:4096]) and (objects := self._objects(file)):
             return Gathered(objects=objects)
-        log = decoded(reading.log)
+        journal = journal_of(file.path)
+        is_journal = journal is not None and os.path.basename(file.path) == JOURNAL
+        log = NumberedLog(b"", file.name, []) if is_journal else decoded(reading.log)
         writer = writer_of(file.within, log, self._ranks.get(file.within))
-        if not self._is_alone and what_is_no_text([log]) == NO_TEXT:
+        if not self._is_alone and not is_journal and what_is_no_text([log]) == NO_TEXT:
             unread = (*unread, f"{file.name}: {NO_TEXT}")
             if writer.rank is None:
                 return Gathered(unread=unread)
-        finding = finding_of(writer, log, self._table, self._deadline_s, self._facts_of(file))
+        facts = self._facts_with(journal)
+        finding = finding_of(writer, log, self._table, self._deadline_s, facts)
         earlier = self._earlier(log) if finding.diagnosis.attempts > 1 else ()
+        if journal is not None:
+            finding = self._with_journal(finding, journal)._replace(bytes=reading.size)
+            earlier = max(earlier, journal.earlier[-_MAX_EARLIER:], key=len)
         parts = split(log)
         if not parts:
             return Gathered((finding,), earlier=earlier, unread=unread)
         findings = tuple(finding_of(w, part, self._table, self._deadline_s) for w, part in parts)
         return Gathered(findings=findings, wholes=(finding,), earlier=earlier, unread=unread)
 
-    def _facts_of(self, file: LogFile) -> Circumstances | None:
-        """The facts besides the log; a missing exit code is taken from the journal next to it."""
+    def _facts_with(self, journal: PodJournal | None) -> Circumstances | None:
+        """The facts besides the log; a missing exit code is taken from the Pod's journal."""
         facts = self._facts or Circumstances()
-        if facts.exit_code is None and (code := exit_code_beside(file.path)) is not None:
-            return facts._replace(exit_code=code)
-        return self._facts
+        if (
+            journal is None
+            or facts.exit_code is not None
+            or journal.circumstances.exit_code is None
+        ):
+            return self._facts
+        return journal.circumstances
+
+    def _with_journal(self, finding: Finding, journal: PodJournal) -> Finding:
+        """A finding with what PID 1 or a failed task recorded, if that is clearer than the log."""
+        shown, recorded = finding.diagnosis, journal.diagnosis
+        if journal.failure is not None:
+            where = Evidence(journal.path, 0, journal.failure.message)
+            recorded = diagnosis_of_task(journal.failure, self._table, where, self._deadline_s)
+        if recorded is None or finding.finished or journal.circumstances.exit_code == 0:
+            return finding
+        if shown.klass not in (NONE, UNKNOWN) and shown.confidence >= recorded.confidence:
+            return finding
+        return finding._replace(diagnosis=recorded)
 
     def _earlier(self, log: NumberedLog) -> tuple[Attempt, ...]:
         """The attempts in a log before its last one."""

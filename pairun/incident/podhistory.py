@@ -73,10 +73,16 @@ def _earlier(journal: bytes, source: str) -> Iterator[Attempt]:
         except (ValueError, RecursionError):
             continue
         if isinstance(record, dict) and record.get("type") == "diagnosis":
-            yield _attempt(record, source)
+            yield recorded_attempt(record, source)
 
 
-def _attempt(record: Mapping[str, Any], source: str) -> Attempt:
+def recorded_attempt(record: Mapping[str, Any], source: str = "") -> Attempt:
+    """The attempt that a journal's record of a diagnosis describes.
+
+    Args:
+        record: of type ``diagnosis``.
+        source: of the progress with which its own is compared; empty for that which the record names.
+    """
     details = record.get("details")
     details = details if isinstance(details, dict) else {}
     klass, retry = str(record.get("class")), record.get("retry")
@@ -85,7 +91,7 @@ def _attempt(record: Mapping[str, Any], source: str) -> Attempt:
         klass, fault, retry if retry in RETRIES else None, 0.0, str(record.get("headline")), "",
         (), details, (), str(record.get("rule") or ""),
     )  # fmt: skip
-    is_comparable = details.get("progress_from") == source
+    is_comparable = not source or details.get("progress_from") == source
     progress = Progress(
         _number(details.get("step")), _number(details.get("epoch")), str(details.get("checkpoint") or "")
     )  # fmt: skip

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from pairun.base.paths import JOURNAL
 from pairun.handover.progressfile import NAME as PROGRESS
-from pairun.incident.commandcodes import OUTPUT
+from pairun.incident.podjournal import OUTPUT, PHASE_LOGS
 
 MAX_FILES = 4096
 
-_PLATFORM = ("init.log", "runtime.log")
 _NO_LOGS = (
     ".pt", ".pth", ".ckpt", ".safetensors", ".npy", ".npz", ".parquet", ".tar", ".whl", ".so", ".py",
     ".png", ".jpg", ".pdf", ".html", ".csv", ".tsv", ".toml", ".ini", ".onnx", ".bin",
@@ -93,8 +92,11 @@ def _logs(where: str, folders: Sequence[str], names: Sequence[str]) -> list[str]
     if JOURNAL in names or OUTPUT in folders:
         # without output: a task failed before the command ran
         has_output = os.path.exists(os.path.join(where, OUTPUT, "current"))
-        wanted = (PROGRESS,) if has_output else (PROGRESS, *_PLATFORM)
-        return [name for name in names if name in wanted]
+        if has_output:
+            return [name for name in names if name == PROGRESS]
+        logs = [name for name in names if name in PHASE_LOGS]
+        # the journal is read with each of these logs
+        return [*(name for name in names if name == PROGRESS), *(logs or [JOURNAL])]
     if "pai" in folders and "output.log" in names:
         return [] if _has_output(os.path.join(where, "pai", "logs")) else ["output.log"]
     if any(name in folders for name in ("runtime.d", "logs")) and ".pairun" in names:
