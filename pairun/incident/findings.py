@@ -46,6 +46,7 @@ class Finding(NamedTuple):
         progress: how far the job got.
         steps: times of its last steps.
         tail: its last lines.
+        lines: the numbers of its first and its last line.
         loss_before: the lost peer during whose handling the deciding exception was raised.
         loss_after: the lost peer that ends the log, which continued after the deciding line.
     """
@@ -64,6 +65,7 @@ class Finding(NamedTuple):
     progress: Progress = Progress()
     steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
     tail: tuple[Evidence, ...] = ()
+    lines: tuple[int, int] = (0, 0)
     loss_before: Diagnosis | None = None
     loss_after: Diagnosis | None = None
 
@@ -122,6 +124,7 @@ def finding_of(
         progress=progress_in(log.data),
         steps=step_times(log.data),
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
+        lines=(log.number(0), log.number(max(0, len(log.data.rstrip()) - 1))),
         loss_before=loss_before(log, at, table, deadline_s) if is_cause else None,
         loss_after=loss_after(log, at, table, deadline_s) if is_cause else None,
     )

@@ -107,8 +107,10 @@ def first_member(
     for each in said:
         if each.kind == "waiting" or (each.kind == ENDED and each.first):
             member = by_rank.get(each.rank) or Member.unseen(each.rank)
-            is_plain = each.exit_code is not None and not any(m.is_waiting for m in members)
-            return member, _by_exit(each, member, table) if is_plain else None, each.words
+            by_exit = _by_exit(each, member, table) if each.exit_code is not None else None
+            is_plain = not any(m.is_waiting for m in ranks)
+            is_plain = is_plain and by_exit is not None and by_exit.klass != UNKNOWN
+            return member, by_exit if is_plain else None, each.words
     if len(waiting) == 1 and len(ranks) == 1:
         return waiting[0], None, "it is the only log with a failure"
     return None, None, ""
@@ -153,14 +155,20 @@ def _first_cause(
     clocks: Clocks,
 ) -> tuple[Member, Diagnosis | None, str]:
     if len(causes) == 1:
+        ended = [t for f in causes[0].findings for t in f.testimonies if t.kind == ENDED]
+        if causes[0].rank is None and len(ended) == 1:
+            return Member.unseen(ended[0].rank), causes[0].diagnosis, ended[0].words
         others = any(m.is_waiting for m in members if m is not causes[0])
         why = _ONLY_LOSSES if others else NO_OTHER_FAILURE
         return causes[0], None, why
     accused = [t.rank for t in said if t.kind == ENDED and t.first]
+    known = {m.rank for m in members}
+    if not known.intersection(accused) and (above := _by_lines(causes)) is not None:
+        file = above.findings[0].file.rpartition("/")[2]
+        return above, None, f"its failure is the first of {len(causes)} in {file}"
     earliest = clocks.earliest(causes)
     candidates = clocks.unordered_with(earliest, causes) if earliest is not None else list(causes)
     alike = len({m.diagnosis.klass for m in causes}) == 1
-    known = {m.rank for m in members}
     if alike and (unseen := next((r for r in accused if r not in known), None)) is not None:
         return (
             Member.unseen(unseen),
@@ -178,6 +186,17 @@ def _first_cause(
         best = min(candidates, key=lambda m: m.rank if m.rank is not None else 1 << 30)
         return best, None, f"{len(candidates)} fail alike, in no known order"
     return best, None, "its log has the clearest cause; the times do not decide"
+
+
+def _by_lines(causes: Sequence[Member]) -> Member | None:
+    """The first of several causes in a file in which their writers' lines alternate."""
+    findings = [m.findings[0] for m in causes]
+    if len({f.file for f in findings}) > 1 or len({m.diagnosis.headline for m in causes}) == 1:
+        return None
+    if max(f.lines[0] for f in findings) >= min(f.lines[1] for f in findings):
+        return None
+    lines = [next((e.line for e in f.diagnosis.evidence if e.line), 0) for f in findings]
+    return causes[lines.index(min(lines))] if all(lines) else None
 
 
 def _by_exit(said: Testimony, member: Member, table: Table) -> Diagnosis:

@@ -84,6 +84,12 @@ _SPAWN = re.compile(
     rb"process (?P<rank>\d+) terminated with (?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<code>\d+))"
     rb"|-- Process (?P<raised>\d+) terminated with the following error:"
 )
+_RAY_RAISED = re.compile(
+    rb"RayTaskError\([^\n]{0,400}\brepr=[\w.<>-]{0,80}\((?:[^()\n]{0,80}\b)?rank=(?P<rank>\d+)"
+)
+_RAY_DIED = re.compile(
+    rb"class_name: [^\n]{1,200}\n\s*actor_id: \w+\n(?:\s*name: [^\n]{0,200}\n)?\s*pid: (?P<pid>\d+)"
+)
 _RAY_RANK = re.compile(rb"The worker with rank (?P<rank>\d+) (?:died|failed)")
 _DUMP_FROM = re.compile(rb"dump signal due to a collective timeout from +rank (?P<rank>\d+)")
 _BARRIER = re.compile(
@@ -113,13 +119,18 @@ _ENDED = (
     (b"terminated with", _SPAWN),
     (b"exits with return code", _DEEPSPEED),
     (b"worker with rank", _RAY_RANK),
+    (b"RayTaskError(", _RAY_RAISED),
+    (b"actor_id: ", _RAY_DIED),
     (b"exit_code=", _ELASTIC_LIST),
     (b"exitcode", _ELASTIC),
 )
 """Expressions, each after a word that its matches contain: most logs have none of the words."""
 
 _ORDERLESS = (_ELASTIC_LIST, _DEEPSPEED)
-"""Reports on a rank that is one of several that failed, and not always the first."""
+"""Reports on a rank that is one of several that failed, and not always the first.
+
+So is the one whose exception torch's spawn prints: it may have lost the first one.
+"""
 
 _ABSENT = (
     (b"monitoredBarrier", _BARRIER, "did not reach the barrier in time"),
@@ -156,10 +167,11 @@ def testimonies(log: Log) -> Iterator[Testimony]:
     for word, pattern in _ENDED:
         for match in pattern.finditer(data) if word in data else ():
             rank = _rank_of(match, data)
-            if rank in seen:
+            if rank is None or rank in seen:
                 continue
             seen.add(rank)
-            yield _ended(rank, match, first=pattern not in _ORDERLESS)
+            is_first = pattern not in _ORDERLESS and not match.groupdict().get("raised")
+            yield _ended(rank, match, first=is_first)
     if b"dump signal" in data and (match_ := _DUMP_FROM.search(data)):
         words = f"rank {int(match_['rank'])} was the first whose collective timed out"
         yield Testimony(int(match_["rank"]), "waiting", words, at=match_.start())
@@ -177,8 +189,11 @@ def testimonies(log: Log) -> Iterator[Testimony]:
             yield Testimony(rank, MISSING, f"rank {rank} {words}", at=match_.start())
 
 
-def _rank_of(match: re.Match[bytes], data: bytes) -> int:
-    """The rank that a report on an ended process names."""
+def _rank_of(match: re.Match[bytes], data: bytes) -> int | None:
+    """The rank that a report on an ended process names; None if it names only an unknown process."""
+    if match.re is _RAY_DIED:
+        actor = re.search(rb"\brank=(\d+)[^()\n]{0,40}\) pid=%s\b" % match["pid"], data)
+        return int(actor[1]) if actor else None
     rank = int(match["rank"] or match["raised"])
     if match.re is _DEEPSPEED:
         for node in _DEEPSPEED_NODE.finditer(data, 0, match.start()):

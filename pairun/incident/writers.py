@@ -59,8 +59,12 @@ _RANK_PREFIX = (
 )
 _PREFIXED = re.compile(
     rb"^.{0,40}?(?:\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[(?:\d+,)?\d+\]<std|\[(?:\d+,)?\d+\]: |\d{1,5}: "
+    rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}\[\d+\]: "
     rb"|\[pod/|\[(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5}\] |\([\w.<>/= -]{0,80}(?:pid|rank)=\d|[\w.-]{1,60}-\d+ +\| )",
     re.MULTILINE,
+)
+_JOURNAL = re.compile(
+    rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]{1,64}) [\w./-]{1,64}\[\d+\]: "
 )
 _OWN_RANK = (
     re.compile(
@@ -233,6 +237,9 @@ def _prefix_of(raw: bytes) -> Writer | None:
             return Writer(rank, f"rank {rank}", host, number=local)
         if names.get("pid"):
             return Writer(None, f"pid {names['pid']}")
+    if journal := _JOURNAL.match(raw):
+        host = journal["host"].decode("ascii")
+        return Writer.of_pod(host, host)
     return None
 
 

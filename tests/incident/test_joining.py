@@ -213,3 +213,48 @@ def test_a_folder_that_holds_no_file_to_read_is_an_error(tmp_path: Path, table: 
     result = answer(files_in([str(tmp_path)]), table, 60)
     assert result.incident is None
     assert [why for _, why in result.failed] == ["it is a dangling link"]
+
+
+def test_a_spawned_process_with_a_cause_is_the_first(tmp_path: Path, table: Table) -> None:
+    """One log of all has no prefixes; torch's spawn names the process."""
+    text = f"epoch 1\n-- Process 2 terminated with the following error:\n{KEY_ERROR}"
+    incident = incident_of(write(tmp_path, {"main.log": text}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2
+    assert incident.diagnosis.klass == "user_code_error"
+
+
+def test_a_spawned_process_that_lost_another_is_not_the_first(tmp_path: Path, table: Table) -> None:
+    """The traceback of the one that failed first was never printed."""
+    lost = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+    )
+    text = f"epoch 1\n-- Process 1 terminated with the following error:\n{lost}"
+    incident = incident_of(write(tmp_path, {"main.log": text}), table)
+    assert incident.first is not None
+    assert incident.first.rank is None
+
+
+def test_lines_of_one_file_have_their_order(tmp_path: Path, table: Table) -> None:
+    """Two Pods fail one after the other, and no line has a time."""
+    error = KEY_ERROR.partition("\n")[2]
+    first = "".join(f"[pod/train-5/main] {line}\n" for line in error.splitlines())
+    then = "".join(
+        f"[pod/train-1/main] {line}\n"
+        for line in error.replace("KeyError: 'label'", "ValueError: no rows").splitlines()
+    )
+    steps = "".join(f"[pod/train-{n}/main] step {s}\n" for s in (1, 2) for n in (1, 5))
+    end = "[pod/train-5/main] closing\n[pod/train-1/main] closing\n"
+    incident = incident_of(write(tmp_path, {"pods.log": steps + first + then + end}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 5
+    assert incident.decided_by == "its failure is the first of 2 in pods.log"
+
+
+def test_a_journal_of_several_hosts_is_split(tmp_path: Path, table: Table) -> None:
+    """Each host's lines are those of one member."""
+    lines = [f"Mar  1 12:04:16 host-{n} train[4{n}]: step 1 loss 0.5" for n in range(3)]
+    lines += [f"Mar  1 12:04:17 host-2 train[42]: {line}" for line in KEY_ERROR.splitlines()]
+    incident = incident_of(write(tmp_path, {"journal.log": "\n".join(lines) + "\n"}), table)
+    assert incident.first is not None
+    assert incident.first.label == "host-2"

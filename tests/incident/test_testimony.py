@@ -25,10 +25,26 @@ _SPEED = (
             137,
         ),
         ("Exception: process 2 terminated with exit code 3\n", 2, 3),
+        (
+            (
+                "ray.exceptions.RayTaskError(KeyError): \x1b[36mray::Worker.train()\x1b[39m (pid=216, ip=10.0.0.1, "
+                "actor_id=55e7, repr=Worker(rank=2))\n"
+            ),
+            2,
+            None,
+        ),
+        (
+            (
+                "(Worker(rank=3) pid=217) step 4\nray.exceptions.ActorDiedError: The actor died unexpectedly\n"
+                "\tclass_name: Worker\n\tactor_id: b4d6\n\tpid: 217\n"
+            ),
+            3,
+            None,
+        ),
         ("-- Process 2 terminated with the following error:\nTraceback (most recent\n", 2, None),
     ],
 )
 def test_a_launchers_line_names_rank_and_exit_code(text: str, rank: int, code: int | None) -> None:
-    """DeepSpeed counts on a node only; torch's spawn names signals."""
+    """DeepSpeed counts on a node only; torch's spawn names signals, and Ray actors or processes."""
     (each,) = testimony.testimonies(Log(text.encode()))
     assert (each.rank, each.exit_code) == (rank, code)
