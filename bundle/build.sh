@@ -51,6 +51,7 @@ quietly() {
 }
 make_quietly() { quietly make -j"$JOBS" "$@"; }
 
+. "$HERE/downloads.sh"
 . "$HERE/sources.sh"
 . "$HERE/target.sh"
 . "$HERE/libraries.sh"
@@ -75,7 +76,7 @@ install_build_packages
 inputs() {
   # shellcheck disable=SC2086 # a list of words
   locked_files $SOURCE_PACKAGES
-  cat "$HERE"/{sources,target,libraries,cpython}.sh "$HERE/gcc-musl"
+  cat "$HERE"/{target,libraries,cpython}.sh "$HERE/gcc-musl"
   compiler_versions
   echo "$ARCH $SOURCE_DATE_EPOCH"
 }

@@ -10,8 +10,9 @@ install_packages() {
     say "installing Jinja, attrs and requests"
     [ -x "$BUILD/pip/bin/python" ] || quietly /usr/bin/python3 -m venv "$BUILD/pip"
     rm -rf "$PACKAGES"
-    quietly "$BUILD/pip/bin/python" -m pip install --disable-pip-version-check --no-compile \
-      --require-hashes --no-deps --only-binary :all: --target "$PACKAGES" -r "$lock"
+    download "$BUILD/pip.log" "$BUILD/pip/bin/python" -m pip install --disable-pip-version-check --no-compile \
+      --require-hashes --no-deps --only-binary :all: --target "$PACKAGES" -r "$lock" ||
+      download_failed "Jinja, attrs and requests" "$BUILD/pip.log" "renew the locks with make lock"
     touch "$PACKAGES/complete"
   fi
 }

@@ -44,6 +44,7 @@ quietly() { # what a command prints is shown only when it fails
   }
 }
 
+. "$HERE/downloads.sh"
 . "$HERE/sources.sh"
 . "$HERE/target.sh"
 SOURCE_PACKAGES="rclone fuse3"
@@ -60,7 +61,7 @@ flock 9
 [ -z "$UPDATE" ] || update_lock $SOURCE_PACKAGES
 
 # shellcheck disable=SC2086
-inputs() { locked_files $SOURCE_PACKAGES && cat "$HERE"/{rclone,sources,target}.sh "$HERE/gcc-musl" && echo "$ARCH"; }
+inputs() { locked_files $SOURCE_PACKAGES && cat "$HERE"/{rclone,target}.sh "$HERE/gcc-musl" && echo "$ARCH"; }
 DIGEST=$(inputs | sha256sum | cut -c1-16)
 BUILD=$CACHE/$DIGEST
 

@@ -5,28 +5,6 @@ SOURCE_PACKAGES="python3.11 openssl zlib bzip2 xz-utils"
 # Everything that the build uses of the machine. musl itself comes as a binary package: musl-dev.
 BUILD_PACKAGES="build-essential ca-certificates dpkg-dev linux-libc-dev musl-dev musl-tools patch perl python3 python3-venv xz-utils"
 
-# Source packages need a deb-src entry. A folder of apt's own state leaves /etc/apt as it is.
-private_apt() { # private_apt apt-get|apt-cache ARGUMENTS...
-  local tool=$1
-  shift
-  "$tool" -q -o Dir::Etc::sourcelist="$CACHE/apt/sources.list" \
-    -o Dir::Etc::sourceparts="$CACHE/apt/sources.list.d" \
-    -o Dir::State::lists="$CACHE/apt/lists" -o Dir::Cache="$CACHE/apt/cache" \
-    -o APT::Architectures::=amd64 -o APT::Architectures::=arm64 -o Acquire::Retries=3 -o APT::Sandbox::User=root "$@"
-}
-
-install_build_packages() {
-  local missing
-  # shellcheck disable=SC2086 # a list of words
-  missing=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $BUILD_PACKAGES 2>&1 | grep -v '^ii ' || true)
-  [ -n "$missing" ] || return 0
-  say "installing $BUILD_PACKAGES"
-  apt-get -q update >/dev/null
-  # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 install -y \
-    --no-install-recommends $BUILD_PACKAGES >/dev/null
-}
-
 # What the bundle and its tools are made of: "package version sha256 file", a line for each file.
 LOCK=${PAIRUN_SOURCES_LOCK:-$HERE/sources.lock}
 
@@ -77,26 +55,8 @@ check_source() { # check_source PACKAGE VERSION
   }
 }
 
-# Where Debian's sources are, and with BINARIES its packages for that architecture.
-list_sources() {
-  local file binaries=${BINARIES:-}
-  mkdir -p "$CACHE"/downloads "$CACHE"/apt/{lists/partial,cache/archives/partial,sources.list.d}
-  : >"$CACHE/apt/sources.list"
-  rm -f "$CACHE"/apt/sources.list.d/*
-  # Of the machine's entries those of Debian itself, in either of apt's two formats.
-  if [ -f /etc/apt/sources.list ]; then
-    sed -n '/debian/ s/^deb /deb-src /p' /etc/apt/sources.list >"$CACHE/apt/sources.list"
-    [ -z "$binaries" ] || sed -nE "/debian/ s/^deb (\\[([^]]*)\\] )?/deb [arch=$binaries \\2] /p" \
-      /etc/apt/sources.list >>"$CACHE/apt/sources.list"
-  fi
-  for file in /etc/apt/sources.list.d/debian*.sources; do
-    [ ! -f "$file" ] || sed "s/^Types:.*/Types: deb-src${binaries:+ deb\\nArchitectures: $binaries}/" "$file" >"$CACHE/apt/sources.list.d/${file##*/}"
-  done
-  private_apt apt-get update >/dev/null
-}
-
 # Prints the version that was downloaded. A mirror may list a version some time before it has its
-# files: then the one before is taken, and said, since it may lack a fix.
+# files: then the one before is taken, with a warning, since it may lack a fix.
 download_newest() { # download_newest PACKAGE
   local version
   for version in $(source_versions "$1"); do
@@ -104,6 +64,7 @@ download_newest() { # download_newest PACKAGE
       echo "$version"
       return
     fi
+    [ "$(download_failure "$(source_log "$1" "$version")")" = gone ] || source_failed "$1" "$version"
     say "WARNING: this mirror lists $1 $version but does not give it; taking an older one"
   done
   die "no source package $1 for this machine: the bundle is built on Debian 12, with its mirrors"
@@ -120,9 +81,16 @@ download_source() { # download_source PACKAGE VERSION
   rm -rf "$files"
   mkdir -p "$files"
   # apt checks the files against the archive's signature
-  (cd "$files" && private_apt apt-get source --download-only "$1=$2" >"$files/log" 2>&1) || return 1
+  (cd "$files" && download "$files/log" private_apt apt-get source --download-only "$1=$2") || return 1
   touch "$files/complete"
 }
+
+source_failed() { # source_failed PACKAGE VERSION
+  download_failed "the source of $1 $2" "$(source_log "$1" "$2")" \
+    "take Debian's newest sources with --update, and commit $LOCK"
+}
+
+source_log() { echo "$(source_folder "$1" "$2")/log"; } # source_log PACKAGE VERSION
 
 source_folder() { echo "$CACHE/downloads/$1_${2#*:}"; } # without the epoch: file names have none
 
@@ -131,7 +99,7 @@ unpack_source() { # unpack_source PACKAGE VERSION
   local files
   files=$(source_folder "$1" "$2")
   [ -e "$files/complete" ] || list_sources
-  download_source "$1" "$2" || die "Debian no longer has $1 $2: take newer sources with --update, and keep the lock"
+  download_source "$1" "$2" || source_failed "$1" "$2"
   check_source "$1" "$2"
   quietly dpkg-source --no-check -x "$files"/*.dsc "$BUILD/$1"
 }

@@ -65,8 +65,8 @@ unpack_musl() {
     rm -rf "$folder"
     mkdir -p "$folder"
     # apt checks the file against the archive's signature
-    (cd "$folder" && private_apt apt-get download "musl-dev:$ARCH=$(musl_version)" >"$folder/log" 2>&1) ||
-      die "Debian does not give musl-dev $(musl_version) for $ARCH: see $folder/log"
+    (cd "$folder" && download "$folder/log" private_apt apt-get download "musl-dev:$ARCH=$(musl_version)") ||
+      download_failed "musl-dev $(musl_version) for $ARCH" "$folder/log" "install this machine's newest musl-dev, so that both are the same"
     touch "$folder/complete"
   fi
   for package in "$folder"/*.deb; do

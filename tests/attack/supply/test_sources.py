@@ -15,6 +15,7 @@ set -euo pipefail
 say() { echo "bundle: $*" >&2; }
 die() { echo "bundle: error: $*" >&2 && exit 1; }
 quietly() { echo "RAN $1"; }
+. "$HERE/downloads.sh"
 . "$HERE/sources.sh"
 list_sources() { :; }
 private_apt() { cp "$ARCHIVE"/* .; }
