@@ -19,7 +19,7 @@ IMAGE = "localhost/pairun:containers"
 """What the tests of containers have built."""
 
 BASE = "docker.io/library/debian:bookworm-slim"
-UNPACKED_MB, PULLED_MB = 150, 60
+UNPACKED_MB, PULLED_MB = 140, 60
 EMULATED_TIMES = 40
 """How much slower than this machine's Python the emulated bundle may start."""
 

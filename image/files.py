@@ -7,19 +7,25 @@ the packages of others are there as compiled code alone; pairun's own texts stay
 from __future__ import annotations
 
 import argparse
-import compileall
 import fnmatch
 import glob
 import io
 import os
-import py_compile
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+
+from compiling import (
+    compile_alone,
+    compile_beside,
+    compile_single_files,
+    files_below,
+    put_into_archive,
+    write,
+)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MERGED = ("bin", "sbin", "lib", "lib64")
@@ -27,6 +33,10 @@ MERGED = ("bin", "sbin", "lib", "lib64")
 
 NOT_NEEDED = (
     "libmvec.so.*",
+    "libbrotlienc*",
+    "libexpatw*",
+    "libnsl.so.*",
+    "libtic.so.*",
     "libnss_compat*",
     "libnss_hesiod*",
     "libmemusage*",
@@ -36,7 +46,7 @@ NOT_NEEDED = (
     "engines-3",
     "ossl-modules",
 )
-"""Libraries of libc6 and OpenSSL that nothing here loads."""
+"""Libraries that nothing here loads."""
 
 LIBRARIES = ("lib/*/*.so*", "usr/lib/*/*.so*")
 """What a package brings without patterns of its own."""
@@ -66,16 +76,19 @@ from pairun.__main__ import program
 program()
 """
 ENVIRONMENT = "home = /usr/bin\ninclude-system-site-packages = false\nversion = 3.11.2\n"
-IN_ARCHIVES = ("dateutil", "kubernetes", "markdown_it", "oauthlib", "pygments", "websocket")
+TESTS = ("jsonschema/benchmarks", "jsonschema/tests", "referencing/tests")
+"""Tests of packages of others."""
+
+KEPT_DOCSTRINGS = {"kubernetes": (":return:", ":param bool follow:")}
+"""Beginnings of lines that a package reads in its own docstrings: kubernetes.watch takes types from them."""
+
+IN_ARCHIVES = (
+    "dateutil", "kubernetes", "markdown_it", "oauthlib", "pygments", "tzdata", "websocket",
+)  # fmt: skip
 """Packages of many files that few commands import: each is read from a zip file."""
 
-ARCHIVE_PATH = """\
-import os
-
-# The package stands in the archive beside it, in a tenth of the space.
-__path__ = [os.path.join(os.path.dirname(os.path.dirname(__file__)), {archive!r}, {name!r})]
-"""
-"""What stands before the text of such a package's ``__init__``."""
+STANDARD_IN_ARCHIVES = ("asyncio", "wsgiref", "xml", "xmlrpc")
+"""The same of the standard library."""
 
 
 def main() -> None:
@@ -149,14 +162,6 @@ def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str, root: 
         write(target, content.read(), member.mode & 0o755)
 
 
-def write(path: str, content: bytes, mode: int = 0o644) -> None:
-    """Write a file, with the folders that lead to it."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as f:
-        f.write(content)
-    os.chmod(path, mode)
-
-
 # --- Debian's part ---
 
 
@@ -167,6 +172,8 @@ def finish_system(root: str) -> None:
     programs = os.path.join(root, "usr/bin")
     os.symlink("bash", os.path.join(programs, "sh"))
     os.symlink("../../bin/git", os.path.join(root, "usr/lib/git-core/git"))
+    with open(os.path.join(HERE, "envsubst.py"), "rb") as script:
+        write(os.path.join(root, "usr/lib/git-core/git-sh-i18n--envsubst"), script.read(), 0o755)
     for name in applets:
         if not os.path.lexists(os.path.join(programs, name)):
             os.symlink("busybox", os.path.join(programs, name))
@@ -183,6 +190,8 @@ def finish_system(root: str) -> None:
     library = os.path.join(root, STANDARD_LIBRARY)
     for pattern in LEFT_OUT:
         remove(os.path.join(library, pattern))
+    for name in STANDARD_IN_ARCHIVES:
+        put_into_archive(library, name, f"/{STANDARD_LIBRARY}")
     compile_alone(library, f"/{STANDARD_LIBRARY}")
 
 
@@ -222,69 +231,20 @@ def finish_pairun(root: str) -> None:
     for name in ("usr/local/pai", "user/local/pai"):
         os.makedirs(os.path.join(root, name))
         os.symlink("/opt/pairun/init.d", os.path.join(root, name, "init.d"))
+    for name in TESTS:
+        remove(os.path.join(site, name))
     # What colours the texts of programming languages, which pairun does not do; pictures of the documents.
     remove(os.path.join(site, "pygments/lexers/[a-z]*.py"))
     remove(os.path.join(site, "pairun/builtin/docs/pictures"))
     for name in IN_ARCHIVES:
-        put_into_archive(site, name)
+        put_into_archive(site, name, f"/{SITE}", KEPT_DOCSTRINGS.get(name, ()))
     for name in sorted(os.listdir(site)):
         path = os.path.join(site, name)
         if name == "pairun":
             compile_beside(path, f"/{SITE}/pairun")
         elif not name.endswith(".dist-info") and os.path.isdir(path):
             compile_alone(path, f"/{SITE}/{name}")
-    compile_single_files(site)
-
-
-def compile_beside(folder: str, shown: str) -> None:
-    """Compile a folder, and keep its texts: their lines stand in traces."""
-    # A file that nobody may change needs no comparison of times at each start (PEP 552).
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    if not compileall.compile_dir(folder, ddir=shown, quiet=1, invalidation_mode=mode):
-        sys.exit(f"image: {folder} cannot be compiled")
-
-
-def compile_alone(folder: str, shown: str) -> None:
-    """Compile a folder, and keep only the code."""
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    compileall.compile_dir(folder, ddir=shown, quiet=2, invalidation_mode=mode, legacy=True)
-    for path in files_below(folder):
-        if (path.endswith(".py") and os.path.exists(f"{path}c")) or path.endswith(
-            (".pyi", ".pyx", ".c")
-        ):
-            os.remove(path)
-
-
-def compile_single_files(site: str) -> None:
-    """Compile the packages that are one file."""
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    for path in glob.glob(os.path.join(site, "*.py")):
-        py_compile.compile(path, f"{path}c", f"/{SITE}/{os.path.basename(path)}", True, invalidation_mode=mode)  # fmt: skip
-        os.remove(path)
-
-
-def put_into_archive(site: str, name: str) -> None:
-    """Put a package's code into a zip file, which Python imports from (zipimport)."""
-    folder, archive = os.path.join(site, name), f"{name}.zip"
-    with open(os.path.join(folder, "__init__.py"), encoding="utf-8") as f:
-        first = ARCHIVE_PATH.format(archive=archive, name=name) + f.read()
-    compile_alone(folder, f"/{SITE}/{name}")
-    with zipfile.ZipFile(
-        os.path.join(site, archive), "w", zipfile.ZIP_DEFLATED, compresslevel=9
-    ) as made:
-        for path in sorted(files_below(folder)):
-            entry = zipfile.ZipInfo(os.path.relpath(path, site), (1980, 1, 1, 0, 0, 0))
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            with open(path, "rb") as content:
-                made.writestr(entry, content.read())
-    shutil.rmtree(folder)
-    write(os.path.join(folder, "__init__.py"), first.encode())
-
-
-def files_below(folder: str) -> Iterator[str]:
-    """Every file below a folder."""
-    for where, _, names in os.walk(folder):
-        yield from (os.path.join(where, name) for name in names)
+    compile_single_files(site, f"/{SITE}")
 
 
 # --- what everything needs ---

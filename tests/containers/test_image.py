@@ -17,7 +17,7 @@ from pairun.playbook.document.reading import read_text
 ROOT = pathlib.Path(__file__).parents[2]
 COMMANDS = json.dumps({"commands": ["echo hi"]})
 NOBODY = 65534
-MAX_MB = 150
+MAX_MB = 140
 """The whole image, unpacked."""
 
 MAX_PULLED_MB = 60

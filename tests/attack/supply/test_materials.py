@@ -97,3 +97,15 @@ def test_the_lock_of_the_sources() -> None:
         files = [file for *_, file in own]
         assert any(each.endswith(".dsc") for each in files)
         assert any(".orig.tar." in each for each in files)
+
+
+@pytest.mark.parametrize("arch", ["amd64", "arm64"])
+def test_the_lock_of_the_images_packages(arch: str) -> None:
+    """Every package of Debian in the image is locked for each architecture, by SHA-256, and no other is."""
+    lines = [line.split() for line in (ROOT / "image/packages.lock").read_text().splitlines()]
+    own = [line for line in lines if line[1] == arch]
+    listed = (ROOT / "image/packages.txt").read_text().splitlines()
+    names = {line.partition("#")[0].split()[0] for line in listed if line.partition("#")[0].split()}
+    assert sorted(name for name, *_ in own) == sorted(names)
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for *_, digest, _ in own)
+    assert {line[1] for line in lines} == {"amd64", "arm64"}
