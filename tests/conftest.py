@@ -6,14 +6,15 @@ import os
 import platform
 import shlex
 import subprocess
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from tests.effort import EFFORT, cases
+from tests.effort import EFFORT, NIGHT, cases
+from tests.emulation import arm64_programs
 from tests.podman import Podman
 from tests.surroundings import GIVEN, make_plain
 
@@ -47,8 +48,12 @@ def pytest_report_header() -> list[str]:
     return [f"kernel {platform.release()}, {git.stdout.strip()}, shared texts {found}"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the third-party texts are skipped, and say so, where the texts are absent."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Nightly tests belong to the night; those of the third-party texts are skipped where these are absent."""
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    if nightly and EFFORT < NIGHT:
+        items[:] = [item for item in items if item not in nightly]
+        config.hook.pytest_deselected(items=nightly)
     if SHARED.is_dir():
         return
     reason = f"needs the third-party texts at {SHARED} (PAIRUN_SHARED)"
@@ -103,6 +108,19 @@ def podman(lab: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) ->
 def image(podman: Podman) -> str:
     """The image that the Dockerfile makes of this checkout."""
     return podman.build()
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[None]:
+    """The kernel starts programs for arm64, wherever the tests run."""
+    with arm64_programs():
+        yield
+
+
+@pytest.fixture(scope="session")
+def arm64_image(podman: Podman, emulator: None) -> str:
+    """The image for arm64 that the Dockerfile makes of this checkout."""
+    return podman.build("arm64")
 
 
 @pytest.fixture

@@ -6,6 +6,9 @@ import os
 
 EFFORT = float(os.environ.get("PAIRUN_TEST_EFFORT") or (1 if os.environ.get("CI") else 1 / 3))
 
+NIGHT = 20.0
+"""The effort of `make nightly`."""
+
 
 def cases(count: int) -> int:
     """How many random cases a test tries.

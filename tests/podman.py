@@ -17,7 +17,8 @@ from tests.surroundings import GIVEN
 ROOT = pathlib.Path(__file__).parents[1]
 AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 IMAGE = "localhost/pairun:containers"
-WAIT_S = 60.0
+WAIT_S = 180.0
+"""A container of another architecture takes many times as long as one of this machine's."""
 BUILD_S = 3600.0
 
 Lab = Callable[..., str]
@@ -87,23 +88,31 @@ class Podman:
         """The tag of one of the laboratory's images, which is made when it is missing."""
         return self._lab("image", name).split()[-1]
 
-    def build(self) -> str:
+    def build(self, arch: str = "") -> str:
         """Build the image of this checkout; its name.
 
         What the bundle is made of comes from its cache, and goes there.
+
+        Args:
+            arch: amd64 or arm64; this machine's by default.
         """
         self.image("debian")
         given = os.environ.get("PAIRUN_BUNDLE_CACHE")
         cache = pathlib.Path(given or ROOT / "build" / "bundle-cache")
         cache.mkdir(parents=True, exist_ok=True)
         options: list[str] = []
+        name = IMAGE
+        if arch:
+            name = f"{IMAGE}-{arch}"
+            native = subprocess.check_output(["dpkg", "--print-architecture"], text=True).strip()
+            options += [f"--platform=linux/{arch}", f"--build-arg=BUILDPLATFORM=linux/{native}"]
         if AUTHORITIES.exists():
             # where the way to Python's packages has an authority of its own
             options += ["-v", f"{AUTHORITIES}:/authorities.crt:ro", "--build-arg=PIP_CERT=/authorities.crt"]  # fmt: skip
         self.ok(
             "build", "--quiet", "--pull=never", "--network=host", "--layers", *options,
             "-v", f"{cache}:{cache}", f"--build-arg=PAIRUN_BUNDLE_CACHE={cache}",
-            "--build-arg=VERSION=1.2.3", "--build-arg=REVISION=abc", "-t", IMAGE, ROOT,
+            "--build-arg=VERSION=1.2.3", "--build-arg=REVISION=abc", "-t", name, ROOT,
             timeout_s=BUILD_S,
         )  # fmt: skip
-        return IMAGE
+        return name

@@ -28,13 +28,6 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 UID = "11111111-2222-3333-4444-555555555555"
 WAIT_S = 60.0
-BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")
-QEMU = "/usr/bin/qemu-aarch64-static"
-AARCH64 = (
-    r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00:"
-    r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
-)
-"""How a program for arm64 begins, and which bits of that count (elf(5))."""
 BUILD_S = 3600.0
 
 
@@ -67,32 +60,6 @@ def make_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pathl
 def bundle(make_bundle: Callable[..., pathlib.Path]) -> pathlib.Path:
     """The bundle for this machine."""
     return make_bundle()
-
-
-@pytest.fixture(scope="session")
-def emulator() -> Iterator[None]:
-    """The kernel starts programs for arm64 through QEMU, in containers and namespaces too.
-
-    The kernel's table is one for the machine (binfmt_misc.rst): an entry that is there already is used,
-    and ours is removed at the end.
-    """
-    if os.uname().machine == "aarch64" or (BINFMT / "qemu-aarch64").exists():
-        yield
-        return
-    if not pathlib.Path(QEMU).exists():
-        pytest.skip("the package qemu-user-static is not installed")
-    if not (BINFMT / "register").exists():
-        mounted = subprocess.run(
-            ["mount", "-t", "binfmt_misc", "none", BINFMT], capture_output=True
-        )
-        if mounted.returncode != 0:
-            pytest.skip(f"binfmt_misc cannot be mounted: {mounted.stderr.decode().strip()}")
-    entry = BINFMT / "pairun-aarch64"
-    if entry.exists():  # of a run that was killed
-        entry.write_text("-1")
-    (BINFMT / "register").write_text(f":{entry.name}:M::{AARCH64}:{QEMU}:PF")
-    yield
-    entry.write_text("-1")
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import ssl
 import stat
@@ -22,12 +20,8 @@ from typing import Any, Protocol
 import pytest
 
 from tests.attack.supply.test_materials import invalid
-from tests.surroundings import GIVEN
 
 ROOT = pathlib.Path(__file__).parents[2]
-INPUTS = ("bundle", "pairun", "modules", "requirements.lock")
-"""What of a checkout goes into the bundle."""
-
 MAX_BYTES = 20_000_000
 ALL_MODULES = """\
 import importlib, json, sys
@@ -118,30 +112,6 @@ def test_what_it_is_made_of(bundle: pathlib.Path) -> None:
     people = subprocess.run([bundle, "--version"], capture_output=True, text=True).stdout
     assert f"openssl {components['openssl']['version']}\n" in people
     assert "rclone" not in people
-
-
-def test_built_elsewhere(bundle: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """The same sources in another folder become the same file."""
-    assert bundle.exists()
-    cache = os.environ.get("PAIRUN_BUNDLE_CACHE", str(ROOT / "build" / "bundle-cache"))
-    digests = []
-    source = ROOT
-    for name, seed in (("one", "7"), ("another-folder", "8")):
-        checkout = tmp_path / name
-        checkout.mkdir()
-        for each in INPUTS:
-            copy = shutil.copytree if (source / each).is_dir() else shutil.copy2
-            copy(source / each, checkout / each)
-        # the second is made from the first: this checkout may change meanwhile
-        source = checkout
-        done = subprocess.run(
-            [checkout / "bundle" / "build.sh"], capture_output=True, text=True,
-            env={**GIVEN, "PAIRUN_BUNDLE_CACHE": cache, "PYTHONHASHSEED": seed},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        output = checkout / "build" / "bundle" / "runtime"
-        digests.append(hashlib.sha256(output.read_bytes()).hexdigest())
-    assert digests[0] == digests[1]
 
 
 def test_an_empty_root(volume: _Volume, start: Start) -> None:
