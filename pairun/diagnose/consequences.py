@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pairun.diagnose.doubts import FETCH_CLASSES
-from pairun.diagnose.facts.fact import Fact
+from pairun.diagnose.facts.fact import HINT, Fact
 from pairun.diagnose.hits import CERTAIN, FIRM, SHELL_CLASSES, Hit
 from pairun.diagnose.surroundings import is_programs_exception, is_shells
 
 _SHUTDOWN_BYTES = 1 << 14
 _STOPS = frozenset(("terminated_sigterm", "time_limit"))
+
+_KILLED = "host_oom"
+"""The class of a SIGKILL; with a low weight its sender is unknown."""
 
 _NETWORK_CLASSES = frozenset(
     (
@@ -72,7 +75,16 @@ def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], li
     hits = [_outlived(hit, hits, facts) for hit in hits]
     causes = [h for h in hits if h.rule.role in ("cause", "code") and h.score >= FIRM]
 
+    stops = [h.line.at for h in hits if h.rule.klass in _STOPS]
+    failed_tasks = [f.at for f in facts if f.klass == _OF_LAUNCHER and f.weight >= HINT]
+
     def weighed(klass: str, at: int, weight: int) -> int:
+        after_failure = any(failed < at for failed in failed_tasks)
+        after_stop = bool(failed_tasks) and any(stop < at for stop in stops)
+        is_effect = after_failure if klass in _STOPS else after_failure or after_stop
+        if klass in (*_STOPS, _KILLED) and weight < FIRM and is_effect:
+            # a launcher stops or kills the other tasks after one has failed
+            weight = min(weight, CERTAIN - 1)
         scores = [hit.score for hit in causes if hit.line.at < at]
         return min(weight, max(scores) - 1) if klass in _STOPS and scores else weight
 

@@ -30,6 +30,8 @@ _RETRY = re.compile(
     r"|\battempt \d+ ?(?:/|of) ?\d+|\bfall(?:ing)? ?back\b|\bskipp(?:ing|ed)\b|\bignor(?:ing|ed|e)\b"
     r"|\bfrom scratch\b|\busing (?:the )?(?:default|system temp)|\bgoing to \S+ instead\b|\btrying (?:another|the next)\b"
     r"|\b(?:exists?|found|missing|available)\W{1,3}(?:download|creat|generat|build|comput|initiali[sz])ing\b|\bcaught (?!signal|collective|\w+ in )|\bre-?connecting\b|\brecovered\b|\b(?:safely|harmless)\b|\btrying again\b|\bnon-?fatal\b"
+    r"|\b(?:reading|loading|using|taking|trying) (?:[\w'-]+ ){1,6}instead\b"
+    r"|[;,.] (?:using|disabling|defaulting to|will use) "
     r"|\b(?:continuing|proceeding|running|going on) without\b"
 )
 _RETRY_FOLLOWS = re.compile(

@@ -45,7 +45,8 @@ def ends_well(log: Log, last: Segment, failed_at: Sequence[Mark]) -> bool:
     if Surroundings(log).succeeded_at >= last.start:
         return True
     tail = [line for line in log.tail(_TAIL_LINES) if line.at >= last.start]
-    if any(TROUBLE.search(line.text) or ERROR_LEVEL.search(line.text) for line in tail):
+    troubles = [x for x in tail if TROUBLE.search(x.text) or ERROR_LEVEL.search(x.text)]
+    if not all(tracebacks.is_ignored(log, line) for line in troubles):
         return False
     return last.anew or any(map(is_progress, tail))
 

@@ -57,7 +57,7 @@ def findings_in(log: Log, table: Table, limit: SearchLimit, *, failed: bool) -> 
         if is_answered(line):
             continue
         reported = facts_of(line, log)
-        facts += reported or ()
+        facts += map(search.weighed_fact, reported or ())
         # a system's report without a failure is no evidence, even if it contains words of failure
         if reported is None or reported:
             hits += search.hits_of(line)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from pairun.diagnose import tracebacks
 from pairun.diagnose.doubts import doubt_of
+from pairun.diagnose.facts.fact import Fact
 from pairun.diagnose.lines import HEADER, Line, Log
 from pairun.diagnose.surroundings import Surroundings, is_progress
 from pairun.diagnose.table import Rule, RuleMatch, Table, make_rule
@@ -103,6 +104,12 @@ class HitSearch:
         if HEADER in line.text and not self._is_repeated("", line):
             yield from self._uncaught(line)
 
+    def weighed_fact(self, fact: Fact) -> Fact:
+        """A fact; weighs less if the job trained on."""
+        if fact.at < 0:
+            return fact
+        return fact._replace(weight=fact.weight - self._surroundings.outlived_doubt(fact.at))
+
     def _is_repeated(self, rule: str, line: Line) -> bool:
         """Whether the rule has matched so often that further lines add no information."""
         key = (rule, line.source)
@@ -130,8 +137,11 @@ class HitSearch:
         score = rule.weight
         if score >= CERTAIN:
             score -= doubt_of(rule, match, line, self._log)
-            if rule.role != "end":
+            if rule.role == "end":
+                score -= self._surroundings.outlived_doubt(line.at)
+            else:
                 score -= self._surroundings.progress_doubt(line)
+                score -= self._surroundings.served_doubt(line, is_cause=rule.role != "code")
             if rule.role == "code":
                 score -= self._surroundings.stray_doubt(line)
             if rule.klass in SHELL_CLASSES or line.text.startswith("fatal: "):

@@ -6,18 +6,22 @@ If the job continued after a line, that line is not the cause.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from pairun.diagnose import tracebacks
 from pairun.diagnose.lines import Line, Log
 
 _MANY_LINES = 80
 _STRAY_LINES = 40
+_LAST_LINES = 5
+_MUCH_PROGRESS = 40
 
 INFO = re.compile(r"\b(?:INFO|DEBUG)\b|^\[?I\d{4}|\[I\d{0,4} |^I tensorflow")
 _PROGRESS = re.compile(
     rb"\d(?:it/s|s/it|ba/s| ?ex(?:amples)?/s| ?step/s|ms/step|s/step)"
     rb"|\b(?:loss|lr|acc(?:uracy)?|ppl|throughput|tokens/s)\b['\"]?\s*[=:]\s*[\[\-]?\d"
     rb"|\b[Ee]poch\b\W{0,3}\d|\b(?:[Ss]tep|[Ii]ter(?:ation)?)\b\W{0,3}\d+ ?[/\]:,|]"
+    rb"|\b[Ii]teration: \d"
 )
 _LOADING = re.compile(rb"(?i)load|fetch|map\b|map:|resolv|unpack|extract|tokeniz|filter")
 _SUCCESS = re.compile(
@@ -52,6 +56,10 @@ _OF_SHELL = re.compile(
 """A shell's report of a command that it cannot run."""
 
 
+_SERVED = re.compile(rb"\"(?P<method>GET|POST|PUT) \S{1,400} HTTP/\d(?:\.\d)?\" 2\d\d\b")
+"""A server's access log: it answered a request."""
+
+
 def is_shells(line: Line) -> bool:
     """Whether a line is a shell's report of a command that it cannot run."""
     return _OF_SHELL.match(line.text) is not None
@@ -83,6 +91,10 @@ class Surroundings:
         after = tail[ends[-1] + 1 :] if ends else []
         if any(TROUBLE.search(each.text) or ERROR_LEVEL.search(each.text) for each in after):
             self.succeeded_at = -1
+        last = tail[-_LAST_LINES:]
+        self._ends_in_progress = any(map(is_progress, last)) and not any(
+            TROUBLE.search(each.text) or ERROR_LEVEL.search(each.text) for each in last
+        )
 
     def progress_doubt(self, line: Line) -> int:
         """How much to take from a hit because the job made progress after it."""
@@ -103,6 +115,22 @@ class Surroundings:
             return 50  # `set -x` shows that the shell continued
         info_lines = sum(bool(INFO.search(a.shown) or INFO.search(a.text)) for a in after)
         return 16 if info_lines < 2 else 35
+
+    def outlived_doubt(self, at: int) -> int:
+        """How much to take from the report that a job ended, at an offset, because it trains on."""
+        if self._failed or not self._ends_in_progress:
+            return 0
+        counted = islice(_PROGRESS.finditer(self._log.data, at, at + (1 << 16)), _MUCH_PROGRESS)
+        return 60 if sum(1 for _ in counted) == _MUCH_PROGRESS else 0
+
+    def served_doubt(self, line: Line, *, is_cause: bool) -> int:
+        """How much to take from an exception after which a server answered requests.
+
+        A server whose accelerator fails still answers the requests for its health.
+        """
+        answers = _SERVED.finditer(self._log.data, line.at, line.at + (1 << 16))
+        methods = ("POST", "PUT") if is_cause else ("GET", "POST", "PUT")
+        return 55 if any(each["method"].decode() in methods for each in answers) else 0
 
     def stray_doubt(self, line: Line) -> int:
         """How much to take from an exception without a traceback that normal messages follow."""
@@ -130,12 +158,15 @@ class Surroundings:
         if self.succeeded_at > at:
             # a script prints its last line also after a program that failed
             return 60 if count >= 2 else 0 if tracebacks.is_of_program(self._log, line) else 35
-        if 4 <= count < 40:
+        if 4 <= count < _MUCH_PROGRESS:
             # a program may flush earlier output after its traceback
             frame = tracebacks.place(self._log, line)
             return 55 if frame is None or frame.is_library else 35
-        if count >= 40:
+        if count >= _MUCH_PROGRESS:
             return 60
+        goes_on = count >= 2 and self._ends_in_progress and not self._failed
+        if goes_on and tracebacks.place(self._log, line) is None:
+            return 55
         doubt = 18 if count >= 2 else 12 * count
         if data.count(b"\n", at, at + (1 << 16)) > _MANY_LINES and not tracebacks.place(
             self._log, line

@@ -109,7 +109,8 @@ def what_is_no_text(logs: Sequence[Log]) -> str:
 def _ends_in_trouble(findings: Findings, table: Table) -> bool:
     """Whether the last attempt, which no rule matches, ends with an error."""
     log = findings.log
-    if Surroundings(log).succeeded_at >= 0:
+    surroundings = Surroundings(log)
+    if surroundings.succeeded_at >= 0:
         return False
     start = findings.attempts[-1].start if findings.attempts else 0
     tail = [
@@ -122,7 +123,9 @@ def _ends_in_trouble(findings: Findings, table: Table) -> bool:
     # much progress follows the error, so the program had handled it
     handled = progress[-_MUCH_PROGRESS] if len(progress) > _MUCH_PROGRESS else -1
     return tracebacks.is_open(log) or any(
-        not tracebacks.is_ignored(log, line) and not is_handled(line)
+        not tracebacks.is_ignored(log, line)
+        and not is_handled(line)
+        and not surroundings.served_doubt(line, is_cause=False)
         for n, line in enumerate(tail)
         if (n > handled and TROUBLE.search(line.text))
         or (n > progress[-1] and _COMPLAINT.search(line.text))

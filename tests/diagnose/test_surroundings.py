@@ -52,3 +52,55 @@ def test_a_last_line_of_success(text: str, klass: str, table: Table) -> None:
 def test_a_failure_that_the_program_handles(text: str, table: Table) -> None:
     """It answers the request, starts the task again, or goes on without what is missing."""
     assert diagnose([Log(text.encode())], table).klass == "none"
+
+
+_ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+_LONG = "".join(f"epoch 3 step {n}: loss=0.{n}\n" for n in range(60))
+_TRACE = (
+    "ERROR:    {what}\nTraceback (most recent call last):\n"
+    '  File "/srv/app.py", line 9, in answer\n    raise ValueError(text)\nValueError: the text is too long\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "klass"),
+    [
+        (
+            _TRACE.format(what="cannot tokenize")
+            + '"POST /v1/chat HTTP/1.1" 400 Bad Request\n"GET /health HTTP/1.1" 200 OK\n',
+            "none",
+        ),
+        (_TRACE.format(what="cannot tokenize") + '"POST /v1/chat HTTP/1.1" 400 Bad Request\n', "user_code_error"),
+        # the engine is lost, although the server answers
+        (_ILLEGAL + '"GET /health HTTP/1.1" 200 OK\n', "cuda_kernel_error"),
+        # a system's report about a job that trains on
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT T DUE TO TIME LIMIT ***\n" + _LONG, "none"),
+        (_LONG + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT T DUE TO TIME LIMIT ***\n"
+            + "epoch 3 step 60: loss=0.6\n",
+         "time_limit"),
+        ("could not find arguments in the checkpoint\n" + STEPS, "none"),
+    ],
+)  # fmt: skip
+def test_a_program_that_goes_on(text: str, klass: str, table: Table) -> None:
+    """It serves or trains after the error, and nothing else ends it."""
+    assert diagnose([Log(text.encode())], table).klass == klass
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (
+            "srun: error: n1: tasks 1,3: Exited with exit code 1",
+            "srun: Terminating job step 7.1",
+            "slurmstepd: error: *** STEP 7.1 ON n1 CANCELLED AT 2026-06-15T10:05:43 ***",
+        ),
+        (
+            "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+            "srun: error: n1: tasks 0,2-3: Killed",
+            "srun: error: n1: task 1: Exited with exit code 1",
+        ),
+    ],
+)
+def test_a_step_that_ends_because_a_task_failed(lines: tuple[str, ...], table: Table) -> None:
+    """A launcher stops or kills the other tasks; nobody cancelled the job, and no memory was short."""
+    assert diagnose([Log("\n".join(lines).encode())], table).klass == "child_failed"

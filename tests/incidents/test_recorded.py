@@ -23,8 +23,6 @@ GAPS: dict[str, str] = {
     "loop-size": "gloo's refusal of another size is taken for the network's",
     "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
     "ray-ranks-killed": "no line joins the rank with the process that died",
-    "replicas-memory": "an error that was handled is the last line of the rank that was killed",
-    "replicas-quiet": "an error that was handled is shown by the one rank that says nothing else",
     "rows-asleep": "no log says which process waits",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "spawn-raises": "the traceback of the rank that failed was never printed; no rank is named",
