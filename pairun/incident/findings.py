@@ -14,6 +14,7 @@ from pairun.diagnose.surroundings import Surroundings
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import BY_CODE, diagnose
 from pairun.incident.collectives import RankState, states_in
+from pairun.incident.kernellog import KernelReport, kernel_reports, pids_in
 from pairun.incident.losses import loss_after, loss_before
 from pairun.incident.numbered import NumberedLog
 from pairun.incident.progress import Progress, progress_in, step_times
@@ -47,6 +48,8 @@ class Finding(NamedTuple):
         steps: times of its last steps.
         tail: its last lines.
         lines: the numbers of its first and its last line.
+        pids: process numbers of ranks that it prints, each with the rank.
+        kernel: what a kernel reports in it about processes.
         loss_before: the lost peer during whose handling the deciding exception was raised.
         loss_after: the lost peer that ends the log, which continued after the deciding line.
     """
@@ -66,6 +69,8 @@ class Finding(NamedTuple):
     steps: dict[int, Moment] = {}  # noqa: RUF012 - never changed
     tail: tuple[Evidence, ...] = ()
     lines: tuple[int, int] = (0, 0)
+    pids: tuple[tuple[int, int], ...] = ()
+    kernel: tuple[KernelReport, ...] = ()
     loss_before: Diagnosis | None = None
     loss_after: Diagnosis | None = None
 
@@ -125,6 +130,8 @@ def finding_of(
         steps=step_times(log.data),
         tail=tuple(of_line(log, each) for each in log.tail(_TAIL_LINES)),
         lines=(log.number(0), log.number(max(0, len(log.data.rstrip()) - 1))),
+        pids=pids_in(log, writer.rank),
+        kernel=kernel_reports(log) if writer.rank is None else (),
         loss_before=loss_before(log, at, table, deadline_s) if is_cause else None,
         loss_after=loss_after(log, at, table, deadline_s) if is_cause else None,
     )

@@ -50,7 +50,7 @@ def with_objects(
     failed = [each for each in reports if each.exit_code]
     earliest = _earliest(failed, trigger_of(objects))
     for report in reports:
-        mine = _logs_of(report, findings, reports)
+        mine = logs_of(report, findings, reports)
         writer = findings[mine[0]].writer if mine else _writer(report, reports)
         writers[report.name] = writer
         for n in mine:
@@ -72,7 +72,7 @@ def with_objects(
     return [*joined, *_of_nodes(objects, reports, writers)]
 
 
-def _logs_of(
+def logs_of(
     report: PodReport, findings: Sequence[Finding], reports: Sequence[PodReport]
 ) -> list[int]:
     """The indexes of the findings from a Pod's logs."""

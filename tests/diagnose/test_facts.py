@@ -49,6 +49,9 @@ FACTS = [
 ]  # fmt: skip
 
 HARMLESS = [
+    "[ 12.500000] mce: [Hardware Error]: Machine check events logged\n",
+    "[ 12.500000] EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0\n",
+    "[ 12.500000] {1}[Hardware Error]: event severity: corrected\n",
     "  DiskPressure     False   Mon, 01 Jan 2024 09:00:00 +0000   Mon, 01 Jan 2024 09:01:00 +0000   KubeletHasNoDiskPressure     kubelet has no disk pressure\n",
     "  Ready            True    Mon, 01 Jan 2024 09:00:00 +0000   Mon, 01 Jan 2024 09:01:00 +0000   KubeletReady                 kubelet is posting ready status\n",
     "Tolerations:     node.kubernetes.io/not-ready:NoExecute op=Exists for 300s\n",
@@ -111,6 +114,10 @@ def test_an_error_explains_the_stop_after_it(table: Table) -> None:
         ("Pod ephemeral local storage usage exceeds the total limit of containers 2Gi. \n", "user", "after_fix"),
         ("Memory cgroup out of memory: Killed process 7 (python3) total-vm:9kB\n", "user", "after_fix"),
         ("Out of memory: Killed process 7 (python3) total-vm:9kB\n", "platform", "retry_elsewhere"),
+        ("[ 12.5] mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 7: be00\n", "hardware", "retry_elsewhere"),
+        ("[ 12.500000] EDAC MC0: 1 UE memory read error on CPU_SrcID#0\n", "hardware", "retry_elsewhere"),
+        ("kernel: Memory failure: 0x12ab: Killing python3:7 due to hardware memory corruption\n", "hardware",
+         "retry_elsewhere"),
     ],
 )  # fmt: skip
 def test_whose_limit_was_reached_decides_the_fault(

@@ -80,6 +80,17 @@ _AER = re.compile(
 )
 _CORRECTED = re.compile(r"severity=Correct|\bCorrect(?:ed|able) error", re.IGNORECASE)
 _NEAR = 6
+_POISONED = re.compile(
+    r"Memory failure: 0x[0-9a-f]+: (?:Killing|Sending SIGBUS to) (?P<task>\S{1,40}):\d+"
+)
+_MACHINE = re.compile(
+    r"\[Hardware Error\]: CPU \d+: Machine Check Exception|\bEDAC \S+: \d+ UE |Machine check: Processor context corrupt"
+    r"|\[Hardware Error\]: event severity: (?:fatal|recoverable)"
+)
+_MACHINE_CORRECTED = re.compile(
+    r"Machine check events logged|\bEDAC \S+: \d+ CE |\[Hardware Error\]: (?:event severity: corrected|Corrected error)"
+)
+"""Formats: ``arch/x86/kernel/cpu/mce``, ``drivers/edac``, ``drivers/acpi/apei/ghes.c``, ``mm/memory-failure.c``."""
 
 
 def _read(line: Line, log: Log) -> Sequence[Fact] | None:
@@ -104,7 +115,23 @@ def _read(line: Line, log: Log) -> Sequence[Fact] | None:
         return [_fact("node_stuck", LIKELY, words, line)]
     if match := _AER.search(text):
         return _bus_error(line, log)
-    return None
+    return _of_machine(line)
+
+
+def _of_machine(line: Line) -> Sequence[Fact] | None:
+    """Errors of the node's processor and memory; those that it corrected are no failure."""
+    if match := _POISONED.search(line.text):
+        words = f"the kernel ended {match['task']}: the node's memory is damaged"
+        return [_of_hardware(DECISIVE, words, line)]
+    if _MACHINE.search(line.text):
+        words = "the node's processor or memory reports an error that it cannot correct"
+        return [_of_hardware(STRONG + 2, words, line)]
+    return [] if _MACHINE_CORRECTED.search(line.text) else None
+
+
+def _of_hardware(weight: int, words: str, line: Line) -> Fact:
+    fact = _fact("node_stuck", weight, words, line)
+    return fact._replace(fault="hardware", retry="retry_elsewhere")
 
 
 def _fact(klass: str, weight: int, words: str, line: Line) -> Fact:
@@ -138,6 +165,7 @@ KERNEL = Reader(
         "xid", "out of memory: kill", "oom-kill", "blocked for more than", "state:d",
         "soft lockup", "hard lockup", "detected stall", "self-detected stall", "kernel panic",
         "[nvidia", "[amdgpu", "[habanalabs", "pcie bus error", "aer: ", "pcieport", "error status/mask",
+        "hardware error", "machine check", "edac ", "memory failure",
         " d  ", " ds ", " dl ", " dsl ", " d+ ", " dl+ ",
     ),
     _read,
