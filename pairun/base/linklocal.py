@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import socket
 
 
 def is_link_local(host: str) -> bool:
@@ -16,6 +14,10 @@ def is_link_local(host: str) -> bool:
     Args:
         host: from an address, without port; IPv6 with or without brackets.
     """
+    # Only requests to servers need them; every module imports this file.
+    import ipaddress
+    import socket
+
     text = host.strip("[]").partition("%")[0]
     with contextlib.suppress(OSError, UnicodeEncodeError, ValueError):
         return ipaddress.IPv4Address(socket.inet_aton(text)).is_link_local
@@ -24,8 +26,8 @@ def is_link_local(host: str) -> bool:
     except ValueError:
         return False
     inner = address.ipv4_mapped or address.sixtofour or address
-    return inner.is_link_local or address == _METADATA
+    return inner.is_link_local or address == ipaddress.IPv6Address(_METADATA)
 
 
-_METADATA = ipaddress.IPv6Address("fd00:ec2::254")
+_METADATA = "fd00:ec2::254"
 """A cloud's credential server on IPv6: a unique local address, not link-local."""

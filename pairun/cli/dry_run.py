@@ -16,7 +16,7 @@ from pairun.kube.labels import LABEL_VALUE
 from pairun.playbook.content import Content, open_content
 from pairun.playbook.document.texts import decode
 from pairun.playbook.effective import Layers
-from pairun.report.jobreview_text import print_review, print_why
+from pairun.report.jobreview_text import print_review
 from pairun.report.problems import print_problems
 from pairun.report.review_data import refused_data, reviews_data
 from pairun.review.jobreview import JobReview, review_data, review_loaded
@@ -123,6 +123,8 @@ def _print_text(args: argparse.Namespace, reviews: Sequence[JobReview], content:
             # No role has this name: print only the error below.
             continue
         if args.why:
+            from pairun.report.why_text import print_why
+
             print_why(review, args.why, content, sys.stdout)
         else:
             print_review(review, content, sys.stdout, full=args.full)

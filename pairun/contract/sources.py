@@ -6,9 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO, Protocol
-
-import attrs
+from typing import BinaryIO, NamedTuple, Protocol
 
 from pairun.base.paths import built_in_folder
 from pairun.errors import PairunError, Problem
@@ -22,8 +20,7 @@ MAX_ENTRIES = 1000
 _SKIPPED = "__pycache__"
 
 
-@attrs.frozen(kw_only=True)
-class ModuleSource:
+class ModuleSource(NamedTuple):
     """The bytes of a module at the time when it was read.
 
     Attributes:

@@ -100,7 +100,7 @@ class Volume:
         real = os.path.realpath(path)
         if path != DEFAULT_PAI_DIR and f"{home}/".startswith(f"{real.rstrip('/')}/"):
             raise _not_ours(f"{path} is a home directory, or holds one", _OTHER)
-        if not left or path == DEFAULT_PAI_DIR or real in mount_points() or self._has_marker():
+        if not left or path == DEFAULT_PAI_DIR or self._has_marker() or real in mount_points():
             return
         names = ", ".join(map(repr, left[:3])) + (" and more" if len(left) > 3 else "")
         raise _not_ours(f"{path} is not empty ({names}), and pairun did not make it", _OTHER)
@@ -246,7 +246,7 @@ class Volume:
                 continue
             source = planned_source(name, module)
             target = self._path("runtime.d", "modules", os.path.basename(source.path.rstrip("/")))
-            copy = attrs.evolve(source, path=target)
+            copy = source._replace(path=target)
             for file, data in copy.files.items():
                 self._door.make_folder(os.path.dirname(copy.place(file)))
                 self._door.write(copy.place(file), data)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-
-import attrs
+from typing import NamedTuple
 
 from pairun.errors import Place, Problems, did_you_mean
 from pairun.job.model import Job, Role
@@ -14,8 +13,7 @@ from pairun.module import Secret, reveal
 from pairun.playbook.document.reading import Node
 
 
-@attrs.frozen(kw_only=True)
-class Scope:
+class Scope(NamedTuple):
     """The names that tags in a plugin's parameters can use.
 
     Attributes:

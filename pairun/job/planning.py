@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from pairun.errors import Problems
 from pairun.job.jobview import image_login, job_context
@@ -33,8 +31,7 @@ USER_EXTENSION_UNKNOWN = Unknown(
 )
 
 
-@attrs.frozen(kw_only=True)
-class RolePlan:
+class RolePlan(NamedTuple):
     """The plans of one role's containers.
 
     Attributes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-import attrs
+from typing import NamedTuple
 
 from pairun.errors import Place
 from pairun.formats import mustache
@@ -14,8 +13,7 @@ from pairun.playbook.document.reading import Node
 from pairun.playbook.document.textplaces import place_in
 
 
-@attrs.frozen(kw_only=True)
-class Script:
+class Script(NamedTuple):
     """A text that a shell reads.
 
     Attributes:

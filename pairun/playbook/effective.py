@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from pairun.errors import PairunError, Place, Problems
 from pairun.module import Phase, Secret
@@ -31,8 +29,7 @@ RESERVED = frozenset(
 """Names with a meaning in expressions; a variable may not use them."""
 
 
-@attrs.frozen(kw_only=True)
-class Effective:
+class Effective(NamedTuple):
     """The playbooks of a role after every layer.
 
     Attributes:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from pairun.errors import PairunError, Problem, Problems
 from pairun.module import Secret
@@ -27,8 +25,7 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-@attrs.frozen(kw_only=True)
-class PluginFolder:
+class PluginFolder(NamedTuple):
     """One plugin.
 
     Attributes:
@@ -40,8 +37,7 @@ class PluginFolder:
     root: Root
 
 
-@attrs.frozen(kw_only=True)
-class FolderPlugins:
+class FolderPlugins(NamedTuple):
     """The plugin folders of a cluster's content roots that the policy allows.
 
     Attributes:

@@ -1,11 +1,12 @@
-"""The review of a job as text for people, and who set a value."""
+"""The review of a job as text for people."""
 
 from __future__ import annotations
 
 import json
-from typing import IO
+from typing import IO, Any
 
 import pairun
+from pairun.errors import Place
 from pairun.job.model import Role
 from pairun.playbook.content import Content
 from pairun.report.jobreview_brief import Brief
@@ -13,7 +14,6 @@ from pairun.report.review_data import as_data
 from pairun.report.review_text import ReviewText, summary
 from pairun.report.shown import shown_data
 from pairun.review.jobreview import JobReview
-from pairun.review.why import Setting, default_of, no_such_setting, settings_of
 from pairun.secrets.shapes import with_secrets
 from pairun.secrets.vault import Vault
 
@@ -110,7 +110,7 @@ def _print_pod_settings(text: ReviewText, review: JobReview, role: str) -> None:
     refused = pod.refused(review.problems)
     for key, node in pod.above("built-in").items():
         path = f"pod.{key}"
-        line = _line(path, Setting(node.plain(), node.place), vault)
+        line = setting_line(path, node.plain(), node.place, vault)
         if key in refused:
             line += ", refused"
         if (before := node.overrides) is not None:
@@ -152,37 +152,15 @@ def _print_pod(text: ReviewText, review: JobReview, *, full: bool) -> None:
     _print_count(text, review, None if full else brief)
 
 
-def print_why(review: JobReview, paths: list[str], content: Content, stream: IO[str]) -> None:
-    """Print who set some values; reports a problem for a path that is no setting.
+def setting_line(path: str, value: Any, place: Place, vault: Vault) -> str:
+    """A value of a setting, masked, and who set it.
 
     Args:
-        review: the review of a job.
-        paths: task ids with keys, such as ``git.args.depth``.
-        content: the content roots.
-        stream: the stream to print to.
+        path: of the setting, such as ``git.args.depth``.
+        value: the value.
+        place: where it is set.
+        vault: masks it.
     """
-    text = ReviewText(stream, review.vault)
-    for path in paths:
-        printed = set()
-        for plan in review.plans:
-            pod = review.pods[plan.role.name]
-            settings = settings_of(plan, pod, path, review.problems)
-            chain = tuple(_line(path, each, review.vault) for each in settings)
-            if not chain and (default := default_of(plan, path, content)):
-                chain = (f"{default.text}  ← {default.declared_by}",)
-            if not chain or chain in printed:
-                continue
-            printed.add(chain)
-            text.wrapped(f"{path} (role {plan.role.name})")
-            for n, line in enumerate(chain):
-                text.wrapped(("└ " if n else "") + line, "  " + "  " * n, hang="  ")
-        if not printed:
-            review.problems.extend([no_such_setting(review, path, content)])
-
-
-def _line(path: str, setting: Setting, vault: Vault) -> str:
     # A key such as password masks its whole value, even one that is too short for the vault.
-    value = with_secrets(setting.value, path.rpartition(".")[2])
-    shown = json.dumps(shown_data(value, vault), ensure_ascii=False)
-    refused = ", refused" if setting.refused else ""
-    return f"{shown}  ← {setting.place.source.layer} {setting.place}{refused}"
+    shown = shown_data(with_secrets(value, path.rpartition(".")[2]), vault)
+    return f"{json.dumps(shown, ensure_ascii=False)}  ← {place.source.layer} {place}"

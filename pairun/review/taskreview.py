@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@attrs.frozen(kw_only=True)
-class Override:
+class Override(NamedTuple):
     """A value that a higher layer set.
 
     Attributes:
