@@ -6,6 +6,7 @@ of it there was.
 
 from __future__ import annotations
 
+import os
 import pathlib
 import resource
 import statistics
@@ -135,7 +136,7 @@ def _children_s() -> float:
 
 
 def python(*args: str, pass_fds: Sequence[int] = (), codes: Sequence[int] = (0,)) -> bytes:
-    """Run this Python to its end; returns what it printed.
+    """Run this Python to its end; it finds compiled what it imports. Returns what it printed.
 
     Args:
         args: its arguments.
@@ -145,9 +146,11 @@ def python(*args: str, pass_fds: Sequence[int] = (), codes: Sequence[int] = (0,)
     Raises:
         RuntimeError: it ended otherwise.
     """
+    env = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [sys.executable, *args],
         cwd=ROOT,
+        env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         pass_fds=pass_fds,

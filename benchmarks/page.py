@@ -6,8 +6,8 @@ import importlib
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from benchmarks.measure import TIMES, NotMeasured, Row, Samples, in_turns, python, samples, wall_ms
 from pairun.report.page.document import document
@@ -33,50 +33,74 @@ _TIMING = """() => new Promise((done) => new PerformanceObserver((list) => {
 """The first paint is recorded with a frame, which may come after the end of loading."""
 
 
+class _Page(NamedTuple):
+    """A page that was written.
+
+    Attributes:
+        instances: that it shows.
+        file: where it is.
+        most_bytes: what it may take.
+    """
+
+    instances: int
+    file: pathlib.Path
+    most_bytes: int
+
+
 def rows() -> Iterator[Row]:
-    """The first paint of the pages on gangs, beside that of an almost empty page."""
+    """Writing the pages on gangs, beside reading their journals; and their first paint.
+
+    Raises:
+        NotMeasured: there is no browser for the first paint.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        pages = [_Page(n, folder / f"{n}.html", most_bytes) for n, most_bytes in _SIZES]
+        for page in pages:
+            yield _written(page, folder)
+        yield from _painted(pages, folder)
+
+
+def _written(page: _Page, folder: pathlib.Path) -> Row:
+    count, file = page.instances, page.file
+    logs = stories.write(folder / f"gang-{count}", stories.gang(count, failing=count // 3))
+    written, read = in_turns(
+        TIMES,
+        lambda: wall_ms(lambda: python("-m", "pairun", "report", "--html", str(file), str(logs))),
+        lambda: wall_ms(lambda: python("-c", _READ, str(logs))),
+    )
+    most_ms = max(WRITTEN_MS, count * WRITTEN_MS_PER_INSTANCE)
+    size = file.stat().st_size
+    return Row(
+        f"report --html, {count} instance{'s' * (count > 1)}", "ms", written, most_ms,
+        "Python reads the journals as JSON", read,
+        f"{size / 1000:.0f} of {page.most_bytes / 1000:.0f} kB", broken=size > page.most_bytes,
+    )  # fmt: skip
+
+
+def _painted(pages: Sequence[_Page], folder: pathlib.Path) -> Iterator[Row]:
     chromium = shutil.which("chromium")
     try:
         api = importlib.import_module("playwright.sync_api")
     except ImportError as e:
-        raise NotMeasured("the page of a report: there is no playwright") from e
+        raise NotMeasured("the page's first paint: there is no playwright") from e
     if chromium is None:
-        raise NotMeasured("the page of a report: there is no chromium")
-    with tempfile.TemporaryDirectory() as folder, api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        try:
-            yield from _rows(pathlib.Path(folder), browser)
-        finally:
-            browser.close()
-
-
-def _rows(folder: pathlib.Path, browser: Any) -> Iterator[Row]:
+        raise NotMeasured("the page's first paint: there is no chromium")
     empty = folder / "empty.html"
     empty.write_text(document("empty", element("p", "empty"), {}, style="", script=""))
-    baseline, _ = _opened(browser, empty)
-    for count, most_bytes in _SIZES:
-        logs = stories.write(folder / f"gang-{count}", stories.gang(count, failing=count // 3))
-        file = folder / f"{count}.html"
-        written, read = in_turns(
-            TIMES,
-            lambda: wall_ms(
-                lambda: python("-m", "pairun", "report", "--html", str(file), str(logs))  # noqa: B023
-            ),
-            lambda: wall_ms(lambda: python("-c", _READ, str(logs))),  # noqa: B023
-        )
-        most_ms = max(WRITTEN_MS, count * WRITTEN_MS_PER_INSTANCE)
-        yield Row(
-            f"report --html, {count} instances", "ms", written, most_ms,
-            "Python reads the journals as JSON", read,
-        )  # fmt: skip
-        size = file.stat().st_size
-        paint, load = _opened(browser, file)
-        yield Row(
-            f"its first paint, {count} instances", "ms", paint, FIRST_PAINT_MS,
-            "an empty page", baseline,
-            f"complete after {load.least:.0f} ms; {size / 1000:.0f} of {most_bytes / 1000:.0f} kB",
-            broken=size > most_bytes,
-        )  # fmt: skip
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        try:
+            baseline, _ = _opened(browser, empty)
+            for page in pages:
+                paint, load = _opened(browser, page.file)
+                yield Row(
+                    f"its first paint, {page.instances} instance{'s' * (page.instances > 1)}", "ms",
+                    paint, FIRST_PAINT_MS, "an empty page", baseline,
+                    f"complete after {load.least:.0f} ms",
+                )  # fmt: skip
+        finally:
+            browser.close()
 
 
 def _opened(browser: Any, file: pathlib.Path) -> tuple[Samples, Samples]:
