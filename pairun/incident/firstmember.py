@@ -19,7 +19,7 @@ from pairun.diagnose.classes import CLASSES, UNKNOWN
 from pairun.diagnose.diagnosis import Diagnosis, Evidence
 from pairun.diagnose.table import Table
 from pairun.diagnose.weighing import diagnose
-from pairun.incident.absence import came_late, ended_quietly, without_log
+from pairun.incident.absence import came_late, ended_quietly, is_quiet, without_log
 from pairun.incident.clocks import Clocks
 from pairun.incident.collectives import Stall
 from pairun.incident.findings import CHILD_FAILED
@@ -98,6 +98,12 @@ def first_member(
         return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
     ranks = [m for m in members if not m.launcher]
     waiting = [m for m in ranks if m.is_waiting]
+    unexplained = [
+        t for t in said if t.exit_code is not None and _is_unexplained(by_rank.get(t.rank))
+    ]
+    if waiting and len({t.rank for t in unexplained}) == 1:
+        each = unexplained[0]
+        return by_rank.get(each.rank) or Member.unseen(each.rank), None, each.words
     quiet = ended_quietly(members)
     if quiet is not None and (stalled is None or not stalled.all_entered):
         is_failed = quiet.member.diagnosis.klass == CHILD_FAILED
@@ -186,6 +192,11 @@ def _first_cause(
         best = min(candidates, key=lambda m: m.rank if m.rank is not None else 1 << 30)
         return best, None, f"{len(candidates)} fail alike, in no known order"
     return best, None, "its log has the clearest cause; the times do not decide"
+
+
+def _is_unexplained(member: Member | None) -> bool:
+    """Whether the logs show no reason for the end of a rank."""
+    return member is None or is_quiet(member)
 
 
 def _by_lines(causes: Sequence[Member]) -> Member | None:

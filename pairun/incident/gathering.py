@@ -32,11 +32,12 @@ from pairun.incident.numberednames import ranks_by_name
 from pairun.incident.ownreports import diagnosis_of_task
 from pairun.incident.podfindings import with_objects
 from pairun.incident.podjournal import PodJournal, journal_of
+from pairun.incident.prefixes import split
 from pairun.incident.progress import progress_in
 from pairun.incident.reading import read_file
 from pairun.incident.roles import with_ranks
 from pairun.incident.walking import LogFile
-from pairun.incident.writers import split, writer_of
+from pairun.incident.writers import writer_of
 
 _JUDGED_BYTES = 32 << 20
 """How many bytes of all files together are judged in full; a large file's middle is sifted."""
@@ -172,6 +173,9 @@ class _Task:
         parts = split(log)
         if not parts:
             return Gathered((finding,), earlier=earlier, unread=unread)
+        if finding.diagnosis.attempts > 1:
+            last = self._last_attempt(log)
+            parts = split(last) or [(writer, last)]
         findings = tuple(finding_of(w, part, self._table, self._deadline_s) for w, part in parts)
         return Gathered(findings=findings, wholes=(finding,), earlier=earlier, unread=unread)
 
@@ -197,6 +201,11 @@ class _Task:
         if shown.klass not in (NONE, UNKNOWN) and shown.confidence >= recorded.confidence:
             return finding
         return finding._replace(diagnosis=recorded)
+
+    def _last_attempt(self, log: NumberedLog) -> NumberedLog:
+        """The last attempt in a log."""
+        limit = SearchLimit.after(self._deadline_s, time.process_time)
+        return log.since(findings_in(log, self._table, limit, failed=False).attempts[-1].start)
 
     def _earlier(self, log: NumberedLog) -> tuple[Attempt, ...]:
         """The attempts in a log before its last one."""

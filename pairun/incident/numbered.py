@@ -40,6 +40,12 @@ class NumberedLog(Log):
                 return at
         return 0
 
+    def since(self, at: int) -> NumberedLog:
+        """The log from the line at an offset on."""
+        index = self.data.count(b"\n", 0, at)
+        later = [(start - index, number) for start, number in self.runs if start > index]
+        return NumberedLog(self.data[at:], self.name, [(0, self.number(at)), *later])
+
 
 class Runs:
     """Collects the line numbers of a log that keeps parts of a file.

@@ -258,3 +258,32 @@ def test_a_journal_of_several_hosts_is_split(tmp_path: Path, table: Table) -> No
     incident = incident_of(write(tmp_path, {"journal.log": "\n".join(lines) + "\n"}), table)
     assert incident.first is not None
     assert incident.first.label == "host-2"
+
+
+def test_ranks_of_an_earlier_attempt_are_not_named(tmp_path: Path, table: Table) -> None:
+    """Rank 2 failed in the first attempt, rank 0 in the second."""
+
+    def attempt(rank: int, error: str, run: int) -> str:
+        steps = "".join(f"[rank{n}]: step {s} loss 0.5\n" for s in (1, 2) for n in range(3))
+        trace = "".join(f"[rank{rank}]: {line}\n" for line in error.splitlines())
+        agent = f"torch/distributed/elastic/agent/server/api.py:{run}] [default]"
+        return f"I0301 12:0{run}:10.000000 7 {agent} starting workers for entrypoint: train.py\n{steps}{trace}"
+
+    error = KEY_ERROR.partition("\n")[2]
+    text = attempt(2, error.replace("KeyError: 'label'", "ValueError: no rows"), 1)
+    text += "I0301 12:02:09.000000 7 torch/distributed/elastic/agent/server/api.py:9] [default] Worker group FAILED. 1/1 attempts left; will restart worker group\n"
+    incident = incident_of(write(tmp_path, {"job.log": text + attempt(0, error, 2)}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 0
+
+
+def test_a_rank_that_ended_without_a_reason_is_named(tmp_path: Path, table: Table) -> None:
+    """DeepSpeed's launcher reports its exit code; the others lost it."""
+    lost = (
+        "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+    )
+    text = "".join(f"[rank{n}]: step 1\n[rank{n}]: {lost}" for n in (0, 1))
+    text += "[ERROR] [launch.py:259:sigkill_handler] ['python3', '-u', 'train.py', '--local_rank=2'] exits with return code = 2\n"
+    incident = incident_of(write(tmp_path, {"job.log": text}), table)
+    assert incident.first is not None
+    assert incident.first.rank == 2

@@ -8,7 +8,7 @@ from pairun.diagnose.table import Table
 from tests.incident.jobs import KEY_ERROR, incident_of, write
 
 RUNNING = "2026-03-01 12:04:16,871 INFO step 120 loss 0.70\n"
-RAISED = "[rank{n}]: RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
+RAISED = "[rank{n}]: Traceback (most recent call last):\n[rank{n}]: RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.3]:41\n"
 
 
 def _ranks(folder: Path, table: Table) -> dict[str, int | None]:
@@ -44,9 +44,13 @@ def test_a_tees_numbers_are_those_of_a_node(tmp_path: Path, table: Table) -> Non
     """The second node's [default1] is rank 3, since its [default0] is rank 2."""
     lines = "".join(f"[default{n}]:{RUNNING}" for n in (0, 1, 0, 1))
     tracebacks = "".join(f"[default1]:{line}\n" for line in KEY_ERROR.splitlines())
+
+    def raised(local: int, rank: int) -> str:
+        return "".join(f"[default{local}]:{r}\n" for r in RAISED.format(n=rank).splitlines())
+
     logs = {
-        "node-0.log": lines + f"[default0]:{RAISED.format(n=0)}[default1]:{RAISED.format(n=1)}",
-        "node-1.log": lines + f"[default0]:{RAISED.format(n=2)}{tracebacks}",
+        "node-0.log": lines + raised(0, 0) + raised(1, 1),
+        "node-1.log": lines + raised(0, 2) + tracebacks,
     }
     incident = incident_of(write(tmp_path, logs), table)
     assert incident.first is not None

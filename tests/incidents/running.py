@@ -123,6 +123,8 @@ def _start(process: Process, job: str, venv: str) -> subprocess.Popen[bytes]:
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        # Two jobs at once would use each other's folder, as their process ids are the same.
+        "OMPI_MCA_orte_tmpdir_base": os.path.dirname(job),
         **process.env,
     }
     cgroup = ""

@@ -17,17 +17,17 @@ from tests.incidents.score import RECORDED, built_in_rules, expected_of, score
 GAPS: dict[str, str] = {
     "checkpoint-damaged": "torch says no more than: Invalid argument",
     "dumping-stuck": "the first of the stacks is named, not the one that differs",
-    "halo-memory": "no line tells whose traceback it is",
+    "finetune-two-killed": "two ranks of two hosts end at once; no rank is named",
     "halo-stuck": "no log says which rank waits; no rank is named, and no failure",
     "jax-one-missing": "the process that never started has no log; no process is named",
     "loop-size": "gloo's refusal of another size is taken for the network's",
+    "power-file": "no line tells whose traceback it is; no rank is named",
     "ray-memory": "Ray's OutOfMemoryError is of the node's memory, and torch's of the same name of the GPU's",
     "ray-ranks-killed": "no line joins the rank with the process that died",
     "rows-asleep": "no log says which process waits",
     "runs-appended": "the epochs begin again without a launcher's line between the two runs",
     "spawn-raises": "the traceback of the rank that failed was never printed; no rank is named",
     "torchrun-abort": "an assertion in the user's C library is taken for the framework's",
-    "torchrun-attempts-differ": "the rank of an earlier attempt is named",
 }
 """What the diagnosis of an incident still gets wrong. An entry that is right again fails."""
 

@@ -1,0 +1,125 @@
+"""Splits a log in which several ranks, Pods or hosts write by the prefixes of its lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from pairun.diagnose.lines import Log, parse
+from pairun.incident.numbered import NumberedLog, Runs
+from pairun.incident.writers import Writer, own_rank
+
+_HEAD_BYTES = 1 << 18
+_MAX_LINES = 3000
+_SHARE = 0.5
+
+_RANK_PREFIX = (
+    re.compile(r"\[?[Rr]ank:? ?(?P<rank>\d+)\]?: ?"),  # torchrun: [rank3]:
+    re.compile(r"\[(?:\d+,)?(?P<rank>\d+)\]<std(?:out|err)>: ?"),  # mpirun --tag-output
+    re.compile(r"\[[a-z]{2,12}(?P<local>\d+)\]:"),  # torchrun --tee: [default3]:
+    re.compile(r"(?P<label>\d{1,5}): "),  # srun --label
+    re.compile(r"\[(?:\d+,)?(?P<label>\d+)\]: ?"),
+    re.compile(r"\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] "),  # kubectl logs --prefix
+    re.compile(
+        r"\((?:[\w.<>-]+ )?(?:[\w./<>=-]+ )*?(?:rank=(?P<rank>\d+)|pid=(?P<pid>\d+))[^()]{0,60}\) ?"
+    ),
+    re.compile(r"\[(?P<pod>(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5})\] "),
+    re.compile(r"(?P<pod>[\w.-]{1,60}?-\d+) +\| "),  # docker compose, pairun's live view
+)
+_PREFIXED = re.compile(
+    rb"^.{0,40}?(?:\[?[Rr]ank:? ?\d+\]?:|\[[a-z]{2,12}\d+\]:|\[(?:\d+,)?\d+\]<std|\[(?:\d+,)?\d+\]: |\d{1,5}: "
+    rb"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}\[\d+\]: "
+    rb"|\[pod/|\[(?:[a-z][a-z0-9.]{0,40}-){1,4}\d{1,5}\] |\([\w.<>/= -]{0,80}(?:pid|rank)=\d|[\w.-]{1,60}-\d+ +\| )",
+    re.MULTILINE,
+)
+_JOURNAL = re.compile(
+    rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<host>[\w.-]{1,64}) [\w./-]{1,64}\[\d+\]: "
+)
+
+
+def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
+    """Split a log of several ranks or Pods by the prefixes of its lines.
+
+    Returns:
+        Each writer's part; lines without a prefix form another part. Empty for a single writer.
+    """
+    if not _is_shared(log):
+        return []
+    parts: dict[str, tuple[Writer, list[bytes], Runs]] = {}
+    for number, raw in zip(_numbers(log), log.data.split(b"\n"), strict=True):
+        writer = _prefix_of(raw) or _NOBODY
+        part = parts.get(writer.label)
+        if part is None:
+            part = parts[writer.label] = (writer, [], Runs())
+        part[1].append(raw)
+        part[2].add(number)
+    if len([p for p in parts.values() if p[0] is not _NOBODY]) < 2:
+        return []
+    shared = []
+    for writer, lines, runs in parts.values():
+        text = NumberedLog(b"\n".join(lines), log.name, runs.runs)
+        own = own_rank(text, is_part=True) if writer.number is not None else None
+        stated = writer if own is None else writer.ranked(own)._replace(is_stated=True)
+        shared.append((stated, text))
+    return shared
+
+
+_NOBODY = Writer(None, "lines without a rank", launcher=True)
+
+
+def _numbers(log: NumberedLog) -> list[int]:
+    count = log.data.count(b"\n") + 1
+    numbers = [0] * count
+    ends = [start for start, _ in log.runs[1:]] + [count]
+    for (start, number), end in zip(log.runs, ends, strict=True):
+        numbers[start:end] = range(number, number + end - start)
+    return numbers
+
+
+def _is_shared(log: Log) -> bool:
+    """Whether lines of several writers alternate in a log."""
+    labels: Counter[str] = Counter()
+    bare: Counter[str] = Counter()
+    lines = 0
+    for piece in (log.data[:_HEAD_BYTES], log.data[-_HEAD_BYTES:]):
+        in_piece = [raw for raw in piece.split(b"\n", _MAX_LINES)[:_MAX_LINES] if raw.strip()]
+        writers = [writer for raw in in_piece if (writer := _prefix_of(raw))]
+        lines += len(in_piece) if writers else 0
+        for writer in writers:
+            labels[writer.label] += 1
+            bare[writer.label] += writer.host == _BARE
+    firm = [label for label in labels if not bare[label]]
+    if len(firm) > 1:
+        return True
+    # a bare number before a colon is a prefix only if most lines have one
+    return len(labels) > 1 and sum(labels.values()) > _SHARE * lines
+
+
+_BARE = "?"
+
+
+def _prefix_of(raw: bytes) -> Writer | None:
+    """The writer that a line's prefix names; the host is `_BARE` if it is a bare number."""
+    if not _PREFIXED.match(raw):
+        return None
+    line = parse(0, raw[:600])
+    source = f"{line.source} "
+    for pattern in _RANK_PREFIX:
+        match = pattern.match(source) or pattern.match(source.rstrip())
+        if match is None:
+            continue
+        names = match.groupdict()
+        if names.get("pod"):
+            return Writer.of_pod(names["pod"], names["pod"])
+        number = names.get("rank") or names.get("local") or names.get("label")
+        if number is not None and len(number) < 7:
+            rank = int(number)
+            local = rank if names.get("local") else None
+            host = _BARE if names.get("label") else ""
+            return Writer(rank, f"rank {rank}", host, number=local)
+        if names.get("pid"):
+            return Writer(None, f"pid {names['pid']}")
+    if journal := _JOURNAL.match(raw):
+        host = journal["host"].decode("ascii")
+        return Writer.of_pod(host, host)
+    return None
