@@ -11,7 +11,8 @@ ARG PIP_CERT
 # A folder that is mounted into the build keeps what was compiled (docs/bundle.md).
 ARG PAIRUN_BUNDLE_CACHE=/src/build/bundle-cache
 ENV DEBIAN_FRONTEND=noninteractive
-RUN apt-get update \
+RUN echo 'Acquire::Retries "3";' >/etc/apt/apt.conf.d/retries \
+    && apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates binutils python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src

@@ -36,7 +36,8 @@ download_failure() { # download_failure LOG
 # Prints the errors of apt or pip; without any, the last lines.
 download_reason() { # download_reason LOG
   local errors
-  errors=$(grep -E '^(E:|ERROR:|Err:)' "$1" | sort -u | head -n 5 | cut -c 1-300)
+  # pip names the network's failure in a warning only
+  errors=$(grep -E '^(E:|ERROR:|WARNING: Retrying)' "$1" | awk '!printed[$0]++' | head -n 5 | cut -c 1-300)
   [ -n "$errors" ] || errors=$(tail -n 5 "$1" | cut -c 1-300)
   echo "$errors"
 }

@@ -134,6 +134,16 @@ def test_what_init_programs_find(podman: _Podman, image: str) -> None:
     assert said.splitlines() == ["OpenSSH_", "git-lfs", "1", "a b"]
 
 
+def test_messages_of_gits_scripts(podman: _Podman, image: str) -> None:
+    """The program that puts variables into them replaces the named ones, and nothing else."""
+    said = podman.ok(
+        "run", "--rm", "--entrypoint=bash", image, "-c",
+        ". /usr/lib/git-core/git-sh-i18n; export other=no; name='a $other b'; "
+        "eval_gettextln 'in $name: ${missing}. 100% $5 $$ ${'",
+    )  # fmt: skip
+    assert said == "in a $other b: . 100% $5 $$ ${\n"
+
+
 def test_bills_of_materials(podman: _Podman, image: str) -> None:
     """SPDX and CycloneDX name what the image, the program and the tools are made of, with licences beside."""
     spdx, cyclonedx, printed = (
