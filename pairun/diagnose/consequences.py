@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pairun.diagnose.doubts import FETCH_CLASSES
 from pairun.diagnose.facts.fact import HINT, Fact
 from pairun.diagnose.hits import CERTAIN, FIRM, SHELL_CLASSES, Hit
-from pairun.diagnose.surroundings import is_programs_exception, is_shells
+from pairun.diagnose.surroundings import is_outlived, is_programs_exception, is_shells
 
 _SHUTDOWN_BYTES = 1 << 14
 _STOPS = frozenset(("terminated_sigterm", "time_limit"))
@@ -72,7 +72,7 @@ def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], li
     The ranks that outlive a failed one wait until a person or a limit stops them. What stopped a
     script weighs more than an earlier command that its shell had not found.
     """
-    hits = [_outlived(hit, hits, facts) for hit in hits]
+    hits = [_logged(_outlived(hit, hits, facts), hits, facts) for hit in hits]
     causes = [h for h in hits if h.rule.role in ("cause", "code") and h.score >= FIRM]
 
     stops = [h.line.at for h in hits if h.rule.klass in _STOPS]
@@ -92,6 +92,21 @@ def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], li
         [hit._replace(score=weighed(hit.rule.klass, hit.line.at, hit.score)) for hit in hits],
         [fact._replace(weight=weighed(fact.klass, fact.at, fact.weight)) for fact in facts],
     )
+
+
+def _logged(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
+    """A hit; weighs less than a later failure if its exception was only logged."""
+    later = [
+        h.score
+        for h in hits
+        if h.line.at > hit.line.at
+        and h.score >= FIRM
+        and h.rule.role != "consequence"
+        and h.rule.klass != hit.rule.klass
+    ]
+    later += [f.weight for f in facts if f.at > hit.line.at and f.weight >= CERTAIN]
+    is_lighter = hit.score >= CERTAIN and bool(later) and is_outlived(hit.log, hit.line)
+    return hit._replace(score=min(hit.score, FIRM - 1, max(later) - 1)) if is_lighter else hit
 
 
 def _outlived(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:

@@ -13,6 +13,8 @@ from pairun.diagnose.lines import Line, Log
 
 _MANY_LINES = 80
 _STRAY_LINES = 40
+_NEXT_LINES = 6
+_LONG_AFTER = 24
 _LAST_LINES = 5
 _MUCH_PROGRESS = 40
 
@@ -33,6 +35,7 @@ _SUCCESS = re.compile(
     r"|\b(?:saved|saving) (?:the )?(?:final|best) (?:model|checkpoint)|\bTotal time: "
 )
 _RAISED = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
+_OF_TRACEBACK = re.compile(r"\s|Traceback \(most|(?:\w+\.)*\w*(?:Error|Exception)\b")
 TROUBLE = re.compile(
     r"^(?:\w+\.)*\w*(?:Error|Exception)\b(?:: |$)|^(?:fatal|error|abort\w*)\b[: ](?! ?[\d.]+$)"
     r"|\b(?:FATAL|CRITICAL)\b|Traceback \(most recent|\bpanic: |^\*\*\* Aborted at"
@@ -91,6 +94,8 @@ class Surroundings:
         after = tail[ends[-1] + 1 :] if ends else []
         if any(TROUBLE.search(each.text) or ERROR_LEVEL.search(each.text) for each in after):
             self.succeeded_at = -1
+        troubles = [x for x in tail if TROUBLE.search(x.text) or ERROR_LEVEL.search(x.text)]
+        self._ends_quietly = not failed and not troubles
         last = tail[-_LAST_LINES:]
         self._ends_in_progress = any(map(is_progress, last)) and not any(
             TROUBLE.search(each.text) or ERROR_LEVEL.search(each.text) for each in last
@@ -165,7 +170,12 @@ class Surroundings:
         if count >= _MUCH_PROGRESS:
             return 60
         goes_on = count >= 2 and self._ends_in_progress and not self._failed
-        if goes_on and tracebacks.place(self._log, line) is None:
+        if goes_on and (
+            tracebacks.place(self._log, line) is None or tracebacks.is_logged(self._log, line)
+        ):
+            return 55
+        is_long_after = data.count(b"\n", at, at + (1 << 16)) > _LONG_AFTER
+        if self._ends_quietly and is_long_after and is_outlived(self._log, line):
             return 55
         doubt = 18 if count >= 2 else 12 * count
         if data.count(b"\n", at, at + (1 << 16)) > _MANY_LINES and not tracebacks.place(
@@ -179,6 +189,21 @@ class Surroundings:
 def is_progress(line: Line) -> bool:
     """Whether a line shows the progress of training."""
     return bool(_PROGRESS.search(line.shown.encode()))
+
+
+def is_outlived(log: Log, line: Line) -> bool:
+    """Whether a logger printed the exception on a line, and the program went on as usual."""
+    if not tracebacks.is_logged(log, line):
+        return False
+    texts = [each for each in log.after(line.at, 2 * _NEXT_LINES) if each.text.strip()]
+    # the traceback itself, if the line is the message above it
+    first = next((n for n, each in enumerate(texts) if not _OF_TRACEBACK.match(each.text)), 0)
+    usual = 0
+    for each in texts[first : first + _NEXT_LINES]:
+        if TROUBLE.search(each.text):
+            break
+        usual += bool(INFO.search(each.shown)) or is_progress(each)
+    return usual > 1
 
 
 def is_programs_exception(log: Log, line: Line) -> bool:

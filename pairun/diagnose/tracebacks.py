@@ -32,6 +32,9 @@ _IGNORED = re.compile(
     r"|most likely raised during interpreter shutdown"
 )
 
+_LEVEL = re.compile(r"(?:^|[\s\[|:-])(?:ERROR|WARN(?:ING)?|CRITICAL)(?:$|[\s\]|:-])")
+"""The level in a logger's line."""
+
 
 class Frame(NamedTuple):
     """A frame of a traceback."""
@@ -139,6 +142,25 @@ def is_ignored(log: Log, line: Line) -> bool:
         if HEADER in before.text:
             above = next(iter(log.before(before.at, 1)), None)
             return above is not None and bool(_IGNORED.search(above.text))
+        if not before.text.startswith((" ", "\t")):
+            return False
+    return False
+
+
+def is_logged(log: Log, line: Line) -> bool:
+    """Whether a logger printed the exception on a line, as ``logging.exception`` does.
+
+    Its message stands above the traceback, or is the line itself.
+    """
+    following = next(iter(log.after(line.at, 1)), None)
+    if following is not None and following.text.startswith(HEADER):
+        return _LEVEL.search(line.shown) is not None
+    for before in log.before(line.at, _MAX_FRAMES):
+        if before.source != line.source:
+            continue
+        if before.text.startswith(HEADER):
+            message = next(iter(log.before(before.at, 1)), None)
+            return message is not None and bool(_LEVEL.search(message.shown))
         if not before.text.startswith((" ", "\t")):
             return False
     return False

@@ -104,3 +104,27 @@ def test_a_program_that_goes_on(text: str, klass: str, table: Table) -> None:
 def test_a_step_that_ends_because_a_task_failed(lines: tuple[str, ...], table: Table) -> None:
     """A launcher stops or kills the other tasks; nobody cancelled the job, and no memory was short."""
     assert diagnose([Log("\n".join(lines).encode())], table).klass == "child_failed"
+
+
+_LOGGED = (
+    "2026-01-02 10:00:00,000 - plugins - ERROR - cannot set up the plugin\nTraceback (most recent call last):\n"
+    '  File "/opt/x/site-packages/plugins/core.py", line 31, in load\n    self.open()\n'
+    "OSError: [Errno 28] No space left on device: '/tmp/probe'\n"
+)
+_USUAL = "".join(f"2026-01-02 10:00:0{n},000 - main - INFO - part {n} is built\n" for n in range(4))
+
+
+@pytest.mark.parametrize(
+    ("text", "klass"),
+    [
+        (_LOGGED + _USUAL + _KEY, "user_code_error"),
+        (_LOGGED + _KEY, "disk_full"),
+        (_LOGGED + _USUAL, "disk_full"),
+        (_LOGGED + _USUAL * 9, "none"),
+        (_LOGGED + _USUAL * 9 + "fatal: all is lost\n", "disk_full"),
+        (_LOGGED + _USUAL + STEPS, "none"),
+    ],
+)
+def test_a_logged_exception(text: str, klass: str, table: Table) -> None:
+    """It counts unless the program went on as usual, for long or until something else ended it."""
+    assert diagnose([Log(text.encode())], table).klass == klass
