@@ -23,6 +23,7 @@ from pairun.incident.clusterobjects import MAX_BYTES as OBJECT_BYTES
 from pairun.incident.clusterobjects import ClusterObject, may_be_objects, objects_in
 from pairun.incident.collectives import RankState
 from pairun.incident.decoding import decoded
+from pairun.incident.describedpods import described_pods
 from pairun.incident.findings import Finding, finding_of
 from pairun.incident.flightrecorder import is_dump, read_dump
 from pairun.incident.history import Attempt, attempt_of
@@ -171,8 +172,10 @@ class _Task:
             finding = self._with_journal(finding, journal)._replace(bytes=reading.size)
             earlier = max(earlier, journal.earlier[-_MAX_EARLIER:], key=len)
         parts = split(log)
+        # in a text of its own, a Pod's state needs no rank
+        objects = () if self._is_alone else tuple(described_pods(log.data, file.name))
         if not parts:
-            return Gathered((finding,), earlier=earlier, unread=unread)
+            return Gathered((finding,), earlier=earlier, objects=objects, unread=unread)
         if finding.diagnosis.attempts > 1:
             last = self._last_attempt(log)
             parts = split(last) or [(writer, last)]

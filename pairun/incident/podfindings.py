@@ -7,6 +7,7 @@ is a report about the rank: the log explains it better.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from time import process_time
 
@@ -42,7 +43,7 @@ def with_objects(
         table: the rules.
         deadline_s: limit for each termination message, in seconds of CPU time.
     """
-    reports = pod_reports(objects)
+    reports = _of_job(pod_reports(objects), findings)
     joined = list(findings)
     writers: dict[str, Writer] = {}
     # where no log shows a failure, exit codes are all there is
@@ -70,6 +71,17 @@ def with_objects(
             before = joined[mine[0]]
             joined[mine[0]] = before._replace(testimonies=(*before.testimonies, *said))
     return [*joined, *_of_nodes(objects, reports, writers)]
+
+
+def _of_job(reports: Sequence[PodReport], findings: Sequence[Finding]) -> Sequence[PodReport]:
+    """The Pods of the job: where logs name some, only Pods that are named alike."""
+    stems = {_stem(each.name) for each in reports if logs_of(each, findings, reports)}
+    return [each for each in reports if _stem(each.name) in stems] if stems else reports
+
+
+def _stem(name: str) -> str:
+    """A Pod's name without its number and the letters that a controller appends."""
+    return re.sub(r"(?:-\d+)?(?:-[a-z0-9]{5})?$", "", name)
 
 
 def logs_of(

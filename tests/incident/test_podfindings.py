@@ -114,6 +114,17 @@ def test_only_nodes_of_the_job_count(tmp_path: Path, table: Table) -> None:
     assert incident.diagnosis.klass == "none"
 
 
+def test_pods_of_other_jobs_do_not_count(tmp_path: Path, table: Table) -> None:
+    """The list of a namespace holds Pods whose names differ from those of the logs."""
+    logs = {f"worker-{n}.log": watchdog(n, "12:14:20") for n in range(2)}
+    states = [pod(f"worker-{n}", **ended(1)) for n in range(2)]
+    states.append(pod("notebook-7", **ended(137, "OOMKilled")))
+
+    incident = incident_of(write(tmp_path, {**logs, "pods.json": as_json(*states)}), table)
+
+    assert incident.diagnosis.klass == "nccl_timeout"
+
+
 def test_json_of_other_programs_is_a_log(tmp_path: Path, table: Table) -> None:
     """A broken object or JSON lines are read as text."""
     text = '{"apiVersion": "v1", "kind": "Pod", "status": {"reason": "Evicted"\n'
