@@ -167,15 +167,19 @@ class _Task:
                 return Gathered(unread=unread)
         facts = self._facts_with(journal)
         finding = finding_of(writer, log, self._table, self._deadline_s, facts)
+        # in a text of its own, a Pod's state needs no rank
+        objects = () if self._is_alone else tuple(described_pods(log.data, file.name))
+        if objects:
+            # several Pods in one text are no attempts of one
+            finding = finding._replace(writer=writer._replace(launcher=True))
+            return Gathered((finding,), objects=objects, unread=unread)
         earlier = self._earlier(log) if finding.diagnosis.attempts > 1 else ()
         if journal is not None:
             finding = self._with_journal(finding, journal)._replace(bytes=reading.size)
             earlier = max(earlier, journal.earlier[-_MAX_EARLIER:], key=len)
         parts = split(log)
-        # in a text of its own, a Pod's state needs no rank
-        objects = () if self._is_alone else tuple(described_pods(log.data, file.name))
         if not parts:
-            return Gathered((finding,), earlier=earlier, objects=objects, unread=unread)
+            return Gathered((finding,), earlier=earlier, unread=unread)
         if finding.diagnosis.attempts > 1:
             last = self._last_attempt(log)
             parts = split(last) or [(writer, last)]

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from pairun.diagnose.table import Table
+from pairun.incident.attempts import answer
 from pairun.incident.describedpods import described_pods
-from tests.incident.jobs import incident_of, watchdog, write
+from pairun.incident.walking import files_in
+from tests.incident.jobs import watchdog, write
 
 DESCRIBED = """\
 Name:             job-worker-1
@@ -53,9 +55,13 @@ def test_a_state_belongs_to_its_pods_rank(text: str, tmp_path: Path, table: Tabl
     logs = {f"worker-{n}.log": quiet for n in (1, 3)}
     logs |= {f"worker-{n}.log": watchdog(n, "12:14:20") for n in (0, 2)}
 
-    incident = incident_of(write(tmp_path, {**logs, "pods.txt": text}), table)
+    result = answer(files_in([str(write(tmp_path, {**logs, "pods.txt": text}))]), table, 60)
 
+    incident = result.incident
+    assert incident is not None
     assert incident.first is not None
+    assert result.advice is not None
+    assert result.advice.attempts == 1
     assert incident.first.label == "worker-1"
     assert incident.diagnosis.klass == "host_oom"
 
