@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from pairun.diagnose.doubts import FETCH_CLASSES
@@ -75,12 +76,13 @@ def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], li
     hits = [_logged(_outlived(hit, hits, facts), hits, facts) for hit in hits]
     causes = [h for h in hits if h.rule.role in ("cause", "code") and h.score >= FIRM]
 
-    stops = [h.line.at for h in hits if h.rule.klass in _STOPS]
+    first_stop = min((h.line.at for h in hits if h.rule.klass in _STOPS), default=sys.maxsize)
     failed_tasks = [f.at for f in facts if f.klass == _OF_LAUNCHER and f.weight >= HINT]
+    first_failed = min(failed_tasks, default=sys.maxsize)
 
     def weighed(klass: str, at: int, weight: int) -> int:
-        after_failure = any(failed < at for failed in failed_tasks)
-        after_stop = bool(failed_tasks) and any(stop < at for stop in stops)
+        after_failure = first_failed < at
+        after_stop = bool(failed_tasks) and first_stop < at
         is_effect = after_failure if klass in _STOPS else after_failure or after_stop
         if klass in (*_STOPS, _KILLED) and weight < FIRM and is_effect:
             # a launcher stops or kills the other tasks after one has failed
@@ -96,6 +98,8 @@ def explained(hits: Sequence[Hit], facts: Sequence[Fact]) -> tuple[list[Hit], li
 
 def _logged(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
     """A hit; weighs less than a later failure if its exception was only logged."""
+    if hit.score < CERTAIN or not is_outlived(hit.log, hit.line):
+        return hit
     later = [
         h.score
         for h in hits
@@ -104,9 +108,8 @@ def _logged(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:
         and h.rule.role != "consequence"
         and h.rule.klass != hit.rule.klass
     ]
-    later += [f.weight for f in facts if f.at > hit.line.at and f.weight >= CERTAIN]
-    is_lighter = hit.score >= CERTAIN and bool(later) and is_outlived(hit.log, hit.line)
-    return hit._replace(score=min(hit.score, FIRM - 1, max(later) - 1)) if is_lighter else hit
+    later += [f.weight for f in facts if f.at > hit.line.at and f.weight >= FIRM]
+    return hit._replace(score=min(hit.score, FIRM - 1, max(later) - 1)) if later else hit
 
 
 def _outlived(hit: Hit, hits: Sequence[Hit], facts: Sequence[Fact]) -> Hit:

@@ -120,6 +120,7 @@ _USUAL = "".join(f"2026-01-02 10:00:0{n},000 - main - INFO - part {n} is built\n
         (_LOGGED + _USUAL + _KEY, "user_code_error"),
         (_LOGGED + _KEY, "disk_full"),
         (_LOGGED + _USUAL, "disk_full"),
+        (_LOGGED + _USUAL + "srun: error: n1: task 0: Exited with exit code 1\n", "disk_full"),
         (_LOGGED + _USUAL * 9, "none"),
         (_LOGGED + _USUAL * 9 + "fatal: all is lost\n", "disk_full"),
         (_LOGGED + _USUAL + STEPS, "none"),
