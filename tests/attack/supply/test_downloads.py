@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -123,6 +124,8 @@ def mirror() -> Iterator[Mirror]:
 @pytest.fixture
 def build(mirror: Mirror, tmp_path: Path) -> Callable[[], tuple[int, str]]:
     """Runs the part of the build that downloads sources; the exit code and what it printed."""
+    if shutil.which("apt-get") is None:
+        pytest.skip("the build runs on Debian, with apt")
     lock = tmp_path / "sources.lock"
     lock.write_text(
         "".join(f"tool 1:1.2-3 {hashlib.sha256(d).hexdigest()} {n}\n" for n, d in FILES.items())
