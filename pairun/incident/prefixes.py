@@ -57,6 +57,8 @@ def split(log: NumberedLog) -> list[tuple[Writer, NumberedLog]]:
         return []
     shared = []
     for writer, lines, runs in parts.values():
+        if writer is _NOBODY and not any(map(bytes.strip, lines)):
+            continue
         text = NumberedLog(b"\n".join(lines), log.name, runs.runs)
         own = own_rank(text, is_part=True) if writer.number is not None else None
         stated = writer if own is None else writer.ranked(own)._replace(is_stated=True)
